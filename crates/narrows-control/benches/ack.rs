@@ -1,11 +1,11 @@
 //! The cost of each congestion controller per ACK.
 //!
-//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The
-//! queue fills and empties. One segment of 5000 is lost, and its repair takes one round trip. All controllers
-//! see the same ACKs, whatever window they set: the benchmark measures the cost of a decision, not its
-//! quality. `cargo bench -p narrows-control --bench ack` runs all controllers. With a name as argument it
-//! runs only this one, for example under callgrind. The benchmark prints medians of batches of some
-//! microseconds, so that most batches are undisturbed on a busy machine. It asserts nothing.
+//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The queue fills
+//! and empties. One of 5000 segments is lost, and its repair takes one round trip. All controllers see the same ACKs,
+//! for any window that they set. The benchmark measures the cost of a decision, not its quality. `cargo bench -p
+//! narrows-control --bench ack` runs all controllers. With a name as argument, it runs only this controller, for
+//! example under callgrind. The benchmark prints medians over batches. A batch takes a few microseconds, so most
+//! batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
 
 use std::time::Instant;
 
@@ -16,13 +16,13 @@ use narrows_control::congestion::{
 use narrows_control::units::{Rate, Span, Time};
 
 const ACKS: u64 = 200_000;
-/// ACKs of a batch. They are made outside of the measured time.
+/// Number of ACKs in a batch. The ACKs are created outside of the measured time.
 const BATCH: u64 = 250;
-/// Segments per ACK, and the time between two ACKs.
+/// Number of segments per ACK, and below it the time between two ACKs.
 const SEGMENTS: u32 = 2;
 const GAP: Span = Span::from_micros(240);
 const RTT: Span = Span::from_millis(20);
-/// ACKs per round trip, from one loss to the next, and per rise and fall of the queue.
+/// Three numbers of ACKs: per round trip, between two losses, and per rise and fall of the queue.
 const ROUND: u64 = 84;
 const EPISODE: u64 = 2_500;
 const SWING: u64 = 500;
@@ -32,7 +32,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The `n`-th ACK.
+/// Returns the `n`-th ACK.
 fn ack(n: u64) -> Ack {
     let queued = n % SWING;
     let queue = Span::from_micros(20 * queued.min(SWING - queued));
@@ -78,7 +78,8 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Nanoseconds per ACK in each batch, and the sum of the windows. The sum keeps the compiler from removing the work.
+/// Returns the nanoseconds per ACK in each batch, and the sum of the windows. Because of the sum, the compiler cannot
+/// remove the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

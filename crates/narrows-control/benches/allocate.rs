@@ -1,6 +1,7 @@
 //! The cost of BRF at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one packet.
 //!
-//! `cargo bench -p narrows-control --bench allocate`. Prints the median and the worst of some runs; asserts nothing.
+//! `cargo bench -p narrows-control --bench allocate`. It prints the median and the longest time of several runs, and
+//! asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl 
     println!("{what:<52} median {:>10.3?}  worst {:>10.3?}", times[5], times[10]);
 }
 
-/// Typical demands: most flows small, some of any size, one in ten greedy.
+/// Returns typical demands: most flows are small, some have any size, and one in ten is greedy.
 fn demands() -> Vec<u64> {
     let mut state = 1u64;
     (0..FLOWS)
@@ -50,7 +51,7 @@ fn demands() -> Vec<u64> {
         .collect()
 }
 
-/// A packet of flow `n`. Each flow has its own sender; ten flows share a receiver.
+/// Returns a packet of flow `n`. Each flow has its own sender, and ten flows share a receiver.
 fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketInfo {
     let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
     let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0000 + n / 10));
@@ -109,7 +110,7 @@ impl Port {
         self.brf.on_reverse(self.at, packet, &mut self.actions);
     }
 
-    /// Each flow sends one data packet and receives one ACK.
+    /// Passes one data packet and one ACK of each flow to the port.
     fn round(&mut self, packets: &[(PacketInfo, PacketInfo)]) {
         for (data, ack) in packets {
             self.data(data);
@@ -165,7 +166,7 @@ fn at_port(share: Share) {
     let mut port = Port::new(share);
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
-    // Only the timer that ends a window is slow. All others take a thousandth of its time.
+    // Only the timer that ends a window is slow. All other timers take a thousandth of its time.
     let mut worst = Vec::new();
     for _ in 0..5 {
         let mut longest = Duration::ZERO;

@@ -1,6 +1,7 @@
 //! The cost of PACEC's controller at scale: 1,000 links, 100,000 flows on paths of 2 to 8 links.
 //!
-//! `cargo bench -p narrows-control --bench pacec`. Prints the median and the worst of some runs; asserts nothing.
+//! `cargo bench -p narrows-control --bench pacec`. It prints the median and the longest time of several runs, and
+//! asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ impl Random {
     }
 }
 
-/// Every flow's path, out of `routes` different ones of 2 to 8 links.
+/// The paths of the flows. Each path has 2 to 8 links.
 struct Routes(Vec<Vec<PortId>>);
 
 impl Routes {
@@ -59,7 +60,7 @@ impl Topology for Routes {
     }
 }
 
-/// The demand of a flow: bounded for most flows, unbounded for one in `greedy`.
+/// Returns the demand of a flow. It is unbounded for one in `greedy` flows, and bounded for all other flows.
 fn demand(random: &mut Random, flow: u32, greedy: u32) -> u64 {
     if flow.is_multiple_of(greedy) { UNBOUNDED } else { random.below(1 << (14 + flow % 14)) }
 }

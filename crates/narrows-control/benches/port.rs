@@ -1,9 +1,10 @@
 //! The cost of each rate controller per packet and per update, at a port with a hundred flows.
 //!
-//! Header-based controllers see each data packet arrive and leave. The others see each data packet arrive, and an ACK
-//! for every second one.
+//! Header-based controllers process the arrival and the departure of each data packet. All other controllers process
+//! the arrival of each data packet, and an ACK for every second data packet.
 //!
-//! `cargo bench -p narrows-control --bench port`. Prints the median and the worst of some runs; asserts nothing.
+//! `cargo bench -p narrows-control --bench port`. It prints the median and the longest time of several runs, and
+//! asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ fn header(kind: &str, n: u32) -> Header {
     }
 }
 
-/// A packet of flow `n`, in the direction of its data or against it.
+/// Returns a packet of flow `n`, either in the direction of its data or in the opposite direction.
 fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     let host = |net: u32| core::net::IpAddr::V4(core::net::Ipv4Addr::from_bits(net + n));
     let key = FlowKey {
@@ -71,8 +72,8 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     }
 }
 
-/// If the controller keeps flows, shows it the handshakes, data and ACKs of the flows. Returns whether it keeps
-/// flows.
+/// If the controller has state per flow, passes the handshakes, data and ACKs of the flows to it. Returns whether the
+/// controller has state per flow.
 fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) -> bool {
     let RateController::PerFlow(controller) = controller else { return false };
     let mut actions = Vec::new();

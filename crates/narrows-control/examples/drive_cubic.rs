@@ -1,4 +1,4 @@
-//! Drives CUBIC by hand: slow start, one loss, then congestion avoidance, round trip by round trip.
+//! Drives CUBIC by hand, round trip by round trip: slow start, one loss, then congestion avoidance.
 //!
 //! ```sh
 //! cargo run -p narrows-control --example drive_cubic

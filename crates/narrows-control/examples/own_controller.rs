@@ -1,4 +1,5 @@
-//! A controller of your own: additive increase, multiplicative decrease, with both constants as parameters.
+//! Shows how to write your own controller: additive increase, multiplicative decrease, with both constants as
+//! parameters.
 //!
 //! ```sh
 //! cargo run -p narrows-control --example own_controller
@@ -7,7 +8,8 @@
 use narrows_control::congestion::{Ack, Congestion, Controller, Signal, Window};
 use narrows_control::units::{Span, Time};
 
-/// AIMD: grows by `increase` segments per window of ACKs. After a loss, the share `decrease` of the window is left.
+/// An AIMD controller. The window grows by `increase` segments per window of ACKs. A loss leaves the share `decrease`
+/// of the window.
 struct Aimd {
     increase: u32,
     decrease: f64,

@@ -1,7 +1,7 @@
-//! Units as types: points in time, time spans, rates and amounts of data.
+//! Types for quantities with units: points in time, time spans, rates and amounts of data.
 //!
-//! All arithmetic saturates. Input comes from the network or from scenario files, so an absurd
-//! value must give a bounded result, never a panic or a wrapped number.
+//! All arithmetic saturates. Input comes from the network or from scenario files. So an extreme
+//! value must give a bounded result, and never a panic or a wrapped number.
 
 use core::fmt;
 use core::iter::Sum;
@@ -40,74 +40,74 @@ pub struct Bytes(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any other time. As a deadline it means "never".
+    /// A time later than any other time. A deadline with this value never passes.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The point `nanos` after the epoch.
+    /// Returns the point in time `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
-    /// The point `secs` after the epoch; negative and NaN give the epoch.
+    /// Returns the point in time `secs` seconds after the epoch. A negative number or NaN gives the epoch.
     pub fn from_secs_f64(secs: f64) -> Self {
         Time(Span::from_secs_f64(secs).0)
     }
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Seconds since the epoch.
+    /// Returns the seconds since the epoch.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// The span since `earlier`; zero if `earlier` is later.
+    /// Returns the span since `earlier`, or zero if `earlier` is the later time.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time.
+    /// A span of zero.
     pub const ZERO: Span = Span(0);
-    /// Longer than any other span: a minimum without samples.
+    /// A span longer than any other. A minimum without samples has this value.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// `nanos` nanoseconds.
+    /// Returns a span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Span(nanos)
     }
-    /// `micros` microseconds.
+    /// Returns a span of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Span(micros.saturating_mul(1_000))
     }
-    /// `millis` milliseconds.
+    /// Returns a span of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Span(millis.saturating_mul(1_000_000))
     }
-    /// `secs` seconds.
+    /// Returns a span of `secs` seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Span(secs.saturating_mul(NANOS_PER_SEC))
     }
-    /// `secs` seconds to the nearest nanosecond; negative and NaN give zero.
+    /// Returns `secs` seconds, rounded to the nearest nanosecond. A negative number or NaN gives zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         Span((secs * NANOS_PER_SEC as f64 + 0.5) as u64)
     }
-    /// Nanoseconds.
+    /// Returns the span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Whole microseconds, rounded down.
+    /// Returns the span in whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
-    /// Seconds.
+    /// Returns the span in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// `factor` times this span; a negative factor gives zero.
+    /// Returns `factor` times this span. A negative factor gives zero.
     pub fn mul_f64(self, factor: f64) -> Self {
         Span((self.0 as f64 * factor) as u64)
     }
-    /// `numerator / denominator` of this span, exact in integers.
+    /// Returns `numerator / denominator` of this span, computed in integers.
     pub const fn scale(self, numerator: u64, denominator: u64) -> Self {
         let d = if denominator == 0 { 1 } else { denominator };
         if let Some(n) = self.0.checked_mul(numerator) {
@@ -119,52 +119,53 @@ impl Span {
 }
 
 impl Rate {
-    /// Nothing per second.
+    /// A rate of zero.
     pub const ZERO: Rate = Rate(0);
-    /// "No limit".
+    /// The largest rate, which stands for "no limit".
     pub const MAX: Rate = Rate(u64::MAX);
 
-    /// `rate` bytes per second.
+    /// Returns a rate of `rate` bytes per second.
     pub const fn from_bytes_per_sec(rate: u64) -> Self {
         Rate(rate)
     }
-    /// `rate` bits per second, rounded down to whole bytes.
+    /// Returns a rate of `rate` bits per second, rounded down to whole bytes.
     pub const fn from_bits_per_sec(rate: u64) -> Self {
         Rate(rate / 8)
     }
-    /// `rate` bytes per second, rounded down; negative and NaN give zero.
+    /// Returns `rate` bytes per second, rounded down. A negative number or NaN gives zero.
     pub fn from_f64(rate: f64) -> Self {
         Rate(rate as u64)
     }
-    /// `bytes` in `span`; zero for an empty span.
+    /// Returns the rate of `bytes` in `span`. An empty span gives zero.
     pub fn of(bytes: Bytes, span: Span) -> Self {
         if span.0 == 0 {
             return Rate::ZERO;
         }
-        // A 64-bit division is several times as fast as a 128-bit one and almost always sufficient.
+        // A 64-bit division is several times faster than a 128-bit division, and is almost always sufficient.
         if let Some(n) = bytes.0.checked_mul(NANOS_PER_SEC) {
             return Rate(n / span.0);
         }
         let v = bytes.0 as u128 * NANOS_PER_SEC as u128 / span.0 as u128;
         Rate(u64::try_from(v).unwrap_or(u64::MAX))
     }
-    /// Bytes per second.
+    /// Returns the rate in bytes per second.
     pub const fn as_bytes_per_sec(self) -> u64 {
         self.0
     }
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub fn as_bits_per_sec(self) -> f64 {
         self.0 as f64 * 8.0
     }
-    /// Bytes per second as a float.
+    /// Returns the rate in bytes per second, as a float.
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
-    /// `factor` times this rate; a negative factor gives zero.
+    /// Returns `factor` times this rate. A negative factor gives zero.
     pub fn mul_f64(self, factor: f64) -> Self {
         Rate((self.0 as f64 * factor) as u64)
     }
-    /// The time `bytes` take at this rate, to the nearest nanosecond; [`Span::MAX`] at rate zero.
+    /// Returns the time that `bytes` take at this rate, rounded to the nearest nanosecond. A rate of zero gives
+    /// [`Span::MAX`].
     #[inline]
     pub fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 {
@@ -178,7 +179,7 @@ impl Rate {
             }
         }
     }
-    /// The bytes that are sent in `span`, rounded down.
+    /// Returns the number of bytes that are sent in `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
         if let Some(n) = self.0.checked_mul(span.0) {
             return Bytes(n / NANOS_PER_SEC);
@@ -189,20 +190,20 @@ impl Rate {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Bytes = Bytes(0);
-    /// More than anything.
+    /// The largest amount.
     pub const MAX: Bytes = Bytes(u64::MAX);
 
-    /// `n` bytes.
+    /// Returns an amount of `n` bytes.
     pub const fn new(n: u64) -> Self {
         Bytes(n)
     }
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// The number of bytes as a float.
+    /// Returns the number of bytes, as a float.
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
@@ -226,7 +227,7 @@ impl Sub<Span> for Time {
     }
 }
 
-/// Saturating `+`, `-`, `+=`, `-=` and `Sum` for a one-field unit.
+/// Implements saturating `+`, `-`, `+=`, `-=` and `Sum` for a type with one field.
 macro_rules! amount {
     ($($unit:ident),*) => {$(
         impl Add for $unit {

@@ -1,4 +1,4 @@
-//! A congestion controller and its parameters in JSON, the form that plans use.
+//! Tests of a congestion controller and its parameters in JSON, as in plans.
 #![allow(missing_docs)]
 
 use narrows_control::catalogue::{Catalogue, Choice};

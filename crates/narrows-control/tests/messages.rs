@@ -1,5 +1,5 @@
-//! Messages between ports and a domain's controller are sent as JSON. Arbitrary bytes parse to a
-//! message or an error, and no message panics a receiver.
+//! Tests of the JSON messages between ports and the SDN controller. Arbitrary bytes parse to a
+//! message or an error, and no message causes a panic in a receiver.
 #![allow(missing_docs)]
 
 use core::net::IpAddr;
@@ -16,7 +16,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 const MTU: Bytes = Bytes::new(1500);
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible or arbitrary numbers.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..1_000_000u64, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -74,7 +74,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// A topology in which every flow passes two ports that exist and one that does not.
+/// A topology in which every flow passes two ports that exist and one port that does not exist.
 struct Anywhere;
 
 impl Topology for Anywhere {
@@ -107,7 +107,7 @@ fn deliver(messages: &[Message]) {
     }
 }
 
-/// Replacements of a number.
+/// Texts that replace a number.
 const INSTEAD: [&str; 8] = ["-1", "1e999", "NaN", "18446744073709551616", "null", "\"\"", "1.5", "[]"];
 
 /// Replaces the `nth` number of a text by `instead`.

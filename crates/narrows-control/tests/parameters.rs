@@ -1,4 +1,4 @@
-//! Errors of rate controllers' parameters.
+//! Tests of the errors for parameters of rate controllers.
 
 use narrows_control::parameter::Values;
 use narrows_control::rate::FlowKey;

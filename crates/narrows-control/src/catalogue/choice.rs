@@ -1,16 +1,16 @@
-//! An algorithm with its parameters, as plans name it.
+//! An algorithm and its parameters, in the form that plans use.
 
 use serde::{Deserialize, Serialize};
 
 use crate::parameter::{Value, Values};
 
-/// An algorithm and its parameters, as a plan names them: `"cubic"` or `{"name": "cubic", "beta": 0.5}`.
+/// An algorithm and its parameters, in the form that plans use: `"cubic"` or `{"name": "cubic", "beta": 0.5}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Choice {
     /// The name of an algorithm or preset.
     pub name: String,
-    /// Given parameters in base units.
+    /// The parameters that are given explicitly, in base units.
     pub params: Values,
 }
 

@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the family as a word.
+    /// Returns the name of the family.
     pub fn name(self) -> &'static str {
         match self {
             Family::Loss => "loss",
@@ -33,19 +33,19 @@ impl Family {
     }
 }
 
-/// How the network's answer reaches the sender.
+/// The way in which the network's answer reaches the sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// In a TCP option of ACKs.
+    /// The answer is in a TCP option of ACKs.
     Option,
-    /// In a congestion header of data packets, which the receiver echoes.
+    /// The answer is in a congestion header of data packets, which the receiver echoes.
     Header,
-    /// In a message of its own.
+    /// The answer is in a separate message.
     Message,
 }
 
 impl Feedback {
-    /// Returns the kind of feedback as a word.
+    /// Returns the name of the kind of feedback.
     pub fn name(self) -> &'static str {
         match self {
             Feedback::Option => "option",
@@ -60,9 +60,9 @@ impl Feedback {
 pub struct Service {
     /// Kind of the rate controller.
     pub kind: &'static str,
-    /// `mode` of the rate controller, if the algorithm needs a particular one.
+    /// `mode` of the rate controller, if the algorithm needs a particular mode.
     pub mode: Option<&'static str>,
-    /// Whether a controller of the domain is needed too.
+    /// Whether an SDN controller is needed too.
     pub domain: bool,
     /// How the rate controller's answers reach the sender.
     pub feedback: Feedback,
@@ -71,7 +71,8 @@ pub struct Service {
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// For an algorithm that responds to ECN marks: the algorithm that it behaves like if there are no marks.
+    /// The algorithm that this algorithm behaves like if there are no ECN marks. `None` if it does not respond to
+    /// marks.
     pub marks_or_else: Option<&'static str>,
     /// The rate controller that the algorithm depends on.
     pub service: Option<Service>,
@@ -87,7 +88,7 @@ impl Needs {
 pub struct Linux {
     /// The kernel's name of the algorithm (`TCP_CONGESTION`).
     pub name: &'static str,
-    /// The kernel module; `None` if the code is part of TCP itself.
+    /// The kernel module, or `None` if the code is a part of TCP itself.
     pub module: Option<&'static str>,
 }
 
@@ -96,7 +97,7 @@ pub struct Linux {
 pub struct Look {
     /// The name in legends.
     pub label: &'static str,
-    /// Colour on white.
+    /// Colour on a white page.
     pub light: &'static str,
     /// Colour on a dark page.
     pub dark: &'static str,
@@ -151,7 +152,7 @@ pub struct Preset {
     pub values: &'static [(&'static str, Constant)],
     /// Its look.
     pub look: Look,
-    /// `mode` of the rate controller, if the preset needs another one than the algorithm.
+    /// `mode` of the rate controller, if the preset needs a different mode than the algorithm.
     pub mode: Option<&'static str>,
 }
 
@@ -202,13 +203,14 @@ pub struct Entry {
     pub needs: Needs,
     /// The algorithm in Linux, if Linux has it.
     pub linux: Option<Linux>,
-    /// Its look in figures. If there is none, figures choose a look that no other curve has.
+    /// Its look in figures. If it is `None`, a figure chooses a look that no other curve has.
     pub look: Option<Look>,
     /// Its parameters.
     pub parameters: &'static [Group],
     /// Presets: names for the algorithm with certain parameters.
     pub presets: &'static [Preset],
-    /// Builds the controller for one connection. The values must be valid. Absent parameters have their defaults.
+    /// Builds the controller for one connection. The values must be valid. Parameters without a value have their
+    /// defaults.
     pub build: fn(&Values) -> Box<dyn Controller>,
 }
 
@@ -233,7 +235,7 @@ impl Entry {
         }
     }
 
-    /// Returns full name, definition and default of each parameter.
+    /// Returns the full name, the definition and the default of each parameter.
     pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> {
         self.parameters.iter().flat_map(|group| {
             let defaults = (group.defaults)();

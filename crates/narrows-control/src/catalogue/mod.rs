@@ -1,5 +1,5 @@
-//! The catalogue of congestion controllers: one row per algorithm. The rows determine names in scenarios, parameters,
-//! looks in figures, and kernel modules.
+//! The catalogue of congestion controllers: one row per algorithm. A row defines the algorithm's name in scenarios,
+//! its parameters, its look in figures, and its kernel module.
 //!
 //! A program can add its own rows ([`Catalogue::add`]) and run them by name.
 //!
@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `entry` | a row, and its parts |
 //! | `entries` | the rows of this crate |
-//! | `choice` | an algorithm with parameters, as plans name it |
+//! | `choice` | an algorithm and its parameters, in the form that plans use |
 //! | `names` | the names of algorithms and presets |
 
 mod choice;
@@ -42,7 +42,7 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// One of its names is taken, a parameter occurs twice, or a default or preset is out of range.
+    /// Returns an error if one of its names is taken, a parameter occurs twice, or a default or preset is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
         for name in names {
@@ -73,7 +73,7 @@ impl Catalogue {
         &self.entries
     }
 
-    /// Returns the algorithm with this name. If the name is that of a preset, returns the preset and its algorithm.
+    /// Returns the algorithm with this name. For the name of a preset, returns the preset and its algorithm.
     pub fn find(&self, name: &str) -> Option<(&Entry, Option<&'static Preset>)> {
         let by_name = || self.entries.iter().find(|entry| entry.name == name).map(|entry| (entry, None));
         by_name().or_else(|| {
@@ -103,7 +103,7 @@ impl Catalogue {
         Some((entry.build)(&values))
     }
 
-    /// Returns the choice as results write it: the name, and the given parameters in parentheses.
+    /// Returns the label of the choice in results: the name, and the given parameters in parentheses.
     pub fn label(&self, choice: &Choice) -> String {
         if choice.params.is_empty() {
             return choice.name.clone();
@@ -117,14 +117,14 @@ impl Catalogue {
     }
 }
 
-/// The numbers of a flow in a run, by which a controller can distinguish flows.
+/// The numbers of a flow in a run. A controller can use them to distinguish flows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowNumber {
-    /// Number in the results, in the order of starts.
+    /// Number of the flow in the results, in the order in which flows start.
     pub id: u32,
-    /// Index of its entry in the plan.
+    /// Index of the flow's entry in the plan.
     pub entry: u32,
-    /// Number within its entry, if the entry stands for several flows.
+    /// Number of the flow within its entry, if the entry stands for several flows.
     pub member: u32,
 }
 
@@ -140,12 +140,12 @@ pub trait Controllers {
     /// Returns a new controller, or `None` if no algorithm has this name.
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>>;
 
-    /// Like [`build`](Controllers::build), for controllers that need to know which flow they serve.
+    /// Like [`build`](Controllers::build), for controllers that depend on the flow that they serve.
     fn build_for(&self, choice: &Choice, _flow: FlowNumber) -> Option<Box<dyn Controller>> {
         self.build(choice)
     }
 
-    /// Returns the choice as results write it.
+    /// Returns the label of the choice in results.
     fn label(&self, choice: &Choice) -> String {
         Catalogue::built_in().label(choice)
     }

@@ -49,7 +49,7 @@ fn names_of(entry: &'static Entry) -> impl Iterator<Item = Named> {
     std::iter::once(own).chain(presets)
 }
 
-/// Returns a new instance of the controller with this name, or `None` if no controller has it.
+/// Returns a new instance of the controller with this name, or `None` if no controller has this name.
 pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     Catalogue::built_in().build(&Choice::from(name))
 }

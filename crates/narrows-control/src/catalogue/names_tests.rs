@@ -14,7 +14,7 @@ fn every_name_is_listed_once_in_order_and_builds() {
     let mut ordered = names.clone();
     ordered.sort_unstable();
     ordered.dedup();
-    assert_eq!(names, ordered, "each name once");
+    assert_eq!(names, ordered, "a name occurs twice");
     for entry in all() {
         assert!(!entry.summary.is_empty());
         let built = build(entry.name).map(|c| c.name());
@@ -73,7 +73,7 @@ enum Step {
     Told(u64),
 }
 
-/// Generates mostly small numbers, sometimes absurd ones.
+/// Generates mostly small numbers, and sometimes extreme numbers.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..50_000_000, 1 => 0u64..100_000_000_000, 1 => Just(u64::MAX / 2)]
 }

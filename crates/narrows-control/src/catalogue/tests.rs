@@ -7,7 +7,7 @@ use crate::parameter::testing::{positions, random_values};
 use crate::parameter::{Parameters, Value, Values, rate_from, whole};
 use crate::units::{Rate, Span, Time};
 
-/// Returns each name that a scenario can use, with the row behind it.
+/// Returns each name that a scenario can use, with its row in the catalogue.
 fn names() -> Vec<(&'static str, &'static Entry)> {
     let rows = Catalogue::built_in().entries().iter();
     rows.flat_map(|e| std::iter::once((e.name, e)).chain(e.presets.iter().map(move |p| (p.name, e))))
@@ -106,7 +106,8 @@ fn behaviour(mut controller: Box<dyn Controller>) -> Vec<Window> {
         .collect()
 }
 
-/// Writing out a default changes nothing, although the algorithm keeps the value as a fixed-point number.
+/// An explicit default gives the same behaviour as no value, although the algorithm stores the value as a fixed-point
+/// number.
 #[test]
 fn defaults_that_are_given_behave_as_defaults_that_are_left_out() {
     for entry in Catalogue::built_in().entries() {
@@ -132,7 +133,7 @@ fn defaults_are_written_with_few_digits() {
     assert_eq!(find("cubic", "c"), Some(Value::Number(0.4)));
     assert_eq!(find("bbr", "high_gain"), Some(Value::Number(2.887)));
     assert_eq!(find("bbr3", "startup_pacing_gain"), Some(Value::Number(2.773)));
-    assert_eq!(find("bbr2", "startup_pacing_gain"), Some(Value::Number(2.887)), "v2 has defaults of its own");
+    assert_eq!(find("bbr2", "startup_pacing_gain"), Some(Value::Number(2.887)), "v2 has its own defaults");
     assert_eq!(find("bbr3", "drain_rounds"), Some(Value::Number(3.0)));
     assert_eq!(find("bbr2", "drain_rounds"), Some(Value::Word("none".into())));
     assert_eq!(find("brf", "silence_least"), Some(Value::Number(200e6)));
@@ -228,7 +229,7 @@ fn labels_show_the_given_parameters() {
     );
 }
 
-/// Never reacts.
+/// A controller with a constant window.
 struct Fixed(u32);
 
 impl Controller for Fixed {

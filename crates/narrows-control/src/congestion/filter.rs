@@ -1,12 +1,12 @@
-//! Running maxima: over a sliding window from three samples, and over the last two periods.
+//! Two running maxima. [`WindowedMax`] covers a sliding window, and [`TwoPeriodMax`] covers the last two periods.
 //!
-//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. It keeps the best, second best
-//! and third best sample, each later than the previous one. When the best one expires, a recent sample
-//! replaces it. The result is exact for a steady path. Otherwise it is off by at most a quarter of the window
-//! in time.
+//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. The filter keeps the three best
+//! samples. The second best is later than the best, and the third best is later than the second best. When the best
+//! sample expires, a more recent sample replaces it. The result is exact for a steady path. On other paths it may
+//! ignore samples from a quarter of the window.
 
-/// The maximum of samples within a window. Time is any count that never decreases, for example of rounds or
-/// nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.
+/// The maximum of samples within a window. Time can be any count that never decreases, for example a number of rounds
+/// or nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.
 #[derive(Copy, Clone, Debug)]
 pub struct WindowedMax<V> {
     samples: [Sample<V>; 3],
@@ -19,7 +19,7 @@ struct Sample<V> {
 }
 
 impl<V: Copy + Ord> WindowedMax<V> {
-    /// Returns a filter with one sample.
+    /// Returns a filter that contains one sample.
     pub fn new(at: u64, value: V) -> Self {
         WindowedMax { samples: [Sample { at, value }; 3] }
     }
@@ -29,7 +29,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         self.samples[0].value
     }
 
-    /// Forgets everything but this sample.
+    /// Removes all samples except this one.
     pub fn reset(&mut self, at: u64, value: V) {
         *self = Self::new(at, value);
     }
@@ -52,12 +52,13 @@ impl<V: Copy + Ord> WindowedMax<V> {
         self.get()
     }
 
-    /// Removes expired samples, and ensures some time between the remaining samples.
+    /// Removes expired samples, and keeps the remaining samples apart in time.
     fn age(&mut self, window: u64, sample: Sample<V>) {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);
         if age > window {
-            // The second best may have expired as well. The third best has not expired, because `update` checks it.
+            // The second best sample may have expired as well. The third best has not expired, because `update`
+            // checks it.
             for _ in 0..2 {
                 if sample.at.saturating_sub(best.at) > window {
                     *best = *second;
@@ -66,8 +67,8 @@ impl<V: Copy + Ord> WindowedMax<V> {
                 }
             }
         } else if second.at == best.at && age > window / 4 {
-            // No better sample for a quarter of the window: take the second best from the rest of
-            // the window.
+            // There was no better sample for a quarter of the window. Take the second best sample
+            // from the rest of the window.
             *second = sample;
             *third = sample;
         } else if third.at == second.at && age > window / 2 {
@@ -84,7 +85,7 @@ pub struct TwoPeriodMax<V> {
 }
 
 impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
-    /// Returns the maximum; the default value of `V` before the first sample.
+    /// Returns the maximum. Before the first sample, the maximum is the default value of `V`.
     #[inline]
     pub fn get(&self) -> V {
         self.before.max(self.current)
@@ -101,7 +102,7 @@ impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
         self.current = self.current.max(value);
     }
 
-    /// Ends the current period and forgets the previous one.
+    /// Ends the current period and discards the previous period.
     pub fn advance(&mut self) {
         self.before = core::mem::take(&mut self.current);
     }
@@ -146,8 +147,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter may forget early, because it keeps three samples. But its result is always a
-        /// sample of the window, and never less than the latest sample.
+        /// The filter keeps only three samples, so it may lose a maximum early. But its result is
+        /// always a sample of the window, and never less than the latest sample.
         #[test]
         fn the_answer_is_a_sample_of_the_window(
             steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,

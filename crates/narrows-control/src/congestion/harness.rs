@@ -43,11 +43,11 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| seq % n == n - 1)
 }
 
-/// Segments between two losses of [`per_rtt_with_rare_losses`].
+/// Number of segments between two losses in [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Returns the number of segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one of
-/// [`RARE`] segments.
+/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms, and loses
+/// one of [`RARE`] segments.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
@@ -164,7 +164,7 @@ impl Sender {
     pub(crate) fn queue_seconds(&self) -> f64 {
         self.queue_seconds
     }
-    /// Returns the value of this name in the controller's trace.
+    /// Returns the value that the controller's trace gives for this name.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         let mut found = f64::NAN;
         self.controller.trace(&mut |n, v| {
@@ -180,7 +180,7 @@ impl Sender {
         self.run_until(self.now + span, |_| false);
     }
 
-    /// Advances virtual time until the end, or until `stop` returns true after an ACK.
+    /// Advances virtual time until `end`, or until `stop` returns true after an ACK.
     pub(crate) fn run_until(&mut self, end: Time, mut stop: impl FnMut(&Sender) -> bool) {
         while self.now < end {
             let may_send = (self.flight.len() as u64) < u64::from(self.window.cwnd);
@@ -228,7 +228,7 @@ impl Sender {
             lost_before: self.total_lost,
         });
         if let Some(rate) = self.window.pacing_rate {
-            assert!(rate > Rate::ZERO, "paced at nothing");
+            assert!(rate > Rate::ZERO, "the pacing rate is zero");
             self.next_send = self.next_send.max(now) + rate.time_for(Bytes::new(u64::from(PACKET)));
         }
     }

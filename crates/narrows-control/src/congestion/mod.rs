@@ -1,9 +1,10 @@
 //! Congestion controllers at the sender: they turn ACKs, losses and feedback into a window and a
 //! pacing rate.
 //!
-//! [`Controller`] is the contract. The transport (in the simulator, its TCP) owns loss detection,
-//! the delivery-rate sampler and, for controllers that want it, Proportional Rate Reduction. The
-//! controller owns the [`Window`]. Windows are in segments, as in Linux. Rates are L3 bytes/s.
+//! [`Controller`] is the interface between a controller and the transport (in the simulator, its
+//! TCP). The transport detects losses, samples the delivery rate, and runs Proportional Rate
+//! Reduction for the controllers that want it. The controller sets the [`Window`]. Windows are in
+//! segments, as in Linux. Rates are L3 bytes/s.
 
 pub mod bbr;
 pub mod copa;
@@ -17,7 +18,7 @@ pub(crate) mod harness;
 use crate::feedback::header::{Echo, Header};
 use crate::units::{Rate, Span, Time};
 
-/// Linux's TCP_INFINITE_SSTHRESH: slow start until the first congestion.
+/// Slow-start threshold of a connection that has had no congestion yet (Linux TCP_INFINITE_SSTHRESH).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// The decision of a controller.
@@ -27,7 +28,8 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. `None`: the transport decides (no pacing, or 2 x or 1.2 x cwnd per srtt).
+    /// Pacing rate, L3 bytes/s. If it is `None`, the transport decides: no pacing, or pacing at 2 x or 1.2 x cwnd per
+    /// srtt.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -44,9 +46,10 @@ impl Window {
 pub struct Connection {
     /// The current time.
     pub now: Time,
-    /// L3 bytes of a full segment (1500). Pacing charges this much per segment.
+    /// L3 bytes of a full segment (1500). Pacing counts this size for every segment.
     pub packet_bytes: u32,
-    /// RTT of the handshake; `None` without a sample. A retransmitted SYN gives one by its timestamp.
+    /// RTT of the handshake, or `None` if there is no sample. If the SYN was retransmitted, its timestamp gives the
+    /// sample.
     pub rtt: Option<Span>,
     /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
     /// bytes/s.
@@ -56,12 +59,13 @@ pub struct Connection {
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
-    /// Seed for a controller that needs random choices. It differs by flow, and the scenario's seed determines it.
+    /// Seed for a controller that needs random choices. Each flow has a different seed, which is derived from the
+    /// scenario's seed.
     pub seed: u64,
 }
 
 impl Connection {
-    /// Returns a connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
+    /// Returns a connection with a handshake that took `rtt`, without feedback from the network. The seed is 0.
     pub fn new(now: Time, packet_bytes: u32, rtt: Option<Span>) -> Self {
         Connection { now, packet_bytes, rtt, feedback: None, feedback_possible: false, echo: None, seed: 0 }
     }
@@ -73,7 +77,7 @@ pub enum State {
     /// Nothing unusual.
     #[default]
     Open,
-    /// SACKs or duplicate ACKs seen, nothing lost yet.
+    /// SACKs or duplicate ACKs have arrived, but no segment is marked lost yet.
     Disorder,
     /// The window is being reduced for an ECN echo.
     Cwr,
@@ -87,9 +91,9 @@ pub enum State {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RateSample {
-    /// Segments delivered over `interval`; 0 if there is no valid sample.
+    /// Number of segments delivered over `interval`, or 0 if there is no valid sample.
     pub delivered: u32,
-    /// The longer of the send and the ACK interval; zero if there is no valid sample.
+    /// The send interval or the ACK interval, whichever is longer. It is zero if there is no valid sample.
     pub interval: Span,
     /// The connection's `delivered` when the sampled segment was sent, segments.
     pub prior_delivered: u64,
@@ -109,11 +113,12 @@ impl RateSample {
         RateSample { delivered, interval, ..RateSample::default() }
     }
 
-    /// Returns the sample of an ACK that delivered `delivered` segments since the sampled segment was sent. `send_elapsed`
-    /// and `ack_elapsed` are the times in which these segments were sent and acknowledged (BBR-4).
+    /// Returns the sample of an ACK that delivered `delivered` segments since the sampled segment was sent.
+    /// `send_elapsed` is the time in which these segments were sent, and `ack_elapsed` is the time in which they were
+    /// acknowledged (BBR-4).
     ///
-    /// An interval shorter than the minimum RTT gives no valid sample, as in Linux `tcp_rate_gen`. `min_rtt` includes the
-    /// RTT of this ACK; [`Span::MAX`]: none is known.
+    /// An interval shorter than the minimum RTT gives no valid sample, as in Linux `tcp_rate_gen`. `min_rtt` includes
+    /// the RTT of this ACK. It is [`Span::MAX`] if no RTT is known.
     #[inline]
     pub fn measured(delivered: u32, send_elapsed: Span, ack_elapsed: Span, min_rtt: Span) -> Self {
         let interval = send_elapsed.max(ack_elapsed);
@@ -122,26 +127,25 @@ impl RateSample {
     }
 }
 
-/// The timestamps of an ACK as they are in its header (RFC 7323): ticks of a millisecond, modulo
-/// 2^32.
+/// The timestamps in the header of an ACK (RFC 7323), in milliseconds modulo 2^32.
 ///
-/// All hosts of the simulator share one clock ([`Timestamps::clock`]). A controller that needs
-/// unsynchronised clocks adds the offset itself.
+/// All hosts of the simulator share one clock ([`Timestamps::clock`]). A controller that models
+/// unsynchronised clocks must add an offset.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// When the receiver sent the ACK, by the receiver's clock (TSval).
     pub value: u32,
     /// When the sender sent the acknowledged segment, by the sender's clock (TSecr). If the ACK acknowledges several
-    /// segments, the first one.
+    /// segments, this is the time of the first one.
     pub echo: u32,
 }
 
 impl Timestamps {
-    /// A tick (Linux TCP_TS_HZ).
+    /// Length of a tick of the clock (Linux TCP_TS_HZ).
     pub const TICK: Span = Span::from_millis(1);
 
-    /// Returns the reading of the clock at a time. It is never 0, which means "none". The clock wraps after 49 days;
-    /// the value 1 then lasts two ticks.
+    /// Returns the value of the clock at a time. The value is never 0, because 0 means that there is no timestamp.
+    /// The clock wraps around after 49 days, and the value 1 then lasts two ticks.
     #[inline]
     pub fn clock(at: Time) -> u32 {
         ((at.as_nanos() / Self::TICK.as_nanos()) as u32).wrapping_add(1).max(1)
@@ -154,13 +158,13 @@ impl Timestamps {
 pub struct Ack {
     /// The current time.
     pub now: Time,
-    /// Segments newly delivered by this ACK, cumulatively or selectively.
+    /// Number of segments that this ACK reports as delivered for the first time, cumulatively or by SACK.
     pub acked: u32,
-    /// Segments newly marked lost.
+    /// Number of segments newly marked lost.
     pub lost: u32,
     /// Number of segments delivered so far on the connection.
     pub delivered: u64,
-    /// All segments marked lost so far on the connection.
+    /// Number of segments marked lost so far on the connection.
     pub total_lost: u64,
     /// First unacknowledged segment.
     pub snd_una: u64,
@@ -170,7 +174,7 @@ pub struct Ack {
     pub prior_in_flight: u32,
     /// Number of segments in flight now.
     pub in_flight: u32,
-    /// RTT sample, only of segments sent once (Karn).
+    /// RTT sample. Only segments that were sent once give a sample (Karn's algorithm).
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
@@ -186,8 +190,8 @@ pub struct Ack {
     pub delayed: bool,
     /// Whether the receiver echoes congestion experienced (ECE).
     pub ece: bool,
-    /// Rate that the network wrote into this ACK or into a congestion header that it echoes, L3
-    /// bytes/s.
+    /// Rate that the network wrote into this ACK or into a congestion header that the ACK echoes,
+    /// L3 bytes/s.
     pub feedback: Option<Rate>,
     /// The echo of congestion headers.
     pub echo: Option<Echo>,
@@ -226,9 +230,9 @@ impl Ack {
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
-/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are detected late,
-/// that number is smaller than the number of losses while the *lost* segment was in flight. BBR v2 and v3
-/// need the second number to find the in-flight level at which loss became excessive.
+/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are detected late, that
+/// number is smaller than the number of losses while the *lost* segment was in flight. BBR v2 and v3 need the number
+/// for the lost segment to find the in-flight level at which loss became excessive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -259,7 +263,7 @@ pub struct Departing {
     pub now: Time,
     /// Whether the packet is the SYN.
     pub syn: bool,
-    /// Whether this is the last packet of the flow: all data is acknowledged.
+    /// Whether this is the last packet of the flow, which is sent after all data was acknowledged.
     pub fin: bool,
     /// Whether the packet retransmits data.
     pub again: bool,
@@ -320,8 +324,8 @@ pub struct Congestion {
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
     /// Whether this is a timeout in an episode for which the controller has already set a threshold. The transport
-    /// keeps this threshold and ignores a new threshold from the controller. Linux does not call `ssthresh` in this
-    /// case; it only reports the state Loss (`set_state`).
+    /// keeps this threshold and ignores a new threshold from the controller. In this case, Linux does not call
+    /// `ssthresh` and only reports the state Loss (`set_state`).
     pub again: bool,
 }
 
@@ -335,9 +339,10 @@ impl Congestion {
 /// The owner of the window during recovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The transport, by PRR towards `ssthresh` (RFC 6937). It does not call `on_ack` during recovery.
+    /// The transport, which reduces the window to `ssthresh` with PRR (RFC 6937). It does not call `on_ack` during
+    /// recovery.
     Transport,
-    /// The controller, on every ACK (BBR, explicit rates).
+    /// The controller, which sets the window on every ACK (BBR, and controllers with explicit rates).
     Controller,
 }
 
@@ -366,8 +371,8 @@ pub trait Controller: Send {
     /// (CWR, Recovery). Otherwise the transport calls it in every state.
     fn on_ack(&mut self, ack: &Ack, window: &mut Window);
 
-    /// Called on congestion: set `window.ssthresh`. The transport calls this once per episode, and again for a
-    /// timeout within an episode ([`Congestion::again`]).
+    /// Called on congestion. The controller sets `window.ssthresh`. The transport calls this once per episode, and
+    /// again for a timeout within an episode ([`Congestion::again`]).
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
 
     /// Called when Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves the loss spurious, this call
@@ -379,22 +384,23 @@ pub trait Controller: Send {
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since
-    /// the last transmission; `app_limited` is the rate sampler's state.
+    /// the last transmission. `app_limited` is whether the rate sampler considers the sender application-limited.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
-    /// Returns whether the controller has a timer. A controller without a timer always returns `false`; the transport
-    /// then never calls [`next_timer`](Controller::next_timer).
+    /// Returns whether the controller has a timer. A controller without a timer always returns `false`, and the
+    /// transport never calls its [`next_timer`](Controller::next_timer).
     fn uses_timer(&self) -> bool {
         false
     }
 
-    /// Returns the time of the next call of [`on_timer`](Controller::on_timer). The transport reads it after every call of another method.
+    /// Returns the time of the next call of [`on_timer`](Controller::on_timer). The transport reads this time after
+    /// every call of another method.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
 
-    /// Called at [`next_timer`](Controller::next_timer), after the handshake. Afterwards, the timer must be later than `now`.
-    /// Otherwise the transport calls it again before its next transmission.
+    /// Called at [`next_timer`](Controller::next_timer), after the handshake. After this call, the next timer must be
+    /// later than `now`. Otherwise the transport calls `on_timer` again before its next transmission.
     fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Returns the owner of the window during recovery. The answer may change during a connection.
@@ -403,7 +409,7 @@ pub trait Controller: Send {
     }
 
     /// Returns the number of bytes that a congestion header takes from the payload of the next data packet. A
-    /// controller without headers always returns 0; the transport then never calls [`header`](Controller::header).
+    /// controller without headers always returns 0, and the transport never calls its [`header`](Controller::header).
     fn header_bytes(&self) -> u16 {
         0
     }
@@ -422,14 +428,15 @@ pub trait Controller: Send {
         false
     }
 
-    /// Returns whether rates after that of the SYN-ACK arrive in messages (PAC-3b). ACKs then have no rate option.
+    /// Returns whether every rate after the SYN-ACK arrives in a separate message (PAC-3b). ACKs then have no rate
+    /// option.
     fn is_fed_by_messages(&self) -> bool {
         false
     }
 
     /// Returns whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
     /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE exactly, and
-    /// retransmissions are ECN-capable. A controller always gives the same answer.
+    /// retransmissions are ECN-capable. The answer of a controller never changes.
     fn needs_exact_ce_echo(&self) -> bool {
         false
     }

@@ -6,23 +6,23 @@ use crate::units::Rate;
 const MAX_MANTISSA: u64 = 6552;
 const MAX_EXPONENT: u64 = 9;
 
-/// A rate as sent. The type has no order, because codes do not sort like rates (BRF-8: 65520 is 6552 B/s and 6561 is
-/// 6560 B/s). Compare [`decode`](RateCode::decode)d rates.
+/// The code of a rate in a packet. The type has no order, because codes do not sort like rates: 65520 stands for 6552
+/// B/s and 6561 for 6560 B/s (BRF-8). To compare codes, [`decode`](RateCode::decode) them first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RateCode(u16);
 
 impl RateCode {
-    /// "No value assigned". In a SYN this value means "feedback permitted". In an ACK it means "no switch has written
-    /// a rate yet" (BRF-7, BRF-10).
+    /// The code for "no value assigned". In a SYN, it means "feedback permitted". In an ACK, it means "no switch has
+    /// written a rate yet" (BRF-7, BRF-10).
     pub const UNASSIGNED: RateCode = RateCode(65535);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose application does not limit
-    /// the sender.
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet of a sender that its application
+    /// does not limit.
     ///
-    /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free: codes
-    /// 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
+    /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free, because
+    /// codes 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages
-    /// (PAC-3b). Only the SYN-ACK answers the option with a rate.
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages (PAC-3b).
+    /// Such a source gets only one rate in the option, in the SYN-ACK.
     pub const BY_MESSAGE: RateCode = RateCode(65533);
     /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN or SYN-ACK of a sender that designates packets (BDR-31).
     pub const DESIGNATES: RateCode = RateCode(65532);
@@ -34,17 +34,17 @@ impl RateCode {
         RateCode(bits)
     }
 
-    /// Returns the bits, to be written big-endian.
+    /// Returns the bits. They are sent in big-endian order.
     pub const fn to_bits(self) -> u16 {
         self.0
     }
 
     /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
-    /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first byte of a code of
-    /// 6.6 kB/s or more is at least 0x19, which is no TCP option kind in use. For example, 250 MB/s becomes 2500 *
-    /// 10^5. Its other encoding, 25 * 10^7, has the bits 257 = 0x0101, which look like the two NOPs that the paper's
-    /// format overwrites.
+    /// The smallest exponent that fits is the most precise. It is also safe on the wire. The first byte of a code of
+    /// 6.6 kB/s or more is at least 0x19, and no TCP option in use has such a kind. For example, 250 MB/s becomes
+    /// 2500 * 10^5. The encoding 25 * 10^7 of the same rate has the bits 257 = 0x0101. These bits look like the two
+    /// NOPs that the paper's format overwrites.
     pub const fn encode(rate: Rate) -> Self {
         let mut mantissa = rate.as_bytes_per_sec();
         let mut exponent = 0;
@@ -58,7 +58,7 @@ impl RateCode {
         RateCode((mantissa * 10 + exponent) as u16)
     }
 
-    /// Returns the rate; `None` for the unassigned value and the reserved codes.
+    /// Returns the rate, or `None` for the unassigned value and the reserved codes.
     pub const fn decode(self) -> Option<Rate> {
         if self.0 > RateCode::MAX.0 {
             return None;
@@ -68,7 +68,7 @@ impl RateCode {
     }
 }
 
-/// Returns the rate that a sender decodes when a switch writes `rate`. Truncation costs at most 0.1524 %.
+/// Returns the rate that a sender decodes when a switch writes `rate`. The decoded rate is at most 0.1524 % lower.
 pub const fn as_heard(rate: Rate) -> Rate {
     match RateCode::encode(rate).decode() {
         Some(heard) => heard,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_canonical_code_never_looks_like_tcp_options() {
-        // Every canonical code encodes its own rate, so this loop covers all rates.
+        // Each canonical code is the code that `encode` gives for its rate, so this loop covers all rates.
         let mut canonical = 0;
         for bits in 0..=65529 {
             let rate = decode(bits).unwrap();
@@ -144,8 +144,8 @@ mod tests {
             assert_ne!(bits, 0x0101);
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
-        // Mantissas 0 to 6552 with exponent 0, and 656 to 6552 with each of the nine other exponents. With these, a
-        // mantissa of 655 is not canonical, because a lower exponent gives the same rate.
+        // Mantissas 0 to 6552 with exponent 0, and 656 to 6552 with each of the nine other exponents. With one of
+        // these exponents, a mantissa of 655 is not canonical, because a lower exponent gives the same rate.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 
@@ -160,7 +160,7 @@ mod tests {
                 worst = worst.max((rate - heard) as f64 / rate as f64);
             }
         }
-        // Rates just below 656 * 10^e decode to 655 * 10^e: an error of 1 in 656.
+        // Rates just below 656 * 10^e decode to 655 * 10^e. This is an error of 1/656.
         assert!((worst - 1.0 / 656.0).abs() < 1e-9, "{worst}");
     }
 }

@@ -1,24 +1,23 @@
 //! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
-//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of the sources:
-//! draft-falk-xcp-spec-03 for XCP, chapter 6 of Dukkipati's thesis for RCP, and the IP option of BDR-6 for
-//! BDR. The layout of OBP's header is unknown. The layout here is ours: all headers are values of one type
-//! with a fixed number of 32-bit words.
+//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of draft-falk-xcp-spec-03 for XCP, of
+//! chapter 6 of Dukkipati's thesis for RCP, and of the IP option of BDR-6 for BDR. The layout of OBP's header is
+//! unknown. This file has its own layout: all headers are values of one type with a fixed number of 32-bit words.
 //!
-//! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent. The
-//! receiver copies the result into ACKs as one word ([`Echo`]).
+//! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent bytes.
+//! The receiver copies the result into ACKs as one word ([`Echo`]).
 
 use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span};
 
-/// Words of memory that a header takes. [`Header::wire_bytes`] is its size on the wire.
+/// Number of words of memory that a header takes. [`Header::wire_bytes`] is its size on the wire.
 pub const WORDS: usize = 5;
 
-/// Bytes that an echo adds to an ACK: kind, length and reserved (4), the value (4).
+/// Number of bytes that an echo adds to an ACK: kind, length and reserved (4), and the value (4).
 pub const ECHO_BYTES: u16 = 8;
 
-/// The largest word: no value yet, or no limit.
+/// The largest word, which stands for "no value yet" or "no limit".
 const UNSET: u32 = u32::MAX;
 
 const KIND_RCP: u32 = 1;
@@ -30,48 +29,48 @@ const KIND_OBP: u32 = 5;
 /// A congestion header.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub enum Header {
-    /// The packet carries none.
+    /// The packet carries no header.
     #[default]
     None,
-    /// RCP-4.
+    /// The header of RCP (RCP-4).
     Rcp(Rcp),
-    /// XCP-1 to XCP-4.
+    /// The header of XCP (XCP-1 to XCP-4).
     Xcp(xcp::Header),
-    /// BDR-6: a designated packet.
+    /// The header of a designated packet (BDR-6).
     Bdr(Bdr),
-    /// BDR-42: a packet of a BDR flow that is not designated. It costs one bit of the IP header.
+    /// A mark of the packets of a BDR flow that are not designated (BDR-42). It takes one bit of the IP header.
     Member,
-    /// OBP-1.
+    /// The header of OBP (OBP-1).
     Obp(Obp),
 }
 
 /// The fields of RCP's header (RCP-4).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Rcp {
-    /// The smallest rate on the path so far; [`Rate::MAX`] if no router has limited it.
+    /// The smallest rate on the path so far, or [`Rate::MAX`] if no router has limited the rate.
     pub rate: Rate,
-    /// The sender's RTT; `None` before the first sample.
+    /// The sender's RTT, or `None` before the first sample.
     pub rtt: Option<Span>,
 }
 
-/// The fields of OBP's header (OBP-1; the choice of fields is ours).
+/// The fields of OBP's header (OBP-1). The set of fields is our choice.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Obp {
-    /// The sender's current rate; `None` before the network gave one.
+    /// The sender's current rate, or `None` before the first rate from the network.
     pub own: Option<Rate>,
-    /// The smallest bandwidth left on a link of the path so far; [`Rate::MAX`] before the first
+    /// The smallest bandwidth left on a link of the path so far, or [`Rate::MAX`] before the first
     /// router.
     pub available: Rate,
-    /// The smallest capacity on the path so far; [`Rate::MAX`] before the first router.
+    /// The smallest capacity on the path so far, or [`Rate::MAX`] before the first router.
     pub capacity: Rate,
-    /// The sender's next rate; [`Rate::MAX`] before the first router.
+    /// The sender's next rate, or [`Rate::MAX`] before the first router.
     pub rate: Rate,
 }
 
 /// The fields of a designated packet (BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Bdr {
-    /// Its report.
+    /// The report of the packet.
     pub report: Report,
     /// The routers' recommendation so far.
     pub advice: Option<Recommendation>,
@@ -80,7 +79,7 @@ pub struct Bdr {
 /// The value that an ACK returns to the sender.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Echo {
-    /// The path's rate.
+    /// The rate of the path.
     Rate(Rate),
     /// A change of the sender's throughput, bytes/s (XCP-5).
     Change(i64),
@@ -97,15 +96,15 @@ impl Header {
             Header::Rcp(_) => 12,
             // The draft's standard format.
             Header::Xcp(_) => 20,
-            // BDR-6: 13 bytes with the surrounding IP option, padded.
+            // BDR-6: 13 bytes with the surrounding IP option, and padding.
             Header::Bdr(_) => 16,
             // Kind, length and reserved (4), four rates.
             Header::Obp(_) => 20,
         }
     }
 
-    /// Returns the header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s), changes of a
-    /// rate in bytes/s (up to 17 Gbit/s), times in microseconds (up to an hour).
+    /// Returns the header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s). Changes of a
+    /// rate are in bytes/s (up to 17 Gbit/s). Times are in microseconds (up to an hour).
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
             Header::None => [0; WORDS],
@@ -133,7 +132,7 @@ impl Header {
         }
     }
 
-    /// Returns the header in these words; invalid words give [`Header::None`].
+    /// Returns the header in these words. Invalid words give [`Header::None`].
     pub fn from_words(words: [u32; WORDS]) -> Header {
         let [kind, a, b, c, d] = words;
         match kind & 0xff {
@@ -168,8 +167,9 @@ impl Header {
         }
     }
 
-    /// Returns the echo that a receiver must send after this packet, given the echo that it has not sent yet. XCP's
-    /// changes add up over the packets that one ACK acknowledges. The newest rate counts.
+    /// Returns the echo that a receiver must send after this packet. `unsent` is the echo that still waits for an
+    /// ACK. XCP's changes are added up over the packets that one ACK acknowledges. If there are several rates, the
+    /// newest is sent.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,
@@ -193,7 +193,7 @@ impl Header {
 }
 
 impl Echo {
-    /// Returns the echo as a word, and its kind (2 bits).
+    /// Returns the echo as a word, and the kind of the echo (2 bits).
     pub fn to_word(self) -> (u32, u8) {
         match self {
             Echo::Rate(rate) => (rate_word(rate), 1),
@@ -202,7 +202,7 @@ impl Echo {
         }
     }
 
-    /// Returns the echo in this word of this kind.
+    /// Returns the echo that this word and this kind stand for.
     pub fn from_word(word: u32, kind: u8) -> Option<Echo> {
         match kind & 3 {
             1 => Some(Echo::Rate(word_rate(word))),
@@ -236,7 +236,7 @@ fn micros(span: Span) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(UNSET)
 }
 
-/// Returns the RTT in microseconds; 0 if unknown.
+/// Returns the RTT in microseconds, or 0 if the RTT is unknown.
 fn rtt_word(rtt: Option<Span>) -> u32 {
     rtt.map_or(0, |rtt| micros(rtt).max(1))
 }

@@ -1,8 +1,8 @@
-//! How feedback travels: as sixteen bits in a TCP option (BRF-5 to BRF-11), or in a congestion
-//! header.
+//! The encoding of feedback in packets: sixteen bits in a TCP option (BRF-5 to BRF-11), or a
+//! congestion header.
 //!
-//! * [`code`]: the sixteen bits, mantissa and decimal exponent.
-//! * [`option`]: their place in a TCP header, in the two formats of BRF-9.
+//! * [`code`]: the sixteen bits, with mantissa and decimal exponent.
+//! * [`option`]: the place of the sixteen bits in a TCP header, in the two formats of BRF-9.
 //! * [`report`]: the report of a designated packet (BDR) in a TCP option.
 //! * [`header`]: the headers of XCP, RCP and BDR between IP and TCP, and their echo in ACKs.
 //! * [`checksum`]: the TCP checksum after a rewrite (RFC 1624).

@@ -1,8 +1,8 @@
 //! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions expect the whole header. Its data offset states its length. The functions do not
-//! trust the header: one that is truncated or has a wrong length counts as a header without the
-//! option.
+//! All functions expect the whole header. The data offset of the header states its length. The
+//! functions do not trust the header. A truncated header, or a header with a wrong length, counts
+//! as a header without the option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;
@@ -12,10 +12,10 @@ use crate::rate::RateOption;
 pub const KIND: u8 = 253;
 /// Length of the option: kind, length, ExID, value.
 pub const LEN: usize = 6;
-/// Bytes that the option takes: [`LEN`] and two NOPs, which keep the following options aligned to
-/// 32 bits.
+/// Number of bytes that the option takes: [`LEN`], and two NOPs that keep the following options
+/// aligned to 32 bits.
 pub const PADDED_LEN: usize = 8;
-/// Experiment identifier, "NW". It is not registered with IANA; RFC 6994 requires registration
+/// Experiment identifier, "NW". It is not registered with IANA. RFC 6994 requires registration
 /// before use on the open Internet.
 pub const EXID: u16 = 0x4E57;
 
@@ -28,35 +28,35 @@ const END: u8 = 0;
 const NOP: u8 = 1;
 const TIMESTAMP: [u8; 2] = [8, 10];
 
-/// How a TCP header carries the rate.
+/// The place of the rate in a TCP header.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The experimental option of RFC 6994 (the default).
     Experimental,
-    /// The paper's format: it overwrites the two NOPs in front of the timestamp option.
+    /// The paper's format, which overwrites the two NOPs in front of the timestamp option.
     ///
-    /// Every standard parser misreads such a header, so the sender's host must restore the NOPs before its stack sees
-    /// them. A SYN-ACK has no room, because Linux puts SACK-permitted in the place of the NOPs. So a flow gets no
-    /// rate within its first RTT.
+    /// Every standard parser misreads such a header. So the sender's host must restore the NOPs before its TCP stack
+    /// reads the header. A SYN-ACK has no room for the rate, because Linux puts SACK-permitted in the place of the
+    /// NOPs. So a flow gets no rate within its first RTT.
     Padding,
 }
 
-/// Reason for which a rate could not be written.
+/// The reason why a rate could not be written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NoPlace {
-    /// The header is shorter than 20 bytes or than its data offset says.
+    /// The header is shorter than 20 bytes, or shorter than its data offset says.
     Malformed,
-    /// The header has no option to overwrite, or no room for one (options take at most 40 bytes).
+    /// The header has no option to overwrite, or no room for another option (options take at most 40 bytes).
     Full,
 }
 
-/// The option as read, for [`PacketInfo`](crate::rate::PacketInfo).
+/// The contents of the option, for [`PacketInfo`](crate::rate::PacketInfo).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The rate option.
     pub option: RateOption,
-    /// Whether the sender says that its application does not limit the flow (BRF-100). Meaningful only on
-    /// data packets.
+    /// Whether the packet states that the application does not limit the flow (BRF-100). The value is meaningful only
+    /// for data packets.
     pub unlimited: Option<bool>,
 }
 
@@ -109,8 +109,8 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // The test is for Linux's layout of established connections. Only in this layout are the two bytes known
-    // to be padding.
+    // This tests for the layout that Linux uses in established connections. Only in this layout are the two bytes
+    // certain to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -134,7 +134,7 @@ pub fn read(header: &[u8], format: Format) -> Reading {
     }
 }
 
-/// Writes `code` over the header's value and corrects the checksum.
+/// Replaces the value in the header with `code`, and corrects the checksum.
 pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), NoPlace> {
     header_len(header)?;
     let at = locate(header, format).ok_or(NoPlace::Full)?;
@@ -144,8 +144,7 @@ pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), 
     Ok(())
 }
 
-/// Restores the two NOPs (the sender's side of [`Format::Padding`]), and returns the value that was in their
-/// place.
+/// Restores the two NOPs of [`Format::Padding`] at the sender, and returns the value that was in their place.
 pub fn restore_padding(header: &mut [u8]) -> Reading {
     let reading = read(header, Format::Padding);
     // An error means that there is nothing to restore.
@@ -167,11 +166,11 @@ impl Header {
     }
 }
 
-/// Returns the header with the experimental option inserted in front of all others, with its checksum corrected.
+/// Returns the header with a correct checksum and the experimental option in front of all other options.
 ///
-/// The option comes first, because END bytes at the end of the other options would hide it. The new checksum accounts
-/// for the longer TCP length in the pseudo header and for the larger data offset. The caller corrects the total
-/// length in the IP header.
+/// The option comes first, because END bytes after the other options would hide an option behind them. The new
+/// checksum accounts for the longer TCP length in the pseudo header and for the larger data offset. The caller
+/// corrects the total length in the IP header.
 pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     let len = header_len(header)?;
     if len + PADDED_LEN > MAX_HEADER {
@@ -187,7 +186,7 @@ pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
     bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
 
-    // The other options move by eight bytes, an even number, so their part of the sum does not change.
+    // The other options move by eight bytes. This number is even, so their part of the sum does not change.
     let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
     for pair in option.chunks_exact(2) {
         sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));

@@ -16,7 +16,7 @@ fn header(flags: u8, options: &[u8]) -> Vec<u8> {
     h
 }
 
-/// Returns the checksum over pseudo header and header, the field itself counted as zero.
+/// Returns the checksum over pseudo header and header. The checksum field itself counts as zero.
 fn full_checksum(header: &[u8]) -> u16 {
     let mut covered = vec![10, 0, 0, 1, 10, 0, 0, 2, 0, 6];
     covered.extend_from_slice(&(header.len() as u16).to_be_bytes());
@@ -45,7 +45,7 @@ fn a_rate_is_inserted_read_and_lowered_with_the_checksum_right() {
     let mut after = insert(&before, RateCode::from_bits(12005)).unwrap().as_bytes().to_vec();
     assert_eq!(after.len(), before.len() + PADDED_LEN);
     assert_eq!(read(&after, Format::Experimental), assigned(120_000_000));
-    assert_eq!(&after[28..], &before[20..], "other options survive");
+    assert_eq!(&after[28..], &before[20..], "the other options are unchanged");
     assert!(has_right_checksum(&after));
 
     rewrite(&mut after, Format::Experimental, RateCode::from_bits(12504)).unwrap();
@@ -134,7 +134,7 @@ proptest! {
     fn a_rewrite_changes_value_and_checksum_only(
         options in proptest::collection::vec(any::<u8>(), 0..8), bits in any::<u16>(),
     ) {
-        // Options before ours, which the parser can skip.
+        // Another option before the rate option, which the parser can skip.
         let mut all: Vec<u8> = vec![254, options.len() as u8 + 2];
         all.extend_from_slice(&options);
         all.extend_from_slice(&[KIND, 6, 0x4E, 0x57, 0xFF, 0xFF]);

@@ -1,11 +1,11 @@
 //! The report of a designated packet (BDR-6, BDR-20) as the value of a TCP option, as `bpf/include/wire.h` encodes it.
 //!
-//! The option has eight bytes: kind 253, length, the ExID [`EXID`] and 32 bits. The number of segments of one
-//! packet is at most 255, and a real switch counts at most [`LIVED_MAX`] from one report.
+//! The option has eight bytes: kind 253, length, the ExID [`EXID`] and 32 bits. A report can state at most 255
+//! segments for a packet. A real switch counts a time of at most [`LIVED_MAX`] from one report.
 
 use crate::units::Span;
 
-/// The option's ExID (RFC 6994): "ND"; not registered.
+/// The option's ExID (RFC 6994), "ND". It is not registered.
 pub const EXID: u16 = 0x4E44;
 /// The longest time that a report can state.
 pub const LIVED_MAX: Span = Span::from_micros((1 << 22) - 1);
@@ -13,21 +13,21 @@ pub const LIVED_MAX: Span = Span::from_micros((1 << 22) - 1);
 const FIRST: u32 = 1 << 31;
 const FIN: u32 = 1 << 30;
 
-/// A report, as a sender writes it.
+/// A report that a sender writes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct OptionReport {
-    /// The flow's first report after its SYN.
+    /// Whether this is the flow's first report after its SYN.
     pub first: bool,
-    /// The flow's last report.
+    /// Whether this is the flow's last report.
     pub fin: bool,
-    /// Number of segments as which the designated packet is sent. All of them carry the option.
+    /// Number of segments that the designated packet is split into. All of these segments carry the option.
     pub segments: u8,
     /// Time since the flow's previous designated packet.
     pub lived: Span,
 }
 
 impl OptionReport {
-    /// Returns the option's value. Times above [`LIVED_MAX`] are sent as this time.
+    /// Returns the option's value. A time above [`LIVED_MAX`] is sent as [`LIVED_MAX`].
     pub fn to_bits(self) -> u32 {
         let flag = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
         // The time is below 2^22.

@@ -2,8 +2,8 @@
 
 /// Declares a structure of parameters, and implements [`Parameters`](crate::parameter::Parameters) for it.
 ///
-/// A field's doc comment is the meaning of the parameter. The last expression states values, unit and source.
-/// Fields in a second block, after `and`, are not parameters.
+/// The doc comment of a field is the meaning of the parameter. The last expression states the accepted values, the
+/// unit and the source. Fields in a second block, after `and`, are not parameters.
 ///
 /// ```
 /// use narrows_control::parameter::{Parameters, Value, number};
@@ -79,7 +79,7 @@ macro_rules! parameters {
     };
 }
 
-/// Declares an enumeration whose values scenarios write as words.
+/// Declares an enumeration with values that scenarios write as words.
 #[macro_export]
 macro_rules! words {
     (

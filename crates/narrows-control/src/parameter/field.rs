@@ -7,7 +7,7 @@ use crate::units::{Rate, Span};
 
 /// A type of a field that a parameter can set.
 pub trait Field: Sized {
-    /// Converts a value to the field; `None` if the value is of another kind.
+    /// Converts a value to the field. Returns `None` if the value is of another kind.
     fn read(value: &Value, shape: &Shape) -> Option<Self>;
     /// Converts the field to a value with as few digits as possible.
     fn value(&self, shape: &Shape) -> Value;
@@ -24,10 +24,10 @@ impl Field for bool {
 
 impl Field for u64 {
     fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        // Rounds to the nearest fixed-point number. Negative and NaN give zero.
+        // Rounds to the nearest fixed-point number. A negative number or NaN gives zero.
         if let Value::Number(n) = value { Some((n * shape.per_unit() + 0.5) as u64) } else { None }
     }
-    /// Returns the decimal number with the fewest digits that gives this fixed-point number again.
+    /// Returns the shortest decimal number that is read as this fixed-point number.
     fn value(&self, shape: &Shape) -> Value {
         let exact = *self as f64 / shape.per_unit();
         let shorter = (0..9).filter_map(|digits| format!("{exact:.digits$}").parse().ok());

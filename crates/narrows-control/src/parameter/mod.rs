@@ -1,5 +1,5 @@
-//! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table
-//! at once, so name, unit, range, default, meaning and source of a parameter are in one place.
+//! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table at once.
+//! So the name, unit, range, default, meaning and source of a parameter are in one place.
 
 mod declare;
 mod field;
@@ -16,7 +16,7 @@ pub use self::field::Field;
 pub use self::problem::Problem;
 use crate::units::{Rate, Span};
 
-/// The value of a parameter in base units: times are in ns, rates in L3 bytes/s.
+/// The value of a parameter in base units. Times are in ns, and rates are in L3 bytes/s.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "true, false, a number or a string")]
 pub enum Value {
@@ -29,7 +29,7 @@ pub enum Value {
 }
 
 impl Serialize for Value {
-    /// Writes whole numbers without a decimal point, as plans and configurations do.
+    /// Writes whole numbers without a decimal point, as in plans and configurations.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::Flag(flag) => serializer.serialize_bool(*flag),
@@ -40,7 +40,7 @@ impl Serialize for Value {
     }
 }
 
-/// All whole numbers below this are exact in floating point.
+/// All whole numbers below this number are exact in floating point.
 const EXACT: f64 = (1u64 << 53) as f64;
 
 #[cfg(feature = "schema")]
@@ -57,20 +57,20 @@ impl schemars::JsonSchema for Value {
 }
 
 crate::words! {
-    /// The reading of a paper that leaves choices open, or that is unusable if taken word by word.
+    /// The reading of a paper. A paper may leave choices open, or may not work if it is implemented word by word.
     #[derive(Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "lowercase")]
     pub enum Reading {
-        /// With the choices and safeguards of this implementation.
+        /// The implementation makes its own choices and has safeguards.
         Resolved = "resolved",
-        /// The paper's sentences word by word.
+        /// The implementation follows the paper's sentences word by word.
         Literal = "literal",
     }
 }
 
-/// The word that means "no limit", "not used" or "as another parameter says", for parameters that may be
-/// absent.
+/// The value of a parameter that is absent. Depending on the parameter, it means "no limit", "not used" or "as
+/// another parameter says".
 pub const NONE: &str = "none";
 
 /// Given parameters, by name.
@@ -83,7 +83,7 @@ pub enum Takes {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A word. The contained sentence lists the accepted forms. The type of the field parses the word.
+    /// A word. The contained text lists the accepted forms of the word. The type of the field parses the word.
     Text(&'static str),
     /// One of these words, or the contents of a file. Scenarios and configurations contain the path of the file, and
     /// plans its contents. The type of the field parses the contents.
@@ -102,7 +102,7 @@ pub enum Takes {
         /// Largest value.
         max: u64,
     },
-    /// A number. The algorithm keeps it as a whole number of `1 / per`.
+    /// A number. The algorithm stores the number as a multiple of `1 / per`.
     Number {
         /// Smallest value.
         min: f64,
@@ -130,35 +130,35 @@ pub enum Takes {
 /// The parameter of a Linux module that has the same meaning.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Module {
-    /// Its file in `/sys/module/MODULE/parameters`.
+    /// The file of the module's parameter in `/sys/module/MODULE/parameters`.
     pub parameter: &'static str,
-    /// How values convert to the module's whole numbers.
+    /// The conversion of values to the module's whole numbers.
     pub values: ModuleValues,
 }
 
-/// How values of a parameter convert to a module's whole numbers.
+/// The conversion of a parameter's values to a module's whole numbers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum ModuleValues {
     /// The value in base units times this factor, rounded. A flag is 0 or 1.
     Scaled(f64),
-    /// Words that have a number. The module does not know other words.
+    /// Each of these words has a number. The module does not support other words.
     Words(&'static [(&'static str, i64)]),
 }
 
-/// Everything about a parameter except its name, meaning and default.
+/// All properties of a parameter except its name, meaning and default.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// The kind of its values, with the range.
+    /// The kind of the parameter's values, with the range.
     pub takes: Takes,
-    /// Unit of a number, e.g. `segments`; empty if it has none.
+    /// Unit of a number, e.g. `segments`. It is empty if the number has no unit.
     pub unit: &'static str,
-    /// The source of its default: RFC section, paper or kernel constant.
+    /// The source of the default: an RFC section, a paper or a kernel constant.
     pub source: &'static str,
     /// Whether the parameter may be [`NONE`].
     pub optional: bool,
-    /// The parameter of a Linux module, if there is one that can be written.
+    /// The parameter of a Linux module, if there is a writable parameter.
     pub module: Option<Module>,
-    /// The name in scenarios if it is not the field's name.
+    /// The name in scenarios, if it differs from the field's name.
     pub name: Option<&'static str>,
 }
 
@@ -174,14 +174,14 @@ impl Shape {
     pub const fn from(self, source: &'static str) -> Self {
         Shape { source, ..self }
     }
-    /// Sets the denominator: the algorithm keeps the number as a whole number of `1 / per`.
+    /// Sets the denominator. The algorithm stores the number as a multiple of `1 / per`.
     pub const fn per(self, per: u32) -> Self {
         match self.takes {
             Takes::Number { min, max, .. } => Shape { takes: Takes::Number { min, max, per }, ..self },
             _ => self,
         }
     }
-    /// Makes the parameter accept [`NONE`] too.
+    /// Makes the parameter also accept [`NONE`].
     pub const fn or_none(self) -> Self {
         Shape { optional: true, ..self }
     }
@@ -189,11 +189,11 @@ impl Shape {
     pub const fn named(self, name: &'static str) -> Self {
         Shape { name: Some(name), ..self }
     }
-    /// Sets the module's parameter: its value is the value in base units times `factor`.
+    /// Sets the module's parameter. The module's value is the value in base units times `factor`.
     pub const fn module(self, parameter: &'static str, factor: f64) -> Self {
         Shape { module: Some(Module { parameter, values: ModuleValues::Scaled(factor) }), ..self }
     }
-    /// Sets the module's parameter, which has a number for each of these words.
+    /// Sets the module's parameter. The module has a number for each of these words.
     pub const fn module_words(self, parameter: &'static str, words: &'static [(&'static str, i64)]) -> Self {
         Shape { module: Some(Module { parameter, values: ModuleValues::Words(words) }), ..self }
     }
@@ -220,7 +220,7 @@ impl Shape {
         }
     }
 
-    /// Returns the accepted values, as text to follow "expected" in an error.
+    /// Returns the accepted values, as the text that follows "expected" in an error.
     pub fn expected(&self) -> String {
         let what = match self.takes {
             Takes::Flag => "true or false".to_owned(),
@@ -268,7 +268,7 @@ pub const fn flag() -> Shape {
 pub const fn word(words: &'static [&'static str]) -> Shape {
     Shape::new(Takes::Word(words))
 }
-/// Returns the shape of a parameter that takes a word. The sentence `forms` lists the accepted forms of the word.
+/// Returns the shape of a parameter that takes a word. The text `forms` lists the accepted forms of the word.
 pub const fn text(forms: &'static str) -> Shape {
     Shape::new(Takes::Text(forms))
 }
@@ -284,7 +284,7 @@ pub const fn whole(min: u64, max: u64) -> Shape {
 pub const fn number(min: f64, max: f64) -> Shape {
     Shape::new(Takes::Number { min, max, per: 1 })
 }
-/// Returns the shape of a gain: a number that the algorithm keeps in units of 1/256.
+/// Returns the shape of a gain, which is a number that the algorithm stores in units of 1/256.
 pub const fn gain(min: f64, max: f64) -> Shape {
     number(min, max).per(256)
 }
@@ -334,9 +334,9 @@ fn scaled(amount: u64, units: &[(u64, &str)]) -> String {
 pub struct Parameter {
     /// The name in scenarios, after the prefix of its [`Group`](crate::catalogue::Group).
     pub name: &'static str,
-    /// Its meaning. Lines are separated by more than one space.
+    /// Its meaning, which comes from a doc comment. More than one space separates the lines of the comment.
     pub meaning: &'static str,
-    /// Everything else.
+    /// Its values, unit and source.
     pub shape: Shape,
 }
 
@@ -353,7 +353,7 @@ impl Parameter {
     /// Checks kind and range of a value.
     ///
     /// # Errors
-    /// The value is of another kind or out of range.
+    /// Returns an error if the value is of another kind or out of range.
     pub fn check(&self, value: &Value) -> Result<(), Problem> {
         if self.shape.accepts(value) { Ok(()) } else { Err(Problem::of(self.name, &self.shape, value)) }
     }
@@ -367,11 +367,11 @@ pub trait Parameters: Sized {
     /// Returns the present values, in the order of the table.
     fn values(&self) -> Vec<Value>;
 
-    /// Sets a parameter, and returns whether the field can read the value. An unknown name or an unreadable value
-    /// changes nothing.
+    /// Sets a parameter, and returns whether the field can read the value. If the name is unknown or the value is
+    /// unreadable, nothing changes.
     fn set(&mut self, name: &str, value: &Value) -> bool;
 
-    /// Returns the structure with the given values whose names begin with `prefix`.
+    /// Returns the structure with the given values. Values with names that do not begin with `prefix` are ignored.
     fn with(mut self, prefix: &str, values: &Values) -> Self {
         for (name, value) in values {
             if let Some(name) = name.strip_prefix(prefix) {

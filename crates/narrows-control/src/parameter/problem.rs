@@ -8,7 +8,7 @@ use crate::units::Span;
 /// The first invalid name or value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The parameter; `None` if the problem is a name.
+    /// The parameter, or `None` if a name is the problem.
     pub parameter: Option<String>,
     /// The value that was found.
     pub found: String,
@@ -26,7 +26,7 @@ impl Problem {
         }
     }
 
-    /// Reports a parameter that the algorithm does not have. The parameters of the algorithm are `known`.
+    /// Reports a parameter that the algorithm does not have. `known` lists the parameters of the algorithm.
     pub fn unknown_parameter(name: &str, algorithm: &str, known: &[String]) -> Self {
         let expected = if known.is_empty() {
             format!("no parameters for {algorithm}")
@@ -58,7 +58,8 @@ impl Problem {
     }
 }
 
-/// Returns the text, cut to the length of a line, because names and words can come from other hosts.
+/// Returns the text, cut to the length of a line. Long texts are possible, because names and words can come from
+/// other hosts.
 fn shortened(text: String) -> String {
     if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }

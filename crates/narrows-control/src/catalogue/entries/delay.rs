@@ -15,7 +15,7 @@ pub(super) const DELAY: &[Entry] = &[
     Entry {
         name: "vegas",
         family: Family::Delay,
-        summary: "keeps two to four packets in the queue, estimated from the delay (Linux tcp_vegas)",
+        summary: "estimates the queue from the delay and keeps two to four packets in it (Linux tcp_vegas)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "vegas", module: Some("tcp_vegas") }),
         look: Some(Look::new("Vegas", "#8f6b00", "#d9b54a", "solid", "triangle-down")),
@@ -26,7 +26,7 @@ pub(super) const DELAY: &[Entry] = &[
     Entry {
         name: "veno",
         family: Family::Delay,
-        summary: "Reno that removes only a fifth if the queue was short (TCP Veno)",
+        summary: "Reno, but a loss with a short queue removes only a fifth of the window (TCP Veno)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "veno", module: Some("tcp_veno") }),
         look: Some(Look::new("Veno", "#7d5f2a", "#c9a76c", "dash-dot", "triangle-down")),
@@ -48,7 +48,7 @@ pub(super) const DELAY: &[Entry] = &[
     Entry {
         name: "yeah",
         family: Family::Delay,
-        summary: "Scalable while the queue is short, else Reno; drains long queues (YeAH-TCP)",
+        summary: "grows as Scalable while the queue is short, else as Reno; drains long queues (YeAH-TCP)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "yeah", module: Some("tcp_yeah") }),
         look: Some(Look::new("YeAH", "#94621f", "#dba765", "dashed", "triangle-left")),
@@ -59,7 +59,7 @@ pub(super) const DELAY: &[Entry] = &[
     Entry {
         name: "illinois",
         family: Family::Delay,
-        summary: "backs off on losses; the delay sets growth and back-off (TCP-Illinois)",
+        summary: "backs off on losses; the delay sets the size of growth and back-off (TCP-Illinois)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "illinois", module: Some("tcp_illinois") }),
         look: Some(Look::new("Illinois", "#8a4f2f", "#d6977a", "dash-dot", "triangle-left")),
@@ -70,7 +70,7 @@ pub(super) const DELAY: &[Entry] = &[
     Entry {
         name: "lp",
         family: Family::Delay,
-        summary: "yields to a rising one-way delay, if Linux's clocks permit (TCP-LP)",
+        summary: "yields when the one-way delay rises; needs synchronised clocks (TCP-LP)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "lp", module: Some("tcp_lp") }),
         look: Some(Look::new("LP", "#777777", "#aaaaaa", "dotted", "triangle-left")),

@@ -70,7 +70,7 @@ pub(super) const LOSS: &[Entry] = &[
     Entry {
         name: "highspeed",
         family: Family::Loss,
-        summary: "increase and decrease depend on the window by a table (HighSpeed TCP, RFC 3649)",
+        summary: "takes increase and decrease from a table by window (HighSpeed TCP, RFC 3649)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "highspeed", module: Some("tcp_highspeed") }),
         look: Some(Look::new("HighSpeed", "#2f6f8f", "#7fc0df", "dotted", "square")),
@@ -92,7 +92,7 @@ pub(super) const LOSS: &[Entry] = &[
     Entry {
         name: "htcp",
         family: Family::Loss,
-        summary: "grows faster with time since congestion; backs off by the depth of the queue (H-TCP)",
+        summary: "grows faster with time since congestion; the depth of the queue sets the back-off (H-TCP)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "htcp", module: Some("tcp_htcp") }),
         look: Some(Look::new("H-TCP", "#46748c", "#93c0d8", "dash-dot", "diamond")),
@@ -103,7 +103,7 @@ pub(super) const LOSS: &[Entry] = &[
     Entry {
         name: "hybla",
         family: Family::Loss,
-        summary: "grows the rate on a long path as fast as on one of 25 ms (TCP Hybla)",
+        summary: "increases the rate on a long path as fast as Reno on a path of 25 ms (TCP Hybla)",
         needs: Needs::NOTHING,
         linux: Some(Linux { name: "hybla", module: Some("tcp_hybla") }),
         look: Some(Look::new("Hybla", "#35618f", "#86b4e4", "dotted", "diamond")),

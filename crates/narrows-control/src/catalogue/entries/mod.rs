@@ -1,5 +1,5 @@
-//! The rows of the catalogue. To add an algorithm, add a row to the file of its family. Figures use the order of the
-//! rows.
+//! The rows of the catalogue. To add an algorithm, add a row to the file of its family. Figures show the algorithms
+//! in the order of the rows.
 
 mod delay;
 mod loss;

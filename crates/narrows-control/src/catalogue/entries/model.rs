@@ -28,7 +28,7 @@ pub(super) const MODEL: &[Entry] = &[
     Entry {
         name: "bbr2",
         family: Family::Model,
-        summary: "BBR v2: v1 with bounds from losses (Google's alpha)",
+        summary: "BBR v2: v1 with bounds that losses set (Google's alpha)",
         needs: Needs::NOTHING,
         linux: None,
         look: Some(Look::new("BBRv2", "#b8437f", "#ec8cbd", "dash-dot", "triangle-up")),
@@ -58,7 +58,7 @@ pub(super) const MODEL: &[Entry] = &[
         presets: &[
             Preset {
                 name: "bbr-a-literal",
-                summary: "BBR-A whose phases end as its paper's text says",
+                summary: "BBR-A with the phase ends that its paper describes",
                 values: &[("reading", Constant::Word("literal"))],
                 look: Look::new("BBR-A, as printed", "#a8844a", "#dcbd8c", "dotted", "triangle-right"),
                 mode: None,
@@ -84,7 +84,7 @@ pub(super) const MODEL: &[Entry] = &[
         presets: &[
             Preset {
                 name: "bbr-b-literal",
-                summary: "BBR-B whose phases end as its paper's text says",
+                summary: "BBR-B with the phase ends that its paper describes",
                 values: &[("reading", Constant::Word("literal"))],
                 look: Look::new("BBR-B, as printed", "#94747f", "#cfb0bb", "dotted", "triangle-right"),
                 mode: None,
@@ -110,7 +110,7 @@ pub(super) const MODEL: &[Entry] = &[
         presets: &[
             Preset {
                 name: "bbr-c-literal",
-                summary: "BBR-C whose phases end as its paper's text says",
+                summary: "BBR-C with the phase ends that its paper describes",
                 values: &[("reading", Constant::Word("literal"))],
                 look: Look::new("BBR-C, as printed", "#836052", "#c7a396", "dotted", "triangle-right"),
                 mode: None,
@@ -172,7 +172,7 @@ const GAINS: &[Group] = &[
     Group::of::<gain_cycle::Choices>(""),
 ];
 
-/// Parameters of BBR v2 or v3, whose defaults are `$version::params()`.
+/// Parameters of BBR v2 or v3. Their defaults are `$version::params()`.
 macro_rules! bounded {
     ($version:ident) => {
         &[

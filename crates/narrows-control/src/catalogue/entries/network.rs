@@ -11,7 +11,7 @@ const fn served(kind: &'static str, mode: Option<&'static str>, domain: bool, fe
     Needs { service: Some(Service { kind, mode, domain, feedback }), ..Needs::NOTHING }
 }
 
-/// Algorithms with rates or windows from the network.
+/// Algorithms that follow rates or windows from the network.
 pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "brf",
@@ -27,7 +27,7 @@ pub(super) const NETWORK: &[Entry] = &[
         ],
         presets: &[Preset {
             name: "brf-literal",
-            summary: "as brf, but as in the paper: no bounds, no fallback once it has a rate",
+            summary: "BRF as in the paper: no bounds, and no fallback after the first rate",
             values: &[("reading", Constant::Word("literal"))],
             look: Look::new("BRF, as printed", "#80852c", "#c2c860", "dotted", "diamond"),
             mode: Some("literal"),
@@ -37,7 +37,7 @@ pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "pacec",
         family: Family::Network,
-        summary: "paces at the rate of the SDN controller, sent by its first switch (PACEC)",
+        summary: "paces at the SDN controller's rate, which the first switch sends (PACEC)",
         needs: served("pacec", None, true, Feedback::Message),
         linux: None,
         look: Some(Look::new("PACEC", "#00838f", "#4fd0dc", "dashed", "circle")),
@@ -55,7 +55,7 @@ pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "rcp",
         family: Family::Network,
-        summary: "paces at the bottleneck router's rate, from a header of each packet (RCP)",
+        summary: "paces at the rate that the bottleneck router writes into each packet's header (RCP)",
         needs: served("rcp", None, false, Feedback::Header),
         linux: None,
         look: Some(Look::new("RCP", "#8e44ad", "#c893e6", "dash-dot", "triangle-up")),
@@ -66,7 +66,7 @@ pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "xcp",
         family: Family::Network,
-        summary: "changes its window as routers tell it, in a header of each packet (XCP)",
+        summary: "changes its window by the amount that routers write into each packet's header (XCP)",
         needs: served("xcp", None, false, Feedback::Header),
         linux: None,
         look: Some(Look::new("XCP", "#c0392b", "#ff8a7a", "dotted", "square")),
@@ -94,7 +94,7 @@ pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "obp",
         family: Family::Network,
-        summary: "takes the bandwidth left on its path, from a header of each packet (OBP)",
+        summary: "takes the bandwidth left on its path, which each packet's header reports (OBP)",
         needs: served("obp", None, false, Feedback::Header),
         linux: None,
         look: Some(Look::new("OBP", "#5d6b1f", "#b9c96a", "dotted", "cross")),

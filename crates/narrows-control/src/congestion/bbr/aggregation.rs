@@ -1,4 +1,4 @@
-//! The excess of ACKed segments over the expected number in one burst of ACKs (BBR-20).
+//! Measures how many more segments a burst of ACKs acknowledges than expected (BBR-20).
 //!
 //! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
@@ -49,7 +49,8 @@ impl Aggregation {
         self.epoch_acked = 0;
     }
 
-    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use; `cwnd` limits the segments of a burst.
+    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use, and `cwnd` limits the number of segments in a
+    /// burst.
     pub fn on_ack(
         &mut self,
         ack: &Ack,
@@ -77,7 +78,7 @@ impl Aggregation {
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        // The excess is computed only if it exceeds the present maximum, which saves a division per ACK.
+        // The excess is computed only if it exceeds the present maximum. This saves a division per ACK.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
@@ -85,8 +86,8 @@ impl Aggregation {
         }
     }
 
-    /// Returns the enlargement of the window for aggregation, segments: the excess, but at most the data that
-    /// `bw` sends in `max`.
+    /// Returns the enlargement of the window for aggregation, in segments. It is the excess, but at most the data
+    /// that a flow sends at rate `bw` in the time `max`.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {

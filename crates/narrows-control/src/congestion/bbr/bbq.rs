@@ -2,7 +2,7 @@
 //! data than a flow on a short path.
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
-//! (arXiv:1706.09115); BBQ-1 to BBQ-3. The test for a queue is ours, because the test of the paper was not available.
+//! (arXiv:1706.09115); BBQ-1 to BBQ-3. The paper's test for a queue was not available, so this file has its own test.
 //! A loss does not end a shortened probe early.
 
 use super::gain::Gain;
@@ -18,12 +18,12 @@ crate::parameters! {
     pub struct Params {
         /// Longest probe while a queue persists.
         pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
-        /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by more than this
-        /// amount, and by more than the share `bbq_queue_share`.
+        /// A round has a queue if its mean RTT exceeds the propagation time by more than this amount. The excess must
+        /// also be more than the share `bbq_queue_share` of the propagation time.
         pub queue: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(10)).from("ours");
-        /// The share of the propagation time for `bbq_queue`, as 1/n.
+        /// A round has a queue only if its mean RTT exceeds the propagation time by more than 1/n of that time.
         pub queue_share: u64 = 20, whole(1, 1000).from("ours: 5 %");
-        /// A queue persists if it existed in this many consecutive rounds.
+        /// A queue persists if this number of consecutive rounds had a queue.
         pub rounds: u32 = 2, whole(1, 1000).unit("rounds").from("ours");
     }
 }
@@ -36,7 +36,7 @@ pub struct Bbq {
     rtt: RoundRtt,
     /// Number of consecutive rounds with a queue.
     queued_rounds: u32,
-    /// The present probe is short. This is decided when the probe begins.
+    /// Whether the present probe is short. This is decided when the probe begins.
     short: bool,
 }
 

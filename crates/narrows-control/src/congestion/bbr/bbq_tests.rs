@@ -12,7 +12,7 @@ fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, params.initial_cwnd);
     model.round_start = true;
     let mut cycle = Bbq::default();
-    // A round is complete when the next one begins.
+    // A round is complete when the next round begins.
     for &rtt in rounds.iter().chain(rounds.last()) {
         cycle.on_ack(&Ack { rtt: Some(Span::from_micros(rtt)), ..ack_at(Time::ZERO) }, &model);
     }
@@ -51,7 +51,7 @@ fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     assert!(stands(10_000, &[11_001; 4]));
 }
 
-/// Checks the vectors that a test of the eBPF program uses too.
+/// Checks the test vectors that a test of the eBPF program also uses.
 #[test]
 fn probes_are_those_of_the_vectors() {
     let vectors = include_str!("../../../../../tests/vectors/bbq-probes.csv");

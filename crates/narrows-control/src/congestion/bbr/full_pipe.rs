@@ -8,7 +8,7 @@ use crate::units::Rate;
 pub struct FullPipe {
     /// The reference bandwidth. The bandwidth grows in a round if it exceeds the reference by a quarter.
     bw: Rate,
-    /// Consecutive rounds without growth.
+    /// Number of consecutive rounds without growth.
     rounds: u32,
     now: bool,
     reached: bool,
@@ -25,8 +25,8 @@ impl FullPipe {
         self.now
     }
 
-    /// Handles the end of a round that was not application-limited and measured this bandwidth. `rounds`
-    /// rounds without `growth` mean a full pipe.
+    /// Handles the end of a round that was not application-limited. `bw` is the bandwidth that the round measured.
+    /// The pipe is full after `rounds` rounds without `growth`.
     pub fn on_round(&mut self, bw: Rate, growth: Gain, rounds: u32) {
         if self.now {
             return;
@@ -59,12 +59,12 @@ impl FullPipe {
         self.now = false;
     }
 
-    /// Handles a timeout: discards the reference.
+    /// Handles a timeout by discarding the reference.
     pub fn on_timeout(&mut self) {
         self.bw = Rate::ZERO;
     }
 
-    /// Handles a spurious reduction: the count of rounds starts again.
+    /// Handles a spurious reduction by restarting the count of rounds.
     pub fn on_undo(&mut self) {
         self.bw = Rate::ZERO;
         self.rounds = 0;

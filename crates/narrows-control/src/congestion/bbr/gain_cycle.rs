@@ -15,13 +15,13 @@ use crate::parameter::{Parameters, Reading, Values, time_from, word};
 use crate::units::{Span, Time};
 
 crate::parameters! {
-    /// The choices that the paper leaves open, as scenarios name them.
+    /// The choices that the paper leaves open, with their names in scenarios.
     pub struct Choices {
-        /// The conditions that end the phases. With `literal`, as the paper says, a probe ends at 1.25 BDP whatever
-        /// its gain, and the cycle drains only after a loss in the probe.
+        /// The conditions that end the phases. With `literal`, as in the paper, a probe ends at 1.25 BDP for any
+        /// gain, and the cycle drains only after a loss in the probe.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
-        /// Time for which the largest RTT counts. `none`: the whole connection, as the paper says; then one spike
-        /// keeps omega low forever, that is, P_up high and P_down near 1.
+        /// Time for which the largest RTT counts. With `none`, it counts for the whole connection, as in the paper.
+        /// One spike then keeps omega low forever, so P_up stays high and P_down stays near 1.
         pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
             .or_none()
             .from("GAIN-1");
@@ -31,20 +31,20 @@ crate::parameters! {
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// End a probe when 1.25 BDP are in flight or a loss occurs, whatever the gain. The probe also ends after two
-    /// propagation times, because a gain near 1 never reaches 1.25 BDP. By default the probe ends as in BBR-16, with
+    /// Whether a probe with any gain ends when 1.25 BDP are in flight or a loss occurs. The probe also ends after two
+    /// propagation times, because a gain near 1 never reaches 1.25 BDP. By default, the probe ends as in BBR-16, with
     /// the gain instead of 1.25.
     pub exit_125: bool,
-    /// Drain only after a loss in the probe, otherwise cruise: the paper's "inflight is greater
-    /// than 1.25 BDP and packet loss occurs". By default the cycle always drains, because behind a deep
-    /// buffer nothing else drains the queue.
+    /// Whether the cycle drains only after a loss in the probe and otherwise cruises. The paper's condition is
+    /// "inflight is greater than 1.25 BDP and packet loss occurs". By default the cycle always drains, because
+    /// nothing else drains the queue of a deep buffer.
     pub down_needs_loss: bool,
-    /// Time for which the largest RTT counts; `None`: the whole connection.
+    /// Time for which the largest RTT counts. `None` stands for the whole connection.
     pub tmax_window: Option<Span>,
 }
 
 impl Params {
-    /// Returns the choices that the parameters of the catalogue make.
+    /// Returns the choices that the given parameters of the catalogue select.
     pub fn from_values(values: &Values) -> Self {
         Choices::default().with("", values).into()
     }
@@ -63,12 +63,12 @@ pub struct GainModel {
     name: &'static str,
     variant: Variant,
     params: Params,
-    /// T_i.
+    /// T_i, the mean RTT of the last completed round.
     rtt: RoundRtt,
-    /// T_max. Samples taken in Startup count too.
+    /// T_max, the largest RTT. Samples from Startup also count.
     max_rtt: WindowedMax<Span>,
-    /// Omega, as computed for the last entry that needed it. It is not updated on each ACK, because that would be
-    /// positive feedback (GAIN-4).
+    /// Omega, as computed for the last entry of the cycle that needed it. An update on each ACK would cause positive
+    /// feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,

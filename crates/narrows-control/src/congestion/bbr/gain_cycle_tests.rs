@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// Returns a path of 100 Mbit/s and 20 ms: 167 segments.
+/// Returns the model of a path of 100 Mbit/s and 20 ms, with a bandwidth-delay product of 167 segments.
 fn model() -> Model {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_millis(20)), 1500, params.initial_cwnd);
@@ -46,7 +46,7 @@ fn the_gains_use_the_last_rounds_mean_over_the_largest_rtt() {
     for (p, omega) in [(10, 512), (50, 717)] {
         for variant in VARIANTS {
             let mut cycle = GainModel::new("x", variant, Params::default());
-            // Three rounds with queues of 50, 20 and 0 ms. The last round does not complete.
+            // Three rounds with queues of 50, 20 and 0 ms. The last round is not complete.
             for (n, queue) in [50, 20, 0].into_iter().enumerate() {
                 round(&mut cycle, 100 * n as u64, p + queue);
             }
@@ -70,7 +70,7 @@ fn without_a_completed_round_omega_is_one() {
 fn a_gain_is_kept_until_its_entry_ends() {
     let mut cycle = GainModel::new("x", Variant::B, Params::default());
     rounds(&mut cycle, &[(0, 100), (100, 50), (200, 50)]);
-    // The entry before the first one is the last of the cycle.
+    // With the random number 0, the cycle begins with its first entry.
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
     assert_eq!((probe.index(), probe.pacing_gain(false)), (PROBE, gain_model::up(Variant::B, 512)));
     rounds(&mut cycle, &[(210, 90), (215, 90)]);
@@ -110,7 +110,8 @@ fn a_probe_ends_when_its_own_gain_times_the_bdp_is_in_flight() {
     let level = Gain::ratio(320, 197);
     assert!(gain_model::up(Variant::A, 614) < level);
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
-    // 1.25 of 167 segments, three quanta of 2 segments, 1 to make the number even, and 2 for the probe.
+    // The sum of 1.25 times 167 segments, three quanta of 2 segments, 1 segment to make the number even, and 2
+    // segments for the probe.
     let full = 209 + 6 + 1 + 2;
     step(&mut probe, &mut cycle, 230, full - 2, 0);
     assert_eq!(probe.index(), PROBE);
@@ -208,7 +209,7 @@ fn the_cycle_begins_with_any_entry_but_the_draining_one() {
     assert_eq!(firsts, [0, 2, 3, 4, 5, 6, 7]);
 }
 
-/// TV-B6: ProbeRTT takes 0.2 s of every 10.2 s on a path whose RTT only grows.
+/// TV-B6: on a path whose RTT only grows, ProbeRTT takes 0.2 s of every 10.2 s.
 #[test]
 fn probe_rtt_costs_a_fiftieth() {
     for name in ["bbq", "bbr-a", "bbr-b", "bbr-c"] {

@@ -1,13 +1,13 @@
-//! The pacing-gain model of BBR-A, BBR-B and BBR-C: it computes ProbeBW's two gains from the RTT
+//! The pacing-gain model of BBR-A, BBR-B and BBR-C. It computes ProbeBW's two gains from the RTT
 //! (GAIN-1, GAIN-2, GAIN-10).
 //!
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
 //! 23(9):4431, 2023), equations 12 to 14. GAIN-2 reconstructs BBR-B's P_down.
 //!
 //! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed number of
-//! iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest unit, with halves rounded up.
-//! The rounding is exact: for all 1024 omegas the result equals the rounded value of the formula in real numbers.
-//! `tests/vectors/bbr-gains.csv` holds these values, which another program computed.
+//! iterations. The unit of omega is 1/1024, and the unit of gains is 1/256. Every function rounds to the nearest
+//! unit, with halves rounded up. The rounding is exact: for all 1024 omegas the result equals the rounded value of
+//! the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values, which another program computed.
 
 use super::gain::Gain;
 
@@ -25,8 +25,8 @@ pub enum Variant {
     C,
 }
 
-/// Returns omega of GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both times are in µs and capped
-/// at 71 minutes. The result is 1024 if there is no largest RTT yet.
+/// Returns omega of GAIN-1, the RTT divided by the largest RTT. The unit is 1/1024, and the range is 1 to 1024. Both
+/// times are in µs and capped at 71 minutes. The result is 1024 if there is no largest RTT yet.
 pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     let t_max = t_max_us.min(u64::from(u32::MAX));
     if t_max == 0 {
@@ -36,7 +36,8 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// Returns P_up, the gain of the probing entry: 1 to 2 for A, 1 to 1.5 for B and C. Omega is clamped to its range.
+/// Returns P_up, the gain of the probing entry. It is 1 to 2 for A, and 1 to 1.5 for B and C. Omega is clamped to its
+/// range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -44,22 +45,22 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
         Variant::A => nearest(2 * 256 * 1024, w + 1024),
         // 3 / (w + 2)
         Variant::B => nearest(3 * 256 * 1024, w + 2048),
-        // 1.5 - 0.5 w^(1/4). The roots give 128 w^(1/4) in halves: 256 (w / 2^10)^(1/4) = (w
+        // 1.5 - 0.5 w^(1/4). The roots give twice 128 w^(1/4), because 256 (w / 2^10)^(1/4) = (w
         // 2^22)^(1/4).
         Variant::C => 384 - ((root(root(w << 22)) + 1) >> 1),
     })
 }
 
-/// Returns P_down, the gain of the draining entry: 0.54 to 1 for A, 0.5 to 1 for B and C. Omega is clamped to its
-/// range.
+/// Returns P_down, the gain of the draining entry. It is 0.54 to 1 for A, and 0.5 to 1 for B and C. Omega is clamped
+/// to its range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
         Variant::A => (cosine(w) + (1 << 21)) >> 22,
         // 3 / (w - 3) + 2 = (3 - 2 w) / (3 - w)
         Variant::B => nearest(256 * (3 * 1024 - 2 * w), 3 * 1024 - w),
-        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest, halves down, so that the gain's
-        // halves round up.
+        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest integer, with halves rounded down.
+        // So halves of the gain are rounded up.
         Variant::C => 256 - ((w * w * w * w + (1 << 32) - 1) >> 33),
     })
 }
@@ -72,8 +73,8 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// Returns `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator is below
-/// 2^63, the denominator not 0.
+/// Returns `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator must be
+/// below 2^63, and the denominator must not be 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
@@ -89,7 +90,7 @@ fn cosine(w: u64) -> u64 {
     ONE - ((square * series / 2) >> 20)
 }
 
-/// Returns the square root of `n` up to 2^32, rounded down, bit by bit.
+/// Returns the square root of `n`, rounded down, for `n` up to 2^32. The root is computed bit by bit.
 fn root(n: u64) -> u64 {
     let mut root = 0;
     for bit in (0..=16).rev() {
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Half a 256th, plus half a 1024th of omega times the steepest slope (1.5).
+    /// Largest rounding error: half a unit of the gain, plus half a unit of omega times the steepest slope (1.5).
     const ROUNDING: f64 = 0.5 / 256.0 + 1.5 * 0.5 / 1024.0;
 
     fn assert_gains(omega: f64, expected: [f64; 6]) {
@@ -171,7 +172,7 @@ mod tests {
         close(down(Variant::C, at(0.8409)), 0.75);
     }
 
-    /// TV-G3: propagation RTTs of 10 and 50 ms, with 20 ms of queueing delay now and 50 ms at most.
+    /// TV-G3: the propagation times are 10 and 50 ms. The present queueing delay is 20 ms, and its maximum is 50 ms.
     #[test]
     fn the_longer_path_gets_the_smaller_gains() {
         assert_eq!(omega(30_000, 60_000), 512);
@@ -208,12 +209,13 @@ mod tests {
         assert_eq!(omega(1, u64::MAX), 1);
         assert_eq!(omega(u64::MAX, u64::MAX), 1024);
         assert_eq!(omega(u64::MAX, 10), 1024);
-        // To the nearest, halves up: 1.5 and 1.499...
+        // Values are rounded to the nearest integer, with halves rounded up. The exact values here are 1.5 and
+        // 1.499...
         assert_eq!(omega(3, 2048), 2);
         assert_eq!(omega(2999, 2_048_000), 1);
     }
 
-    /// GAIN-7: the omega at which the cycle's gains average to 1.
+    /// GAIN-7: at this omega, the mean of the cycle's gains is 1.
     #[test]
     fn the_cycle_is_neutral_at_the_listed_omega() {
         for (variant, neutral) in [(Variant::A, 0.6561), (Variant::B, 0.5), (Variant::C, 0.592)] {

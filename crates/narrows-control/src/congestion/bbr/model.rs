@@ -17,24 +17,24 @@ pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
     initial_cwnd: u32,
     max_bw: F,
-    /// Packet-timed round trips so far.
+    /// Number of packet-timed round trips so far.
     pub round: u64,
     /// Whether the last ACK began a round.
     pub round_start: bool,
-    /// The round ends with the first ACK of a segment that was sent after at least this many segments
-    /// had been delivered.
+    /// The round ends with the first ACK of a segment that was sent after this number of segments had been delivered.
     next_round_delivered: u64,
-    /// Minimum RTT of the window; [`Span::MAX`] before the first sample.
+    /// Minimum RTT of the filter's window, or [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// When `min_rtt` was measured.
     pub min_rtt_at: Time,
-    /// The range of `delivered` within which BBR itself limited the segments that were sent.
+    /// The range of `delivered` in which BBR itself limited sending. Samples of segments sent in this range are too
+    /// low.
     self_limited: Option<(u64, u64)>,
     /// Whether Startup has found the bandwidth.
     pub full_pipe: FullPipe,
     /// The aggregation of ACKs.
     pub aggregation: Aggregation,
-    /// Cached values: the bandwidth-delay product, and its multiple that was requested last.
+    /// Cache of the bandwidth-delay product, and below it of the multiple that was requested last.
     bdp: Memo<(Rate, Span), u32>,
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
@@ -50,7 +50,7 @@ impl Model {
         self.max_bw.get()
     }
 
-    /// Takes a valid delivery-rate sample into the bandwidth filter of this many rounds (BBR-10).
+    /// Adds a valid delivery-rate sample to the bandwidth filter. `rounds` is the length of the filter (BBR-10).
     pub fn update_bw(&mut self, ack: &Ack, rounds: u64) {
         let bw = self.delivery_rate(ack);
         // A sample that the application limited is a lower bound of the bandwidth, so it counts only if it raises the
@@ -60,8 +60,8 @@ impl Model {
         }
     }
 
-    /// Takes an RTT sample into the propagation-time filter of this length (BBR-11). Returns true if the filter's
-    /// window had expired.
+    /// Adds an RTT sample to the propagation-time filter. `window` is the length of the filter (BBR-11). Returns true
+    /// if the filter's window had expired.
     ///
     /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because it may
     /// include a persistent queue.
@@ -78,14 +78,14 @@ impl Model {
 }
 
 impl Model<TwoPeriodMax<Rate>> {
-    /// Returns the bottleneck bandwidth: the largest delivery rate of this probe cycle and the previous one, L3
+    /// Returns the bottleneck bandwidth, which is the largest delivery rate of this and the previous probe cycle, L3
     /// bytes/s.
     #[inline]
     pub fn max_bw(&self) -> Rate {
         self.max_bw.get()
     }
 
-    /// Takes a valid delivery rate into the bandwidth filter.
+    /// Adds a valid delivery rate to the bandwidth filter.
     #[inline]
     pub fn update_bw(&mut self, bw: Rate, app_limited: bool) {
         if !app_limited || bw >= self.max_bw() {
@@ -93,7 +93,7 @@ impl Model<TwoPeriodMax<Rate>> {
         }
     }
 
-    /// Ends the cycle. A cycle without a sample does not discard the previous one (Linux
+    /// Ends the cycle. If the cycle has no sample, the previous cycle is not discarded (Linux
     /// `bbr_advance_max_bw_filter`).
     pub fn advance_bw(&mut self) {
         if self.max_bw.current() > Rate::ZERO {
@@ -166,12 +166,12 @@ impl<F> Model<F> {
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
     }
 
-    /// Called when the data in flight was sent slowly on purpose (ProbeRTT), so that its samples say nothing
+    /// Called when the data in flight was sent slowly on purpose (ProbeRTT). Samples of this data give no information
     /// about the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the model keeps
-    /// the same interval of `delivered` itself. One interval is enough, because the data of an older interval
-    /// is no longer in flight by then.
+    /// Linux marks the sampler (`tp->app_limited`). Here the sampler is a part of the transport, so the model stores
+    /// the same interval of `delivered`. One interval is enough, because the data of an older interval is no longer
+    /// in flight.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {

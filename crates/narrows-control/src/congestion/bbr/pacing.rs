@@ -9,15 +9,16 @@ crate::parameters! {
     pub struct Params {
         /// Margin of the pacing rate below the estimate. It prevents queues from growing slowly.
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
-        /// RTT assumed for the first pacing rate if the handshake gave none.
+        /// RTT assumed for the first pacing rate if the handshake gave no RTT.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
-        /// A send quantum is the data that the pacing rate sends in this time.
+        /// A send quantum is the amount of data that a flow sends in this time at its pacing rate.
         pub quantum: Span = Span::from_nanos(1_000_000_000 / 1024), time_from(Span::ZERO, Span::from_secs(1)).from("sk_pacing_shift");
         /// Maximum segments in a quantum.
         pub max_quantum: u32 = 45, whole(1, 10_000).unit("segments").from("GSO_MAX_SIZE");
     }
     and {
-        /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
+        /// Below this pacing rate, the minimum quantum is one segment. At higher rates it is two segments
+        /// (`bbr_min_tso_rate`).
         pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
         /// Maximum time between paced packets, in seconds. Without this limit, one wrong bandwidth sample could stop
         /// the flow forever. Linux has no such limit, but its fixed-point numbers cannot express a rate below one

@@ -16,8 +16,8 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. If `cut`, the window has already been reduced, and the larger of this window and the saved
-    /// one stays saved.
+    /// Saves the window. If `cut` is set, the window has already been reduced, and the larger of `cwnd` and the saved
+    /// window is kept.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
@@ -42,15 +42,16 @@ impl SavedWindow {
         self.last_state = state;
     }
 
-    /// Called when a round has passed: conservation ends, slow start begins.
+    /// Called when a round has passed. Packet conservation ends, and slow start begins.
     pub fn on_round_start(&mut self) {
         self.conserving = false;
     }
 
-    /// Returns the window after this ACK according to recovery, and whether recovery alone decides about the
-    /// window. Sets `new_round` when recovery begins, because its first round starts then.
+    /// Returns the window that recovery sets after this ACK, and whether recovery alone determines the window. Sets
+    /// `new_round` when recovery begins, because its first round starts then.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
-        // An ACK of n segments releases at most 2n. This line subtracts the losses; slow start adds n.
+        // An ACK of n segments lets the sender send at most 2n segments. This line subtracts the losses, and slow
+        // start adds n.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(1);
         if ack.state == State::Recovery && self.last_state != State::Recovery {
             self.conserving = true;

@@ -11,8 +11,8 @@ pub fn bbr3() -> Bounded {
     Bounded::new(params())
 }
 
-/// Returns the draft's constants. The draft gives some values with two digits. These are rounded as in Google's
-/// module.
+/// Returns the draft's constants. The draft gives some values with only two digits. These values are rounded as in
+/// Google's module.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);
@@ -52,7 +52,7 @@ pub fn params() -> Params {
         up_segments: 2,
         startup_aggregation: aggregation::Params { rounds: 1, ..aggregation.clone() },
         aggregation,
-        // 1 ms of the pacing rate, from two segments at any rate to 64 KB (`SetSendQuantum`).
+        // The send quantum is 1 ms of the pacing rate, at least two segments, and at most 64 KB (`SetSendQuantum`).
         pacing: pacing::Params {
             quantum: Span::from_millis(1),
             min_quantum_rate: Rate::ZERO,

@@ -1,25 +1,26 @@
 //! Copa: moves its window towards the rate 1/(delta dq), where dq is the queueing delay.
 //!
 //! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018),
-//! sections 2.1 and 2.2. [`path`] measures delays, [`velocity`] speeds up long changes, and [`mode`] detects flows
-//! that fill the buffer and sets delta. Losses only change delta in competitive mode: a lost packet does not reduce
-//! the window.
+//! sections 2.1 and 2.2. [`path`] measures delays. [`velocity`] makes the window change faster if the target is far
+//! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. It
+//! only changes delta, and only in competitive mode.
 //!
 //! The paper leaves these points open, or this file deviates from it:
 //!
-//! - A reversal of the direction ends a high velocity at once ([`velocity`]), not after up to an RTT.
+//! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper this can take
+//!   an RTT.
 //! - The velocity changes the window by at most its own size per RTT. Without this limit a decrease can remove the
 //!   whole window.
 //! - The window is at least two segments, as in the authors' program.
-//! - The window of an application-limited sender does not grow (RFC 7661), because its queue is always empty.
+//! - An application-limited sender always finds the queue empty. So its window does not grow (RFC 7661).
 //! - After a timeout Copa restarts in slow start. The paper has no timeouts.
 //! - An ECN echo counts as a loss.
-//! - Flows that resume after an idle time begin in default mode, because they have not seen the queue.
+//! - A flow that resumes after idle time begins in default mode, because it has not measured the queue recently.
 //!
-//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a
-//! shorter path the queue never empties, and flows of Copa take each other for flows that fill the buffer.
-//! The same happens for a while after the rate of a path has fallen. If 1/delta has grown beyond the
-//! bandwidth-delay product by then, this state lasts until a loss.
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path
+//! the queue never empties, and Copa flows treat each other as flows that fill the buffer. The same happens for a
+//! while after the rate of a path has fallen. If 1/delta has grown beyond the bandwidth-delay product by then, this
+//! state lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -41,7 +42,8 @@ crate::parameters! {
         pub delta: u32 = 1 << 15, number(0.01, 10.0).per(1 << 16).unit("1/packets").from("section 2.2: 0.5");
         /// Length of the window of RTTmin, the propagation-time estimate.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
-        /// RTTstanding is the minimum RTT of the last srtt divided by this number.
+        /// RTTstanding is the minimum RTT over a recent window. The length of the window is srtt divided by this
+        /// number.
         pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");
         /// The velocity doubles only after the window has moved in one direction for this number of RTTs.
         pub steady_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("section 2.1");
@@ -49,9 +51,9 @@ crate::parameters! {
         pub compete: bool = true, flag().from("section 2.2");
         /// The competitive mode begins if the queue was not nearly empty for this number of RTTs.
         pub empty_rtts: u64 = 5, whole(1, 1000).unit("RTTs").from("section 2.2");
-        /// The queue is nearly empty if its delay is below this share of the range of RTTs.
+        /// The queue is nearly empty if its delay is below this share of RTTmax - RTTmin.
         pub empty_percent: u64 = 10, whole(1, 100).unit("%").from("section 2.2");
-        /// The upper end of that range is the maximum RTT of this number of RTTs.
+        /// RTTmax is the maximum RTT sample of this number of RTTs.
         pub max_rtts: u64 = 4, whole(1, 1000).unit("RTTs").from("section 2.2");
         /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("the authors' markoviancc.cc");
@@ -60,8 +62,8 @@ crate::parameters! {
 
 /// Windows and 1/delta are in units of 1/65536 segment.
 const UNIT: u64 = 1 << 16;
-/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. At twice the rate of
-/// the window, the window limits the flow, not pacing.
+/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. Its rate is twice the rate of
+/// the window, so the window limits the flow, and pacing does not.
 const PACED_WINDOWS: u64 = 2;
 
 /// The Copa controller.
@@ -74,7 +76,7 @@ pub struct Copa {
     /// The window in 1/[`UNIT`] of a segment.
     cwnd: u64,
     slow_start: bool,
-    /// Window and slow start before the timeout that may turn out to be spurious.
+    /// The window before a timeout that may turn out to be spurious, and whether the flow was in slow start.
     before_timeout: Option<(u64, bool)>,
     packet_bytes: u64,
 }
@@ -107,7 +109,7 @@ impl Copa {
         queued <= u128::from(self.mode.inverse_delta()) * u128::from(path.standing().as_nanos())
     }
 
-    /// Returns the change for `acked` segments: v/(delta cwnd) each (section 2.1, step 3).
+    /// Returns the change of the window for `acked` segments: v/(delta cwnd) for each segment (section 2.1, step 3).
     fn change(&self, acked: u32) -> u64 {
         let per_rtt = self.velocity.get().saturating_mul(self.mode.inverse_delta()).min(self.cwnd);
         (per_rtt * UNIT / self.cwnd.max(1)) * u64::from(acked)
@@ -127,7 +129,7 @@ impl Copa {
     fn decide(&mut self, window: &mut Window) {
         self.cwnd = self.cwnd.clamp(u64::from(self.params.min_window) * UNIT, u64::from(u32::MAX) * UNIT);
         window.cwnd = (self.cwnd / UNIT) as u32;
-        // The transport takes a window below the threshold for slow start.
+        // If the window is below the threshold, the transport assumes slow start.
         window.ssthresh = if self.slow_start { INFINITE_SSTHRESH } else { window.ssthresh.min(window.cwnd) };
     }
 }
@@ -152,8 +154,8 @@ impl Controller for Copa {
         self.packet_bytes = u64::from(connection.packet_bytes);
         self.cwnd = u64::from(window.cwnd) * UNIT;
         self.mode.restart(connection.now);
-        // The handshake's RTT is not a sample of the path. Its short packets take less time than data, so data would
-        // seem to meet a queue that never empties.
+        // The handshake's RTT is not a sample of the path. Its short packets take less time than data packets, so the
+        // extra delay of data would look like a queue that never empties.
         window.pacing_rate = connection.rtt.map(|rtt| self.pacing_rate(rtt));
     }
 
@@ -205,7 +207,7 @@ impl Controller for Copa {
             self.slow_start = true;
             self.decide(window);
         } else {
-            // An undo from now on concerns this episode, which has not changed the window.
+            // A later undo concerns this episode, which has not changed the window.
             self.before_timeout = None;
         }
     }

@@ -1,8 +1,8 @@
-//! The two modes, and delta (section 2.2).
+//! The default mode and the competitive mode, and the delta of each mode (section 2.2).
 //!
 //! Copa flows without other traffic empty the queue at least every five RTTs (section 3). If the queue does not
 //! become empty, some flow fills the buffer. Copa would get little bandwidth next to that flow. So in competitive
-//! mode 1/delta grows and shrinks as the window of NewReno does.
+//! mode, 1/delta grows and shrinks in the same way as the window of NewReno.
 
 use super::{Params, UNIT};
 use crate::units::{Span, Time};
@@ -65,7 +65,7 @@ impl Mode {
     /// Halves 1/delta, once per RTT. 1/delta never falls below its default. The paper's limit, delta <= 0.5 in
     /// competitive mode, follows from its default of 0.5.
     ///
-    /// Every loss counts, not only the one that begins a recovery. A small buffer may overflow for the whole
+    /// Every loss counts, not only the loss that begins a recovery. A small buffer may overflow for the whole
     /// recovery, and 1/delta must not grow meanwhile.
     pub fn on_loss(&mut self) {
         if !std::mem::replace(&mut self.lost, true) {

@@ -85,8 +85,8 @@ fn the_window_changes_by_one_over_delta_packets_per_rtt() {
     }
 }
 
-/// With RTTmin = 90 ms, RTTstanding = 100 ms and delta = 0.5 the target is 1/(0.5 * 10 ms) = 200 packets per
-/// second: a window of 20.
+/// With RTTmin = 90 ms, RTTstanding = 100 ms and delta = 0.5, the target is 1/(0.5 * 10 ms) = 200 packets per second.
+/// This corresponds to a window of 20.
 #[test]
 fn the_window_grows_up_to_the_target_and_shrinks_above_it() {
     for (cwnd, grows) in [(19, true), (20, true), (21, false)] {
@@ -117,9 +117,9 @@ fn the_velocity_doubles_from_the_fourth_rtt_on_and_a_reversal_ends_it() {
     let up: Vec<u64> = [1; 7].into_iter().map(&mut rtt).collect();
     assert_eq!(up, [1, 1, 1, 2, 4, 8, 16]);
     assert_eq!(rtt(-1), 1);
-    assert_eq!(rtt(0), 1, "a window that stays has no direction");
+    assert_eq!(rtt(0), 1, "a constant window has no direction");
     let up: Vec<u64> = [1; 12].into_iter().map(&mut rtt).collect();
-    assert_eq!(up[8..], [64, 100, 100, 100], "at most the window per RTT");
+    assert_eq!(up[8..], [64, 100, 100, 100], "the window changes by at most its own size per RTT");
 }
 
 #[test]
@@ -141,19 +141,20 @@ fn slow_start_doubles_the_window_per_rtt_until_the_target_is_reached() {
         script.round(RTT);
         assert_eq!((script.window.cwnd, script.copa.slow_start), (window, true));
     }
-    // A queue of 5 ms: the target is 400 packets per second, 42 in an RTT. RTTstanding follows after half an RTT.
+    // With a queue of 5 ms, the target is 400 packets per second, which is 42 packets per RTT. RTTstanding follows
+    // after half an RTT.
     script.round(RTT + 5);
     assert!(!script.copa.slow_start);
     assert!((80..130).contains(&script.window.cwnd), "{}", script.window.cwnd);
     assert_eq!(script.window.ssthresh, script.window.ssthresh.min(script.window.cwnd));
 }
 
-/// Section 2.2: the default mode if dq < 0.1 (RTTmax - RTTmin) within the last five RTTs.
+/// Section 2.2: Copa is in default mode if dq < 0.1 (RTTmax - RTTmin) at some time in the last five RTTs.
 #[test]
 fn a_queue_that_is_not_empty_for_five_rtts_starts_the_competitive_mode() {
     let mut script = Script::new(Params::default(), 20);
     script.round(RTT);
-    // RTTmin is 100 and RTTmax becomes 200, so up to 110 the queue is nearly empty.
+    // RTTmin is 100 and RTTmax becomes 200, so the queue is nearly empty up to an RTT of 110.
     for _ in 0..5 {
         script.round(200);
         assert!(!script.copa.mode.is_competitive());
@@ -161,13 +162,13 @@ fn a_queue_that_is_not_empty_for_five_rtts_starts_the_competitive_mode() {
     script.round(200);
     assert!(script.copa.mode.is_competitive());
     script.round(112);
-    assert!(script.copa.mode.is_competitive(), "12 ms of 100 ms are a queue");
+    assert!(script.copa.mode.is_competitive(), "12 ms of a range of 100 ms count as a queue");
     script.round(109);
-    assert!(!script.copa.mode.is_competitive(), "9 ms of 100 ms are not");
+    assert!(!script.copa.mode.is_competitive(), "9 ms of a range of 100 ms do not count as a queue");
     assert_eq!(script.inverse_delta(), 2.0);
 }
 
-/// Section 2.2: AIMD on 1/delta, as NewReno on its window; delta is at most 0.5.
+/// Section 2.2: 1/delta changes by AIMD, like the window of NewReno. delta is at most 0.5.
 #[test]
 fn in_competitive_mode_one_over_delta_grows_by_one_per_rtt_and_halves_at_a_loss() {
     let mut script = Script::new(Params::default(), 20);
@@ -187,7 +188,7 @@ fn in_competitive_mode_one_over_delta_grows_by_one_per_rtt_and_halves_at_a_loss(
     for _ in 0..3 {
         script.copa.on_lost(&Lost::new(script.now, 10), &script.window);
     }
-    assert_eq!(script.inverse_delta(), grown / 4.0, "once for all losses of an RTT");
+    assert_eq!(script.inverse_delta(), grown / 4.0, "all losses of an RTT halve it once");
     for _ in 0..4 {
         script.rtt(200);
         script.copa.on_lost(&Lost::new(script.now, 10), &script.window);
@@ -220,7 +221,7 @@ fn losses_leave_the_window_and_a_timeout_begins_again_with_slow_start() {
     assert_eq!(script.window.cwnd, window.cwnd, "the timeout was spurious");
 }
 
-/// Returns a link of 12 Mbit/s: a packet takes a millisecond.
+/// Returns a Copa sender alone on a link of 12 Mbit/s, which transmits a packet in a millisecond.
 fn alone(params: Params, rtt: u64) -> Sender {
     let path = harness::Path::new(Rate::from_bits_per_sec(12_000_000), rtt);
     Sender::new(Box::new(Copa::new(params)), path)
@@ -244,7 +245,7 @@ fn alone_it_fills_the_link_with_about_one_over_delta_packets_in_the_queue() {
         let mean = (sender.queue_seconds() - queued) / 40.0 * 1000.0;
         println!("delta {delta}: {share:.3}, {mean:.2} queued, {reversals} fast, {competitive} competitive");
         assert!(share > 0.97, "delta {delta}: {share:.3} of the link");
-        // The mean of an oscillation between 0 and 2.5/delta. The packet in transmission counts, too.
+        // The queue oscillates between 0 and 2.5/delta. Its mean includes the packet in transmission.
         assert!((0.8..2.0).contains(&(mean * delta)), "delta {delta}: {mean:.2} packets");
         assert!(reversals < 20, "delta {delta}: {reversals} RTTs with a velocity above 1");
         // The queue empties every five RTTs, which is just often enough for the default mode.
@@ -266,8 +267,8 @@ fn it_fills_a_lossy_link() {
     assert!(share > 0.95, "{share:.3} of the link carries data, 2 % is lost");
 }
 
-/// The path gets half of its rate, and then its whole rate again. In competitive mode the flow would take the queue
-/// of the first change for the queue of another flow.
+/// The rate of the path is halved, and later restored. In competitive mode, the flow would attribute the queue after
+/// the first change to another flow.
 #[test]
 fn in_default_mode_it_follows_a_change_of_the_rate_within_some_rtts() {
     let mut sender = alone(Params { compete: false, ..Params::default() }, 50);

@@ -1,8 +1,8 @@
 //! The velocity: how fast the window follows a target that is far away (section 2.1, step 4).
 //!
-//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state the window moves in one
-//! direction for 2.5 RTTs, and the velocity stays 1. If the window moves in one direction for longer, the velocity
-//! doubles every RTT.
+//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state, the window moves in the same
+//! direction for 2.5 RTTs at a time, and the velocity stays 1. If the window moves in the same direction for longer,
+//! the velocity doubles every RTT.
 
 use core::cmp::Ordering;
 
@@ -13,9 +13,9 @@ use crate::congestion::Ack;
 pub struct Velocity {
     velocity: u64,
     direction: Ordering,
-    /// RTTs in a row in which the window moved in this direction, after the first.
+    /// Number of consecutive RTTs, not counting the first, in which the window moved in this direction.
     repeated: u32,
-    /// The window at the start of the RTT. The RTT ends when a segment that was sent after its start is
+    /// The window at the start of the RTT. The RTT ends when a segment that was sent after the RTT's start is
     /// acknowledged.
     start: u64,
     start_delivered: u64,
@@ -51,11 +51,11 @@ impl Velocity {
     }
 
     /// Sets the direction in which the window moves from now on. A reversal ends a high velocity at once, and begins
-    /// an RTT.
+    /// a new RTT.
     ///
-    /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could
-    /// move beyond its target by up to its own size. At the next reversal it would be as far away on the
-    /// other side. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
+    /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could move
+    /// beyond its target by up to its own size. Before the next reversal, it could move equally far beyond the target
+    /// in the other direction. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
     pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
         if self.velocity > 1 && direction == self.direction.reverse() {
             *self = Velocity { direction, ..Velocity::new(delivered, cwnd) };

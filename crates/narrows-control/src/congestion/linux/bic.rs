@@ -1,9 +1,9 @@
-//! BIC: a binary search for the window of the last congestion, then a search beyond it.
+//! BIC: a binary search for the window of the last congestion, and then a search for a larger window.
 //!
 //! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for
-//! Fast Long-Distance Networks" (INFOCOM 2004). The integers are Linux's. Deviations from Linux:
-//! time is in nanoseconds, not jiffies; the ACK ratio uses the recovery state after an ACK, not the
-//! state before it.
+//! Fast Long-Distance Networks" (INFOCOM 2004). The integer arithmetic is that of Linux. There are
+//! two deviations from Linux. Time is in nanoseconds, not jiffies. The ACK ratio uses the recovery
+//! state after an ACK, not the state before the ACK.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
@@ -17,13 +17,13 @@ crate::parameters! {
         pub max_increment: u32 = 16, whole(1, 10_000).unit("segments").from("tcp_bic.c; Smax of the paper").module("max_increment", 1.0);
         /// The search covers 1/n of the distance to its goal per RTT.
         pub search_divisor: u32 = 4, whole(1, 100).from("BICTCP_B");
-        /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor`.
+        /// Close to the goal, the window grows by one segment per `smooth_part / search_divisor` RTTs.
         pub smooth_part: u32 = 20, whole(1, 1000).from("tcp_bic.c").module("smooth_part", 1.0);
-        /// Below this window BIC behaves as Reno.
+        /// Below this window, BIC behaves as Reno does.
         pub low_window: u32 = 14, whole(0, 1_000_000).unit("segments").from("tcp_bic.c").module("low_window", 1.0);
         /// Share of the window kept on congestion.
         pub beta: u32 = 819, number(0.1, 0.95).per(1024).from("tcp_bic.c; 0.8").module("beta", 1024.0);
-        /// Yield to new flows if the last maximum was not reached.
+        /// Whether the flow yields to new flows if its window has not reached the last maximum.
         pub fast_convergence: bool = true, flag().from("tcp_bic.c").module("fast_convergence", 1.0);
         /// Maximum number of ACKed segments per segment of growth while no maximum is known.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_bic.c");
@@ -36,7 +36,7 @@ crate::parameters! {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of the scale of the ACK ratio. A new value has a weight of 1/2^n in the mean, with the same n
+/// log2 of the scale of the ACK ratio. A new value has a weight of 1/2^n in the mean, where n is this number
 /// (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
@@ -45,7 +45,8 @@ const RATIO_SHIFT: u32 = 4;
 pub struct Bic {
     params: Params,
     increase: AdditiveIncrease,
-    /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
+    /// Window at the last congestion, lowered by fast convergence. It is `None` before the first congestion and after
+    /// a timeout.
     w_max: Option<u32>,
     /// Segments per ACK: a moving average in units of 1/16 (`delayed_ack`).
     ack_ratio: u32,
@@ -69,7 +70,7 @@ impl Bic {
             params,
             increase: AdditiveIncrease::default(),
             w_max: None,
-            // As in Linux, the initial ratio is that of a receiver that ACKs every second segment.
+            // As in Linux, the initial ratio assumes a receiver that ACKs every second segment.
             ack_ratio: 2 << RATIO_SHIFT,
             acks_per_segment: 1,
             last_cwnd: 0,
@@ -145,7 +146,7 @@ impl Controller for Bic {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        // The last maximum was not reached, so another flow has joined: lower the goal.
+        // If the window has not reached the last maximum, another flow has joined. Lower the goal.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT.saturating_add(self.params.beta), 2 * UNIT)
@@ -155,7 +156,7 @@ impl Controller for Bic {
         let low = window.cwnd <= self.params.low_window;
         window.ssthresh =
             if low { window.cwnd / 2 } else { part(window.cwnd, self.params.beta, UNIT) }.max(2);
-        // Linux bictcp_state: after a timeout the path counts as new.
+        // After a timeout, all state is reset (Linux bictcp_state).
         if event.signal == Signal::Timeout {
             *self = Bic::new(self.params.clone());
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     /// A receiver that ACKs every second segment does not slow the search. Linux's older code
-    /// counted ACKs, not segments; the ratio compensated for that.
+    /// counted ACKs, not segments, and the ratio compensated for that.
     #[test]
     fn the_cost_falls_with_the_segments_per_ack() {
         let mut bic = after_congestion_at(200);
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(bic.acks_per_segment, (985 << RATIO_SHIFT) / bic.ack_ratio);
         let before = bic.ack_ratio;
         bic.on_sample(&Ack { acked: 20, state: State::Recovery, ..ack_at(Time::ZERO) });
-        assert_eq!(bic.ack_ratio, before, "measured in Open only");
+        assert_eq!(bic.ack_ratio, before, "the ratio is measured only in state Open");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! CUBIC: the window is a cubic function of the time since the last congestion, independent of the
 //! RTT.
 //!
-//! Source: RFC 9438. The integers are those of Linux `tcp_cubic.c`, with HyStart.
+//! Source: RFC 9438. The integer arithmetic and HyStart are those of Linux `tcp_cubic.c`.
 //!
 //! Deviations from Linux:
 //! * Time is in nanoseconds, not jiffies, so results do not depend on HZ.
-//! * The cube root is exact. Linux uses a table and one Newton step, about 0.2 % off.
+//! * The cube root is exact. Linux uses a table and one Newton step, with an error of about 0.2 %.
 //! * The growth rate is computed on each ACK. To save a division, Linux computes it at most once per jiffy.
 
 use super::hystart::{self, Hystart};
@@ -22,9 +22,9 @@ crate::parameters! {
         pub beta: u32 = 717, number(0.1, 0.95).per(1024).from("RFC 9438, section 4.6: 0.7").module("beta", 1024.0);
         /// The constant C of the cubic.
         pub c: u64 = 410, number(0.01, 10.0).per(1024).unit("segments/s^3").from("RFC 9438, section 5.1: 0.4");
-        /// Yield to new flows if the last maximum was not reached.
+        /// Whether the flow yields to new flows if its window has not reached the last maximum.
         pub fast_convergence: bool = true, flag().from("RFC 9438, section 4.7").module("fast_convergence", 1.0);
-        /// Grow at least as fast as Reno.
+        /// Whether the window grows at least as fast as Reno's window.
         pub reno_friendly: bool = true, flag().from("RFC 9438, section 4.3").module("tcp_friendliness", 1.0);
         /// Minimum number of ACKed segments per segment of growth. With the default, the window grows by at most a
         /// half per RTT.
@@ -67,16 +67,16 @@ crate::parameters! {
 
 /// The scale of `beta` and `c`.
 const UNIT: u32 = 1024;
-/// log2 of the ticks per second of the cubic's clock: 1/1024 s (`BICTCP_HZ`).
+/// log2 of the number of clock ticks per second. A tick is 1/1024 s (`BICTCP_HZ`).
 const TICK_SHIFT: u32 = 10;
 
 /// The cubic curve after a congestion event.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Time,
-    /// Ticks from the start to the plateau: K of RFC 9438.
+    /// Number of ticks from the start to the plateau (K of RFC 9438).
     k: u64,
-    /// Height of the plateau, segments: W_max.
+    /// Window at the plateau, segments (W_max).
     origin: u32,
     /// The window that Reno would have (`tcp_cwnd`).
     reno: u32,
@@ -85,8 +85,8 @@ struct Epoch {
 }
 
 impl Epoch {
-    /// Returns the curve from `cwnd` to a plateau at the window of the last congestion (RFC 9438 section 4.2,
-    /// equation 2: K = cbrt((W_max - cwnd) / C)).
+    /// Returns the curve from `cwnd` to a plateau at the window of the last congestion. K = cbrt((W_max - cwnd) / C)
+    /// (RFC 9438 section 4.2, equation 2).
     fn new(start: Time, cwnd: u32, w_max: Option<u32>, c: u64) -> Self {
         let w_max = w_max.unwrap_or(0);
         let k = match w_max.checked_sub(cwnd) {
@@ -96,7 +96,8 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), reno: cwnd, acked: 0 }
     }
 
-    /// Returns the curve's window, segments, at `since` after its start (RFC 9438 equation 1).
+    /// Returns the window of the curve, in segments, at the time `since` after the start of the curve (RFC 9438
+    /// equation 1).
     fn window_at(&self, since: Span, c: u64) -> u32 {
         let ticks = u128::from(since.as_nanos()) << TICK_SHIFT;
         let ticks = u64::try_from(ticks / u128::from(NANOS_PER_SEC)).unwrap_or(u64::MAX);
@@ -117,7 +118,8 @@ pub struct Cubic {
     hystartpp: Option<Box<HystartPlusPlus>>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
-    /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
+    /// Window at the last congestion, lowered by fast convergence. It is `None` before the first congestion and after
+    /// a timeout.
     w_max: Option<u32>,
     epoch: Option<Epoch>,
     /// The minimum RTT; `None` before the first sample.
@@ -196,24 +198,24 @@ impl Cubic {
         self.last_cwnd = cwnd;
         self.last_update = now;
 
-        // RFC 9438 section 4.2: the curve's window one RTT from now.
+        // The target is the window of the curve one RTT from now (RFC 9438 section 4.2).
         let ahead = now.since(epoch.start) + self.delay_min.unwrap_or(Span::ZERO);
         let target = epoch.window_at(ahead, c);
         let mut per = match target.checked_sub(cwnd) {
             Some(growth @ 1..) => cwnd / growth,
-            // On the plateau: one segment per hundred windows.
+            // On the plateau, the window grows by one segment per hundred windows of ACKs.
             _ => cwnd.saturating_mul(100),
         };
         if w_max.is_none() {
             per = per.min(self.params.max_acks_per_segment_before_loss);
         }
         if self.params.reno_friendly {
-            // Reno with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window: 8/15 in
-            // Linux's integers and order of divisions (RFC 9438 section 4.3: 0.529).
+            // A Reno flow with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window. RFC
+            // 9438 section 4.3 has 0.529. Linux's integer divisions give 8/15.
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
-            // Linux loops while more than one cost is left, so up to one whole cost remains.
+            // Linux subtracts the cost while `acked` exceeds it, so up to one whole cost remains.
             let earned = epoch.acked.saturating_sub(1) / cost;
             epoch.acked -= earned * cost;
             epoch.reno = epoch.reno.saturating_add(earned);
@@ -254,8 +256,8 @@ impl Controller for Cubic {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.epoch = None;
         self.increase.reset();
-        // RFC 9438 section 4.7: the last maximum was not reached, so another flow has joined. Lower
-        // the plateau.
+        // If the window has not reached the last maximum, another flow has joined. Lower the
+        // plateau (RFC 9438 section 4.7).
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT + self.params.beta, 2 * UNIT)
@@ -264,7 +266,7 @@ impl Controller for Cubic {
         });
         window.ssthresh = part(window.cwnd, self.params.beta, UNIT).max(2);
         if event.signal == Signal::Timeout {
-            // The path may have changed. Linux forgets maximum and delay and re-arms HyStart.
+            // The path may have changed. Linux discards the maximum and the minimum delay, and restarts HyStart.
             self.w_max = None;
             self.delay_min = None;
             self.last_cwnd = 0;

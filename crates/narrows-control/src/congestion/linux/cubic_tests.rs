@@ -111,14 +111,14 @@ impl Reference {
         let offset = t + rtt - self.k;
         let cubic = self.w_max + Self::C * offset * offset * offset;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
-        // The Reno-friendly region with the alpha of Linux's integers.
+        // The estimate of the Reno-friendly region uses the alpha of Linux's integers.
         self.w_est += 8.0 / 15.0 / self.cwnd;
         self.cwnd += ((target - self.cwnd) / self.cwnd).max((self.w_est - self.cwnd) / self.cwnd).max(0.0);
     }
 }
 
 /// Runs both versions of CUBIC for one sawtooth on the same ACK clock, with one window of ACKs per
-/// RTT. Returns the mean and the largest difference, segments.
+/// RTT. Returns the mean and the largest difference of their windows, in segments.
 fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     let mut cubic = Cubic::new(Params { hystart: None, ..Params::default() });
     let mut w = window(w_max);

@@ -1,8 +1,9 @@
 //! DCTCP: reduces the window in proportion to the share of marked packets.
 //!
-//! Source: RFC 8257. Integers and order follow Linux `tcp_dctcp.c`. Growth is Reno's, so without
-//! marks DCTCP is Reno. Deviations from Linux: the share is updated after the transport has handled
-//! the ACK, not before; a loss during a reduction for marks does not halve the window again.
+//! Source: RFC 8257. The integer arithmetic and its order follow Linux `tcp_dctcp.c`. The window
+//! grows as in Reno, so without marks DCTCP behaves as Reno does. There are two deviations from
+//! Linux. The share is updated after the transport has handled the ACK, not before. A loss during a
+//! reduction for marks does not halve the window again.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -11,7 +12,7 @@ use crate::parameter::{number, whole};
 crate::parameters! {
     /// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
     pub struct Params {
-        /// Weight of a new share of marks: g = 1/2^n.
+        /// A new share of marks has the weight g = 1/2^n in the average.
         pub shift_g: u32 = 4, whole(0, 10).from("RFC 8257, section 4.2: g = 1/16").module("dctcp_shift_g", 1.0);
         /// Initial share of marked segments.
         pub initial_alpha: u32 = UNIT, number(0.0, 1.0).per(1024).from("RFC 8257, section 3.3").module("dctcp_alpha_on_init", 1024.0);
@@ -30,10 +31,10 @@ pub struct Dctcp {
     reno: Reno,
     /// Moving average of the share of marked segments, in 1/1024.
     alpha: u32,
-    /// Segments delivered in this window, and segments whose ACK echoed a mark.
+    /// Number of segments delivered in this window, and below it the number of segments whose ACK echoed a mark.
     delivered: u64,
     marked: u64,
-    /// The window is over when `snd_una` reaches this.
+    /// The observation window ends when `snd_una` reaches this number.
     end: u64,
 }
 
@@ -75,7 +76,7 @@ impl Controller for Dctcp {
         if ack.ece {
             self.marked = self.marked.saturating_add(u64::from(ack.acked));
         }
-        // An observation window of the RFC: one window of data (section 3.3, step 4).
+        // An observation window of the RFC is one window of data (section 3.3, step 4).
         if ack.snd_una >= self.end {
             self.update_alpha();
             (self.delivered, self.marked, self.end) = (0, 0, ack.snd_nxt);
@@ -124,7 +125,7 @@ mod tests {
         }
     }
 
-    /// TV-S9, to within 1/1024, the precision of Linux's integers.
+    /// Test vector TV-S9, with a tolerance of 0.002 for the rounding of Linux's integers.
     #[test]
     fn tv_s9_the_share_of_marks_is_averaged_and_cuts_the_window_in_proportion() {
         let mut dctcp = Dctcp { end: 100, ..Dctcp::default() };
@@ -136,7 +137,7 @@ mod tests {
         let mut w = Window { cwnd: 100, ssthresh: INFINITE_SSTHRESH, pacing_rate: None };
         dctcp.alpha = 960;
         dctcp.on_congestion(&congestion(Signal::Ecn), &mut w);
-        assert_eq!(w.ssthresh, 54, "53.1: Linux rounds the cut down");
+        assert_eq!(w.ssthresh, 54, "the exact value is 53.1, but Linux rounds the cut down");
     }
 
     #[test]

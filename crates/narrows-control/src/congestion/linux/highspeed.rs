@@ -1,9 +1,9 @@
 //! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is from RFC 3649 appendix B. It is computed here as in the
-//! RFC's program. In Linux a row is valid for windows up to the window of the row. In the RFC a row is valid from
-//! that window on. So Linux adds two segments per RTT from a window of 39 on, and RFC 3649 does so from a window of
-//! 118 on. Deviation from Linux: the window is at most 2^32 / 128 segments.
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B. This file computes it as the
+//! RFC's program does. In Linux, a row applies to windows up to the window of the row. In the RFC, a row applies to
+//! that window and to larger windows. So Linux adds two segments per RTT at windows of 39 and more, and RFC 3649 does
+//! so at windows of 118 and more. Deviation from Linux: the window is at most 2^32 / 128 segments.
 
 use crate::parameter::whole;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ crate::parameters! {
     }
 }
 
-/// Up to this window HighSpeed behaves as Reno, segments (RFC 3649 section 5, Low_Window).
+/// Largest window, in segments, at which HighSpeed behaves as Reno does (RFC 3649 section 5, Low_Window).
 const LOW_WINDOW: f64 = 38.0;
 /// The window at [`HIGH_DECREASE`], segments (High_Window).
 const HIGH_WINDOW: f64 = 83_000.0;
@@ -30,12 +30,12 @@ const LOW_DECREASE: f64 = 0.5;
 /// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as the RFC's program
 /// rounds it.
 const LOSS_RATE: f64 = 12.8;
-/// Rows of Linux's table (`HSTCP_AIMD_MAX`), one fewer than the RFC's.
+/// Number of rows in Linux's table (`HSTCP_AIMD_MAX`). The RFC's table has one row more.
 const ROWS: usize = 72;
 /// The scale of a row's decrease.
 const DECREASE_SHIFT: u32 = 8;
 
-/// A row of the table. Its number, from 1, is the increase in segments per RTT.
+/// A row of the table. Rows are numbered from 1, and the number of a row is the increase in segments per RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     /// The largest window of the row, segments.
@@ -44,7 +44,7 @@ struct Row {
     decrease: u32,
 }
 
-/// Returns b(w) of RFC 3649 section 5: the share of the window removed on congestion.
+/// Returns b(w) of RFC 3649 section 5, which is the share of the window that congestion removes.
 fn decrease(w: f64) -> f64 {
     let way = (libm::log(w) - libm::log(LOW_WINDOW)) / (libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW));
     (HIGH_DECREASE - LOW_DECREASE) * way + LOW_DECREASE
@@ -56,7 +56,8 @@ fn increase(w: f64) -> f64 {
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
 }
 
-/// The table of RFC 3649 appendix B. A new row begins where the increase is one more than in the last row.
+/// The table of RFC 3649 appendix B. A new row begins where the increase is larger by one segment than in the
+/// previous row.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
     let low = LOW_WINDOW as u32;
     let mut last = 1.0;
@@ -194,7 +195,7 @@ mod tests {
         assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
     }
 
-    /// RFC 3649 section 5: w = 0.12 / p^0.835 in the RFC's model. Linux's look-up rounds the increase up.
+    /// RFC 3649 section 5: w = 0.12 / p^0.835 in the RFC's model. In Linux, the table look-up rounds the increase up.
     #[test]
     fn the_mean_window_is_that_of_the_response_function() {
         for (per, law) in [(10_000, 263.0), (100_000, 1795.0)] {
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The mean window on a link, compared with Reno's sqrt(3/(2p)).
+    /// Compares the mean window on a link with Reno's mean window, sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(HighSpeed::default()));

@@ -1,10 +1,10 @@
-//! H-TCP: the increase grows with the time since the last congestion; the decrease depends on the
-//! depth of the queue.
+//! H-TCP: the increase grows with the time since the last congestion, and the decrease depends on
+//! the depth of the queue.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet
-//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The growth factor,
-//! alpha and beta are integers, as in Linux. Deviations from Linux: times are in nanoseconds, not
-//! jiffies; a sample uses the recovery state after the ACK, not the state before it.
+//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The growth factor, alpha and beta are integers,
+//! as in Linux. There are two deviations from Linux. Times are in nanoseconds, not jiffies. A
+//! sample uses the recovery state after the ACK, not the state before the ACK.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
@@ -14,13 +14,13 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 crate::parameters! {
     /// Parameters of [`Htcp`].
     pub struct Params {
-        /// Scale the increase by the minimum RTT over `reference_rtt`.
+        /// Whether the increase is scaled by the minimum RTT divided by `reference_rtt`.
         pub rtt_scaling: bool = true, flag().from("use_rtt_scaling").module("use_rtt_scaling", 1.0);
-        /// RTT at which the scale is 1.
+        /// RTT at which `rtt_scaling` does not change the increase.
         pub reference_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("tcp_htcp.c");
-        /// Halve the window on congestion if the throughput has changed since the last congestion.
+        /// Whether congestion halves the window if the throughput has changed since the last congestion.
         pub bandwidth_switch: bool = true, flag().from("use_bandwidth_switch").module("use_bandwidth_switch", 1.0);
-        /// Time after congestion during which growth is Reno's.
+        /// For this time after congestion, the window grows as in Reno.
         pub reno_for: Span = Span::from_secs(1), time_from(Span::ZERO, Span::from_secs(100)).from("Delta_L of the draft");
         /// Minimum share of the window kept on congestion.
         pub beta_min: u32 = 64, number(0.1, 0.95).per(128).from("BETA_MIN");
@@ -40,21 +40,22 @@ const SHIFT: u32 = 7;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,
-    /// Growth in segments per RTT, and the share of the window kept on congestion, both in 1/128.
+    /// Growth in segments per RTT, and below it the share of the window kept on congestion. Both are in units of
+    /// 1/128.
     alpha: u32,
     beta: u32,
     /// Whether a congestion event had a throughput similar to the throughput of the previous event (`modeswitch`).
     adaptive: bool,
-    /// When congestion last ended.
+    /// Time at which congestion last ended.
     congestion: Time,
-    /// The time at which the congestion before the present congestion ended. Linux also saves the largest RTT and the
-    /// throughput, but only after the congestion has changed them. So an undo does not restore the largest RTT and
-    /// the throughput.
+    /// The value of `congestion` before the present congestion. Linux also saves the largest RTT and the throughput,
+    /// but only after the congestion has changed them. So an undo does not restore their old values.
     before: Option<Time>,
     min_rtt: Option<Span>,
-    /// Recent largest RTT; decays at each congestion.
+    /// Largest recent RTT, which decays at each congestion.
     max_rtt: Span,
-    /// Segments of the last ACK in Open (`pkts_acked`), and their sum since the window last grew.
+    /// Number of segments of the last ACK in state Open (`pkts_acked`), and below it their sum since the window last
+    /// grew.
     acked: u32,
     credit: u32,
     /// The last known window, for the throughput measurement.
@@ -62,8 +63,8 @@ pub struct Htcp {
     /// Segments ACKed since `counted_since`.
     counted: u32,
     counted_since: Time,
-    /// Recent throughput, its maximum since congestion, and the maximum before that, segments/s
-    /// (`Bi`, `maxB`, `old_maxB`).
+    /// Recent throughput, its maximum since congestion, and its maximum before that congestion, in
+    /// segments/s (`Bi`, `maxB`, `old_maxB`).
     rate: u64,
     max_rate: u64,
     old_max_rate: u64,
@@ -103,18 +104,18 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
-            // The condition ignores outliers, which would lower beta until they have decayed.
+            // The condition ignores outliers. An outlier would lower beta until it has decayed.
             if rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = self.max_rtt.max(rtt);
             }
         }
     }
 
-    /// Measures the throughput, one value per window of ACKs (Linux `measure_achieved_throughput`).
+    /// Measures the throughput once per window of ACKs (Linux `measure_achieved_throughput`).
     fn take_throughput(&mut self, now: Time, acked: u32) {
         self.counted = self.counted.saturating_add(acked);
         let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
-        // A window of ACKs, except for the growth since its start.
+        // A measurement needs a window of ACKs, less the growth of the window during that time.
         let enough = self.cwnd.saturating_sub((self.alpha >> SHIFT).max(1));
         let took = now.since(self.counted_since);
         if self.counted < enough || took < min_rtt {
@@ -149,22 +150,24 @@ impl Htcp {
         }
         match self.min_rtt {
             Some(rtt) if self.adaptive && rtt > self.params.adaptive_above && self.max_rtt > Span::ZERO => {
-                // RTTmin/RTTmax of the window just empties the queue.
+                // A reduction of the window to RTTmin/RTTmax of its size just empties the queue.
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
-            // The first congestion after a change still halves the window. The next congestion may adapt.
+            // The first congestion after a change still halves the window. The next congestion may use the adaptive
+            // back-off.
             _ => self.adaptive = true,
         }
     }
 
-    /// Computes the increase as a function of the time t since congestion, in seconds: f = 1 + 10 (t - 1) + ((t - 1)
-    /// / 2)^2 in whole segments.
+    /// Computes the increase f = 1 + 10 (t - 1) + ((t - 1) / 2)^2 in whole segments, where t is the time since
+    /// congestion in seconds.
     fn update_alpha(&mut self, now: Time) {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
         let beyond = u128::from(beyond);
-        // Until `reno_for` has passed, growth is Reno's, so that short epochs are fair to Reno flows.
+        // Until `reno_for` has passed, the window grows as in Reno. So flows with short epochs are fair to Reno
+        // flows.
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2) * (beyond / 2) / second) / second;
@@ -172,7 +175,7 @@ impl Htcp {
         if self.params.rtt_scaling
             && let Some(rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO)
         {
-            // The scale is between one half and ten, in eighths.
+            // The scale is in units of 1/8, and is between 0.5 and 10.
             let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
             factor = ((factor << 3) / u128::from(scale)).max(1);
         }
@@ -186,7 +189,7 @@ impl Htcp {
     fn back_off(&mut self, now: Time, window: &mut Window) {
         self.update_beta();
         self.update_alpha(now);
-        // Let the largest RTT decay, because routes change.
+        // The largest RTT decays, because routes change.
         if let Some(min_rtt) = self.min_rtt
             && self.max_rtt > min_rtt
         {
@@ -251,7 +254,7 @@ impl Controller for Htcp {
         if !event.again {
             self.back_off(event.now, window);
         }
-        // Linux htcp_reset, at each of CWR, Recovery and Loss.
+        // Linux calls htcp_reset on each change to CWR, Recovery or Loss.
         self.before = Some(self.congestion);
         self.congestion = event.now;
         self.credit = 0;
@@ -305,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Linux's factor is an integer: 11 where the vector has 11.25.
+    /// Linux's factor is an integer. It is 11 where the test vector has 11.25.
     #[test]
     fn tv_s3_alpha_by_the_time_since_congestion() {
         for (since, beta, rtt, alpha) in
@@ -315,7 +318,7 @@ mod tests {
             htcp.update_alpha(secs(since));
             assert_eq!(htcp.alpha, alpha, "{since} s, beta {beta}, {rtt} ms");
         }
-        // The scaled factor is below the minimum factor, 1.
+        // Here the scaled factor would be below 1, so the minimum factor of 1 applies.
         let mut near = with_rtts(1, 1);
         near.update_alpha(secs(0.5));
         assert_eq!(near.alpha, 128);
@@ -342,14 +345,14 @@ mod tests {
         first.update_beta();
         assert_eq!(first.beta, 64);
         first.update_beta();
-        assert_eq!(first.beta, 102, "from the second on");
+        assert_eq!(first.beta, 102, "the second congestion adapts beta");
     }
 
     #[test]
     fn the_largest_rtt_rises_by_steps_and_decays() {
         let mut htcp = with_rtts(100, 100);
         htcp.take_rtt(Span::from_millis(121), true);
-        assert_eq!(htcp.max_rtt, Span::from_millis(100), "an outlier");
+        assert_eq!(htcp.max_rtt, Span::from_millis(100), "an outlier is ignored");
         htcp.take_rtt(Span::from_millis(120), true);
         assert_eq!(htcp.max_rtt, Span::from_millis(120));
         let mut w = window(100);
@@ -381,8 +384,8 @@ mod tests {
     fn it_grows_by_alpha_per_window() {
         let mut htcp = Htcp { alpha: 10 * 128, ..with_rtts(100, 100) };
         let mut w = window(1000);
-        // 100 ACKs of one segment give one segment of growth; the ACK that triggers it is not
-        // counted.
+        // 100 ACKs of one segment give one segment of growth. The ACK that triggers the growth is
+        // not counted.
         for _ in 0..100 {
             htcp.on_ack(&ack_at(secs(0.5)), &mut w);
         }
@@ -391,8 +394,8 @@ mod tests {
         assert_eq!((w.cwnd, htcp.alpha), (1001, 128));
     }
 
-    /// On a link whose queue is a quarter of a BDP, beta settles at 0.8. With Reno's
-    /// beta of a half, the link would be idle at times.
+    /// On a link whose queue is a quarter of a BDP, beta settles at 0.8. With Reno's beta of 0.5,
+    /// the link would be idle at times.
     #[test]
     fn a_shallow_queue_is_emptied_and_the_link_stays_busy() {
         let rate = Rate::from_bits_per_sec(120_000_000);

@@ -1,9 +1,9 @@
 //! Hybla: a flow on a long path grows its rate as fast as a flow with an RTT of 25 ms.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN
-//! 22, 2004); Linux `tcp_hybla.c`, with its integers. Deviations from Linux: if the handshake gave
-//! no RTT, the first sample sets rho (Linux keeps rho = 1 forever); growth below 1/128 segment per
-//! ACK has a counter of its own, not Reno's.
+//! 22, 2004); Linux `tcp_hybla.c`, with its integers. There are two deviations from Linux. If the
+//! handshake gave no RTT, the first sample sets rho, while Linux keeps rho = 1 forever. Growth
+//! below 1/128 segment per ACK has its own counter and does not use Reno's counter.
 
 use super::reno::Reno;
 use super::slow_start::in_slow_start;
@@ -14,7 +14,7 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of [`Hybla`].
     pub struct Params {
-        /// Reference RTT: growth is that of Reno on a path with this RTT.
+        /// Reference RTT. The rate grows as the rate of a Reno flow on a path with this RTT.
         pub reference_rtt: Span = Span::from_millis(25), time_from(Span::from_millis(1), Span::from_secs(10)).from("the paper, section 3").module("rtt0", 1e-6);
         /// In slow start the window grows by a factor of about 2^n per RTT at most.
         pub max_doublings: u32 = 16, whole(1, 16).from("tcp_hybla.c");
@@ -25,22 +25,22 @@ crate::parameters! {
 
 /// log2 of the scale of rho.
 const RHO_SHIFT: u32 = 3;
-/// The scale of an increment: segments in 1/128.
+/// The scale of an increment, which is in units of 1/128 segment.
 const UNIT: u32 = 128;
 
 /// The Hybla controller.
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Reno, which is used outside Open and on congestion.
+    /// Reno, which is used in other states than Open and on congestion.
     reno: Reno,
-    /// The RTT over the reference RTT, in 1/8, at least 8 (`rho_3ls`).
+    /// The RTT divided by the reference RTT, in units of 1/8. The minimum is 8 (`rho_3ls`).
     rho: u32,
     /// Minimum smoothed RTT; `None` before the first sample.
     min_srtt: Option<Span>,
-    /// Accumulated growth below one segment, in 1/128 (`snd_cwnd_cents`).
+    /// Accumulated growth of less than one segment, in units of 1/128 segment (`snd_cwnd_cents`).
     cents: u32,
-    /// ACKs since the window last grew.
+    /// Number of ACKs since the window last grew.
     idle_acks: u32,
 }
 
@@ -56,7 +56,7 @@ impl Hybla {
         Hybla { params, reno: Reno::default(), rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
     }
 
-    /// Updates rho if the RTT is the smallest so far. A longer RTT is ignored, because a queue must not make the flow
+    /// Updates rho if the RTT is the smallest so far. Longer RTTs are ignored, because a queue must not make the flow
     /// more aggressive.
     fn take_rtt(&mut self, srtt: Span) {
         if srtt == Span::ZERO || self.min_srtt.is_some_and(|least| srtt >= least) {
@@ -69,7 +69,7 @@ impl Hybla {
 
     /// Returns the increment of slow start: 2^rho - 1, in 1/128 segments per ACK.
     fn slow_start_increment(&self) -> u32 {
-        // 128 * 2^(n/8), rounded down, for the eighths of rho.
+        // Entry n is 128 * 2^(n/8), rounded down, where n is the number of eighths in rho.
         const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
         let doublings = (self.rho >> RHO_SHIFT).min(self.params.max_doublings).min(31);
         let fraction = FRACTIONS[(self.rho & ((1 << RHO_SHIFT) - 1)) as usize];
@@ -93,7 +93,7 @@ impl Controller for Hybla {
         if let Some(rtt) = connection.rtt {
             self.take_rtt(rtt);
         }
-        // Linux starts with rho segments. For an RTT below 250 ms this is less than 10.
+        // Linux starts with rho segments. For an RTT below 250 ms, that is less than the usual 10 segments.
         window.cwnd = (self.rho >> RHO_SHIFT).min(self.params.max_cwnd).max(1);
     }
 
@@ -192,13 +192,13 @@ mod tests {
             hybla.on_ack(&ack, &mut w);
             windows.push(w.cwnd);
         }
-        // 15 per ACK, then 16/30 per ACK.
+        // The window grows by 15 segments per ACK, and then by 16/30 segment per ACK.
         assert_eq!(windows, [19, 30, 30]);
         hybla.on_ack(&ack, &mut w);
         assert_eq!(w.cwnd, 31);
         let mut open = w.clone();
         hybla.on_ack(&Ack { state: State::Disorder, ..ack }, &mut open);
-        assert_eq!(open.cwnd, 31, "Reno outside Open");
+        assert_eq!(open.cwnd, 31, "outside state Open, the window grows as in Reno");
         hybla.on_congestion(&congestion(Signal::Loss), &mut w);
         assert_eq!(w.ssthresh, 15);
     }
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!(w.cwnd, 1001);
     }
 
-    /// Hybla's goal: in congestion avoidance the rate grows as fast on a long path as on one of 25
-    /// ms.
+    /// Hybla's goal: in congestion avoidance, the rate grows as fast on a long path as on a path of
+    /// 25 ms.
     #[test]
     fn the_rate_grows_by_the_same_at_any_rtt() {
         let mut growth = Vec::new();
@@ -228,14 +228,14 @@ mod tests {
             sender.run_for(Span::from_secs(1));
             growth.push(f64::from(sender.window().cwnd - before) / (rtt as f64 / 1e3));
         }
-        // A second has 40 RTTs of 25 ms, with one segment of growth each. Rounding to 1/128 per ACK costs up to a
-        // third. Reno would grow by 1600, 400 and 100.
+        // A second has 40 RTTs of 25 ms, and each adds one segment to the window. Rounding to 1/128 segment per ACK
+        // reduces the growth by up to a third. Reno's rate would grow by 1600, 400 and 100.
         for g in &growth {
             assert!((1100.0..1600.0).contains(g), "segments/s gained per second: {growth:?}");
         }
     }
 
-    /// Hybla that starts in congestion avoidance.
+    /// A Hybla controller that starts in congestion avoidance.
     struct Leaves(Hybla);
 
     impl Controller for Leaves {

@@ -1,15 +1,16 @@
-//! HyStart: ends slow start before the queue overflows, on a long ACK train or a rising delay.
+//! HyStart: ends slow start before the queue overflows. The signal is a long ACK train or a rising delay.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux `tcp_cubic.c`
-//! (`hystart_update`). Deviations: Linux knows whether the socket is paced; here this is a parameter. Linux reads the
-//! pacing rate from the socket. Here the rate is 2 x cwnd per srtt, which is the socket's pacing rate in slow start.
+//! (`hystart_update`). There are two deviations. Linux reads from the socket whether the socket is paced, and here
+//! this is a parameter. Linux also reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt, which
+//! is the socket's pacing rate in slow start.
 
 use crate::congestion::Ack;
 use crate::parameter::{time_from, whole};
 use crate::units::{Bytes, Rate, Span, Time};
 
 crate::parameters! {
-    /// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.
+    /// Parameters of [`Hystart`]. The sources are Linux's module parameters and constants.
     pub struct Params {
         /// HyStart is off below this window.
         pub low_window: u32 = 16, whole(0, 1_000_000).unit("segments").from("hystart_low_window").module("hystart_low_window", 1.0);
@@ -23,13 +24,14 @@ crate::parameters! {
         pub delay_min: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MIN");
         /// Maximum delay threshold.
         pub delay_max: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MAX");
-        /// Maximum time by which segmentation offload lengthens an ACK train.
+        /// Limit on the time by which segmentation offload may lengthen an ACK train.
         pub max_ack_delay: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delay");
     }
     and {
         /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
         pub gso_bytes: u32 = 65_536;
-        /// Whether the transport paces. An unpaced train reveals the bottleneck after half the minimum delay.
+        /// Whether the transport paces. If the transport does not pace, a train that lasts half the minimum delay is
+        /// long enough.
         pub paced: bool = false;
     }
 }
@@ -41,7 +43,7 @@ pub struct Hystart {
     found: bool,
     round_start: Time,
     last_ack: Time,
-    /// The round ends when `snd_una` passes this.
+    /// The round ends when `snd_una` exceeds this number.
     end_seq: u64,
     least_rtt: Span,
     samples: u32,
@@ -123,7 +125,7 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// Returns the maximum delay of a burst's last segment: the time of four offloaded bursts.
+    /// Returns the maximum delay of the last segment of a burst, which is the time of four offloaded bursts.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);

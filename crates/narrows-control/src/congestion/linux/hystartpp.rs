@@ -1,8 +1,8 @@
-//! HyStart++: when the delay rises, slow start continues at a quarter of its pace to test whether a
-//! queue caused it.
+//! HyStart++: when the delay rises, slow start continues at a quarter of its pace. This tests
+//! whether a queue has caused the rise.
 //!
-//! Source: RFC 9406. Windows and QUIC stacks have HyStart++; Linux does not. The RFC counts bytes; this code counts
-//! segments. As the RFC requires, HyStart++ applies only to the slow start before the first congestion.
+//! Source: RFC 9406. Windows and QUIC stacks have HyStart++, and Linux does not. The RFC counts bytes, and this code
+//! counts segments. As the RFC requires, HyStart++ applies only to the slow start before the first congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
@@ -10,7 +10,7 @@ use crate::parameter::{time_from, whole};
 use crate::units::Span;
 
 crate::parameters! {
-    /// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
+    /// Parameters of [`HystartPlusPlus`]; the defaults are those of RFC 9406 section 4.3.
     pub struct Params {
         /// A smaller rise of the delay never counts.
         pub min_rise: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MIN_RTT_THRESH");
@@ -22,11 +22,12 @@ crate::parameters! {
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
         /// Conservative slow start grows at 1/n of the pace of slow start.
         pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
-        /// After this number of rounds of conservative slow start, the queue is confirmed and slow start ends.
+        /// After this number of rounds of conservative slow start, HyStart++ assumes that there is a queue, and slow
+        /// start ends.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
-        /// Maximum growth per ACK, for unpaced senders: a late ACK of many segments must not cause a burst of twice
-        /// as many. `none` is for paced senders. The controller does not know whether it is paced, so the limit
-        /// applies to flows with `pacing` too.
+        /// Maximum growth per ACK. Without this limit, a late ACK of many segments would cause a burst of twice as
+        /// many segments. Paced senders do not need the limit and may use `none`. The default also applies to paced
+        /// flows, because the controller has no information about pacing.
         pub limit: Option<u32> = Some(8), whole(1, 1_000_000).unit("segments").or_none().from("RFC 9406, L");
     }
 }
@@ -37,7 +38,7 @@ struct Conservative {
     /// The delay that started conservative slow start. A round with a smaller delay resumes slow
     /// start.
     baseline: Span,
-    /// Rounds left, including this one.
+    /// Number of rounds left, including the present round.
     rounds: u32,
 }
 
@@ -47,9 +48,9 @@ pub struct HystartPlusPlus {
     params: Params,
     increase: AdditiveIncrease,
     conservative: Option<Conservative>,
-    /// The round is over when `snd_una` reaches this (windowEnd).
+    /// The round ends when `snd_una` reaches this number (windowEnd).
     end: u64,
-    /// Minimum RTT of the last round and of this one; [`Span::MAX`] without samples.
+    /// Minimum RTT of the last round, and below it of the present round. It is [`Span::MAX`] if there are no samples.
     last: Span,
     least: Span,
     samples: u32,
@@ -69,7 +70,7 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Replaces [`left_for_avoidance`]: grows the window, and sets `ssthresh` when slow start is
+    /// Replaces [`left_for_avoidance`]. Grows the window, and sets `ssthresh` when slow start is
     /// over.
     pub fn left_for_avoidance(&mut self, ack: &Ack, window: &mut Window) -> u32 {
         if !in_slow_start(window) || window.ssthresh != INFINITE_SSTHRESH {
@@ -122,7 +123,7 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Returns the threshold: the smallest rise over the last round's delay that counts.
+    /// Returns the threshold of the delay test, which is the smallest rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
@@ -148,7 +149,7 @@ mod tests {
         (HystartPlusPlus::new(Params::default()), initial_window())
     }
 
-    /// Passes a round of ten ACKs with this RTT, of one segment each.
+    /// Passes a round of ten ACKs with this RTT. Each acknowledges one segment.
     fn round(hystart: &mut HystartPlusPlus, window: &mut Window, rtt: Span) {
         let una = hystart.end;
         for n in 0..10 {
@@ -192,8 +193,8 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // Eight ACKs count fully. The other two of this round, and four rounds of ten, count a quarter each.
-        // Slow start ends in the sixth round after the rise.
+        // The first eight ACKs count fully. The other two ACKs of this round, and ten ACKs in each of four more
+        // rounds, count a quarter each. Slow start ends in the sixth round after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }

@@ -1,12 +1,11 @@
-//! Illinois: losses decide when to reduce the window; the delay decides by how much, and how fast
-//! to grow.
+//! Illinois: a loss reduces the window. The queueing delay sets the size of the reduction and the
+//! speed of growth.
 //!
-//! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control
-//! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`.
-//! The integers are Linux's, so the minimum of alpha is 38/128; the paper has 0.3. As in Linux, the largest RTT is
-//! never forgotten. Segments count when they are acknowledged in order, whether or not they were SACKed before
-//! (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts as many segments as a whole window
-//! has. No deviation is known.
+//! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
+//! networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`. The integer arithmetic is that of Linux, so
+//! the minimum of alpha is 38/128. The paper has 0.3. As in Linux, the largest RTT is never forgotten. Segments count
+//! when they are acknowledged in order, even if they were SACKed before (`pkts_acked` of `tcp_clean_rtx_queue`). So
+//! the ACK that ends a recovery counts the segments of a whole window. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -15,7 +14,7 @@ use crate::parameter::{number, whole};
 crate::parameters! {
     /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
     pub struct Params {
-        /// Below this window Illinois behaves as Reno.
+        /// Below this window, Illinois behaves as Reno does.
         pub low_window: u32 = 15, whole(0, 1_000_000).unit("segments").from("win_thresh");
         /// Number of rounds with low delay after which the fastest growth resumes.
         pub low_rounds: u32 = 5, whole(0, 1000).unit("rounds").from("theta");
@@ -41,15 +40,16 @@ const BETA_SHIFT: u32 = 6;
 pub struct Illinois {
     params: Params,
     credit: AdditiveIncrease,
-    /// Growth in 1/128 segments per RTT, and the share of the window that a loss removes, in 1/64.
+    /// Growth in units of 1/128 segment per RTT, and below it the share of the window that a loss removes, in units
+    /// of 1/64.
     alpha: u32,
     beta: u32,
-    /// Least and largest RTT of the connection, us; `None` before the first.
+    /// Least and largest RTT of the connection, us. The field is `None` before the first RTT sample.
     rtts: Option<(u32, u32)>,
-    /// Sum and number of the round's RTTs, us.
+    /// Sum of the RTT samples of the round, us, and below it the number of samples.
     sum: u64,
     samples: u32,
-    /// The round is over when `snd_una` passes this.
+    /// The round ends when `snd_una` exceeds this number.
     end: u64,
     /// Segments that the last ACK acknowledged in order (`acked`), and the number of the next segment.
     acked: u32,
@@ -98,7 +98,7 @@ impl Illinois {
         let low = most / 100;
         if mean <= low {
             if self.above {
-                // One round of low delay is not sufficient.
+                // One round of low delay is not sufficient to resume the fastest growth.
                 self.low += 1;
                 if self.low < self.params.low_rounds {
                     return self.alpha;
@@ -113,8 +113,8 @@ impl Illinois {
         u32::try_from(most * most_alpha / (most + steep).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the share that a loss removes at these delays (the paper, equation 4). It grows linearly between a
-    /// tenth and four fifths of the largest delay.
+    /// Returns the share of the window that a loss removes at these delays (the paper, equation 4). The share grows
+    /// linearly while the mean delay rises from a tenth to four fifths of the largest delay.
     fn beta_at(&self, mean: u64, most: u64) -> u32 {
         let (least_beta, most_beta) = (self.params.beta_min, self.params.beta_max);
         let (low, high) = (most / 10, 8 * most / 10);
@@ -154,8 +154,8 @@ impl Controller for Illinois {
         self.acked = before
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
-            // With the default, the limit is 3.3 s. With longer delays Linux's alpha would overflow
-            // (`RTT_MAX`).
+            // With the default of `alpha_max`, the limit is 3.3 s. Longer delays would overflow
+            // Linux's computation of alpha (`RTT_MAX`).
             let most = u64::from(u32::MAX / self.params.alpha_max.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;
@@ -188,7 +188,8 @@ impl Controller for Illinois {
         if event.signal == Signal::Timeout {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
             (self.above, self.low) = (false, 0);
-            // Here the next ACK, with a window of one, begins the round. In Linux the round has begun already.
+            // Here the next ACK begins the round, when the window is one segment. In Linux the round has already
+            // begun.
             self.begin_round(0);
         }
     }
@@ -205,8 +206,8 @@ mod tests {
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
     use crate::units::{Span, Time};
 
-    /// Shares in Linux's integers. The vector's alpha is 1 % larger, because Linux has 38/128
-    /// where the vector has 0.3. The vector's beta is larger by up to 1/64.
+    /// The expected values use Linux's integers. The test vector's alpha is 1 % larger, because
+    /// Linux has 38/128 where the vector has 0.3. The vector's beta is larger by up to 1/64.
     #[test]
     fn tv_s5_alpha_falls_and_beta_rises_with_the_delay() {
         for (delay, alpha, beta) in [
@@ -236,7 +237,7 @@ mod tests {
     fn after_a_delay_the_fastest_growth_needs_five_rounds_without() {
         let mut illinois = Illinois::default();
         after_round(&mut illinois, 100, 50);
-        assert_eq!(illinois.alpha, 1280, "never delayed");
+        assert_eq!(illinois.alpha, 1280, "there was no queueing delay yet");
         after_round(&mut illinois, 100, 150);
         assert_eq!((illinois.alpha, illinois.beta), (38, 32));
         for n in 1..=5 {
@@ -276,7 +277,7 @@ mod tests {
             illinois.on_sample(&ack(una, ms));
         }
         illinois.on_ack(&ack(1, 100), &mut window(100));
-        // A mean of 50 ms with a largest delay of 100 ms.
+        // The mean queueing delay is 50 ms, and the largest queueing delay is 100 ms.
         assert_eq!((illinois.alpha, illinois.beta, illinois.samples, illinois.end), (74, 21, 0, 100));
         illinois.on_sample(&ack(1, 1_000_000));
         assert_eq!(illinois.rtts, Some((50_000, u32::MAX / 1280)));
@@ -294,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Segments SACKed during a recovery count when they are acknowledged in order: 100 segments at
-    /// an alpha of ten give ten.
+    /// Segments SACKed during a recovery count when they are acknowledged in order. With alpha =
+    /// 10, 100 segments add ten segments to the window.
     #[test]
     fn the_ack_that_ends_a_recovery_counts_for_a_window() {
         let mut illinois = Illinois { end: 1000, ..Illinois::default() };
@@ -312,12 +313,12 @@ mod tests {
         assert_eq!(w.cwnd, 110, "it counts once");
     }
 
-    /// Illinois's goal: without a queue, it fills a wide link by adding ten segments per RTT, and a loss then
-    /// costs an eighth of the window.
+    /// Illinois's goal: without a queue, it fills a wide link by adding ten segments per RTT, and a loss removes an
+    /// eighth of the window.
     #[test]
     fn rare_losses_on_an_empty_wide_link_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Illinois::default()));
-        // sqrt(alpha (1 - b/2) / (b p)): 8.7 times Reno's sqrt(3/(2p)).
+        // The law is sqrt(alpha (1 - b/2) / (b p)), which is 8.7 times Reno's sqrt(3/(2p)).
         let law = libm::sqrt(10.0 * 0.9375 / 0.125 * RARE);
         assert!((per_rtt / law - 1.0).abs() < 0.2, "{per_rtt:.0} segments per RTT, the law says {law:.0}");
     }

@@ -1,32 +1,32 @@
-//! TCP-LP: Reno that yields when the one-way delay shows a queue. On Linux it behaves as Reno in
-//! most connections.
+//! TCP-LP: Reno that yields to other flows when the one-way delay shows a queue. On Linux, it
+//! behaves as Reno does in most connections.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control"
-//! (ToN 14(4), 2006); Linux `tcp_lp.c`. Linux's 32-bit integers decide its behaviour:
+//! (ToN 14(4), 2006); Linux `tcp_lp.c`. Linux's 32-bit integers determine how it behaves:
 //! - The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the
 //!   receiver's timestamps start at a random value per connection, so the difference is an
 //!   arbitrary 32-bit number.
 //! - The mean is kept in eighths, modulo 2^32. For seven of eight offsets the difference exceeds 29
-//!   bits. The mean is then truncated and stays below the least delay, so no queue is ever
-//!   detected: LP is Reno.
-//! - For the eighth offset the difference fits. The first delay is then both the least and the largest delay.
-//!   In this case any delay counts as a queue, so the window is halved. Linux then sets the largest delay to
-//!   twice the mean, including the offset. No queue reaches the new threshold, so LP is Reno from then on. LP
-//!   yields repeatedly only if the receiver's clock is ahead by less than a second.
-//! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios: of the time
-//!   between two ACKs at the receiver, in milliseconds, to the time between the same ACKs at this host. If the
-//!   receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks at the
-//!   receiver and one at this host give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both
-//!   clocks run at the same speed. With other distances, the mean leaves the range of 501 to 1000 Hz when delays
-//!   vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different number. Then any of the
-//!   cases above occurs, or the window is cut without a queue. If ACKs are less than a tick apart, no two ACKs may
-//!   have a tick of both clocks between them. Then there is no estimate and no delay.
+//!   bits. The mean is then truncated and stays below the least delay. So LP never detects a queue
+//!   and behaves as Reno does.
+//! - For the eighth offset the difference fits. The first delay is then both the least and the largest delay. In this
+//!   case any delay counts as a queue, so the window is halved. Linux then sets the largest delay to twice the mean,
+//!   including the offset. No queue reaches the new threshold, so LP behaves as Reno does from then on. LP yields
+//!   repeatedly only if the receiver's clock is ahead by less than a second.
+//! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios. Each ratio is
+//!   the time between two ACKs at the receiver, in milliseconds, divided by the time between the same ACKs at this
+//!   host. If the receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks
+//!   at the receiver and one tick at this host give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz,
+//!   although both clocks run at the same speed. If ACKs have other distances, the mean leaves the range of 501 to
+//!   1000 Hz when delays vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different
+//!   number. Then any of the cases above occurs, or the window is cut without a queue. If ACKs are less than a tick
+//!   apart, possibly no two ACKs have a tick of both clocks between them. Then there is no estimate and no delay.
 //!
-//! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. At a
-//! window of one segment the receiver's delayed ACKs look like a queue.
+//! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. If the window
+//! is one segment, the receiver's delayed ACKs look like a queue.
 //!
 //! Deviations from Linux:
-//! * A cut caused by an ACK without progress waits for the next ACK with progress.
+//! * If an ACK without progress causes a cut, the cut waits for the next ACK with progress.
 //! * If the ACK that begins recovery causes a cut, this code omits the cut, because the transport has already
 //!   handled that ACK. Linux cuts first, and recovery halves the remaining window.
 
@@ -38,23 +38,23 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Lp`].
     pub struct Params {
-        /// The path is congested if the one-way delay is above this position between the minimum and the maximum
-        /// delay.
+        /// The path is congested if the one-way delay is above this percentage of the range from the minimum to the
+        /// maximum delay.
         pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
-        /// Offset of the receiver's timestamps from the sender's. `none` selects a 32-bit number from the flow's
-        /// seed.
+        /// Offset of the receiver's timestamps from the sender's timestamps. `none` selects a 32-bit number from the
+        /// flow's seed.
         pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
         /// Uptime of the sender's host at time zero.
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
-        /// Weight of a new delay in the mean is 1/2^n.
+        /// A new delay has a weight of 1/2^n in the mean.
         pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
-        /// Length of the inference phase after a cut. In this phase the window does not grow. It falls to one
-        /// segment if the delay rises again.
+        /// Length of the inference phase after a cut. In this phase the window does not grow. If the delay rises
+        /// again, the window falls to one segment.
         pub inference_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("tcp_lp.c");
     }
 }
 
-/// Timestamps per second as Linux counts them (`LP_RESOL`).
+/// Number of timestamp ticks per second in Linux (`LP_RESOL`).
 const HZ: u32 = 1000;
 /// log2 of the weight of the old estimate of the receiver's clock rate.
 const CLOCK_SHIFT: u32 = 6;
@@ -63,7 +63,7 @@ const CLOCK_SHIFT: u32 = 6;
 #[derive(Clone, Debug, Default)]
 struct Clock {
     hz: u32,
-    /// The last ACK's timestamp and echo; 0 if none.
+    /// Timestamp and echo of the last ACK, or 0 before the first ACK.
     value: u32,
     echo: u32,
 }
@@ -72,7 +72,7 @@ impl Clock {
     fn take(&mut self, value: u32, echo: u32) {
         let (passed_there, passed_here) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
         if self.value != 0 && self.echo != 0 && passed_there != 0 && passed_here != 0 {
-            // 63/64 of the old estimate, and a 64th of the ratio of both clocks since the last ACK.
+            // The new estimate is 63/64 of the old estimate plus 1/64 of the ratio of both clocks since the last ACK.
             let sample = i64::from(HZ.wrapping_mul(passed_there) / passed_here);
             let old = i64::from(self.hz.wrapping_shl(CLOCK_SHIFT));
             let new = if old > 0 { old + sample - (old >> CLOCK_SHIFT) } else { sample << CLOCK_SHIFT };
@@ -81,7 +81,7 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// Returns our ticks per tick of the receiver's clock, by integer division.
+    /// Returns the number of ticks of this host per tick of the receiver's clock, by integer division.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
@@ -90,11 +90,11 @@ impl Clock {
 /// One-way delays in ticks, with an unknown offset, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Delays {
-    /// The mean delay in units of `1 / 2^mean_shift` (`sowd`); 0 if there is none.
+    /// The mean delay in units of `1 / 2^mean_shift` ticks (`sowd`), or 0 if there is none.
     smoothed: u32,
     min: u32,
-    /// The second largest delay and the largest delay (`owd_max`, `owd_max_rsv`). The second largest is used, so that
-    /// one outlier does not count.
+    /// The second largest delay and the largest delay (`owd_max`, `owd_max_rsv`). The threshold uses the second
+    /// largest, so that a single outlier does not count.
     max: u32,
     largest: u32,
 }
@@ -117,7 +117,8 @@ impl Delays {
                 self.max = delay;
             }
         }
-        // The products wrap at 32 bits, as in Linux. This decides whether LP ever yields (see above).
+        // The products wrap at 32 bits, as in Linux. Because of this, LP never yields on most connections (see
+        // above).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -163,10 +164,9 @@ pub struct Lp {
     /// Length of the inference phase, ticks.
     inference: u32,
     inferring: bool,
-    /// Tick of the last cut; 0 if none.
+    /// Tick of the last cut, or 0 if there was none.
     last_cut: u32,
-    /// A cut that is decided but not executed yet, because the call that takes samples cannot change the
-    /// window.
+    /// A cut that is decided but not applied yet. The call that takes samples cannot change the window.
     cut: Option<Cut>,
     /// Whether this ACK ended a reduction.
     recovered: bool,
@@ -186,8 +186,8 @@ impl Lp {
     fn take_delay(&mut self, value: u32, echo: u32) {
         self.clock.take(value, echo);
         let Some(ticks) = self.clock.ticks() else { return };
-        // The delay as in tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The delay
-        // includes the offset of the clocks.
+        // The delay is computed as in tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The
+        // delay includes the offset of the clocks.
         let delay = value.wrapping_mul(ticks).wrapping_sub(echo);
         if delay > 0 {
             self.delays.take(delay, self.params.mean_shift.min(31));
@@ -218,8 +218,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue
-        // means that the cut was not enough.
+        // This is the paper's inference phase. The effect of a cut is visible an RTT later, so the first sign of a
+        // queue after that means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {
@@ -281,7 +281,7 @@ mod tests {
         Span::from_millis(n)
     }
 
-    /// Returns a controller whose receiver's clock is ahead by this many ticks.
+    /// Returns a controller with a receiver whose clock is ahead by this number of ticks.
     fn ahead_by(offset: u32) -> Lp {
         let mut lp = Lp::new(Params { offset: Some(offset), ..Params::default() });
         lp.on_established(&connection(Some(ms(100)), None), &mut window(10));
@@ -302,7 +302,7 @@ mod tests {
         lp.on_ack(ack, w);
     }
 
-    /// The threshold is 17 in Linux's millisecond ticks; the vector has 17.5.
+    /// The threshold is 17 in Linux's millisecond ticks. The test vector has 17.5.
     #[test]
     fn tv_s11_the_path_is_congested_beyond_a_seventh_of_the_range() {
         assert_eq!(Delays { smoothed: 0, min: 10, max: 60, largest: 90 }.threshold(15), 17);
@@ -324,14 +324,14 @@ mod tests {
     fn the_clock_rate_is_a_mean_of_ratios_between_two_acks() {
         let mut clock = Clock::default();
         clock.take(5000, 100);
-        assert_eq!(clock.ticks(), None, "one ACK says nothing");
+        assert_eq!(clock.ticks(), None, "one ACK gives no estimate");
         clock.take(5010, 110);
         assert_eq!((clock.hz, clock.ticks()), (1000, Some(1)));
         clock.take(5010, 120);
         clock.take(5020, 120);
-        assert_eq!(clock.hz, 1000, "no time passed at one of the ends");
+        assert_eq!(clock.hz, 1000, "an interval of zero at one end gives no sample");
         clock.take(5022, 121);
-        assert_eq!((clock.hz, clock.ticks()), (1015, Some(0)), "a 64th of 1000 Hz too many");
+        assert_eq!((clock.hz, clock.ticks()), (1015, Some(0)), "1/64 of 1000 Hz more than before");
         clock.take(5023, 122);
         assert_eq!(clock.hz, 1014, "rounded down");
     }
@@ -344,7 +344,7 @@ mod tests {
         step(&mut lp, &mut w, &ack(0, 10));
         assert_eq!(w.cwnd, 100);
         step(&mut lp, &mut w, &ack(1, 10));
-        assert_eq!(w.cwnd, 50, "the first delay is a queue to Linux");
+        assert_eq!(w.cwnd, 50, "Linux treats the first delay as a queue");
         assert_eq!((lp.delays.min, lp.delays.max, lp.delays.threshold(15)), (11, 22, 12));
         for at in 2..100 {
             step(&mut lp, &mut w, &ack(at, 10));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     /// If a delay has more than 29 bits, the mean delay never exceeds the least delay. Otherwise
-    /// the first delay is both the least and the largest, which counts as a queue once.
+    /// the first delay is both the least and the largest delay, and LP detects a queue once.
     #[test]
     fn with_seven_of_eight_offsets_no_queue_is_ever_detected() {
         for eighth in 0..8 {
@@ -369,7 +369,7 @@ mod tests {
                     cuts += 1;
                 }
             }
-            assert_eq!(cuts, u32::from(eighth == 0), "{eighth} of eight");
+            assert_eq!(cuts, u32::from(eighth == 0), "the offset is in eighth {eighth} of the 32-bit range");
         }
     }
 
@@ -425,8 +425,8 @@ mod tests {
         (share, (sender.queue_seconds() - queued) / 50.0, sender.lost() - lost)
     }
 
-    /// LP's goal: other flows find a short queue. With synchronised clocks LP achieves this goal at the cost of most
-    /// of the link. Until a loss has set `ssthresh`, slow start follows each cut, and its bursts build the next
+    /// LP's goal is a short queue for other flows. With synchronised clocks, LP achieves this goal but leaves most of
+    /// the link unused. Until a loss has set `ssthresh`, slow start follows each cut, and its bursts build the next
     /// queue.
     #[test]
     fn with_synchronised_clocks_it_keeps_the_queue_short() {
@@ -434,7 +434,7 @@ mod tests {
         assert!(queue < 0.005 && lost == 0, "{share:.3} of the link, {queue:.4} s in the queue, {lost} lost");
     }
 
-    /// Linux's behaviour.
+    /// Without synchronised clocks, LP behaves as it does on Linux.
     #[test]
     fn without_synchronised_clocks_it_fills_the_queue_as_reno_does() {
         let (share, queue, lost) = alone(1 << 30);

@@ -1,4 +1,4 @@
-//! The family of Linux's `tcp_cong.c`: controllers that set a window and leave recovery to the transport (PRR).
+//! Linux's window-based controllers (`tcp_cong.c`). They set a window and leave recovery to the transport (PRR).
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -6,16 +6,16 @@
 //! | [`cubic`] | a cubic function of the time since the last congestion |
 //! | [`bic`] | a binary search for the window of the last congestion |
 //! | [`highspeed`] | Reno with a table of increases and decreases by window |
-//! | [`htcp`] | grows faster with time since congestion; backs off by the depth of the queue |
-//! | [`hybla`] | grows on a long path as on one of 25 ms |
+//! | [`htcp`] | grows faster with time since congestion; the depth of the queue sets the decrease |
+//! | [`hybla`] | increases the rate on a long path as fast as Reno on a path of 25 ms |
 //! | [`scalable`] | adds 1 % of the ACKed segments, removes an eighth on congestion |
 //! | [`dctcp`] | backs off in proportion to the share of marks |
 //! | [`vegas`] | keeps two to four packets in the queue |
-//! | [`veno`] | Reno that removes only a fifth if the queue was short |
+//! | [`veno`] | Reno, but a loss removes only a fifth of the window if the queue was short |
 //! | [`westwood`] | sets the window after congestion from the measured bandwidth |
 //! | [`yeah`] | Scalable while the queue is short, Reno while it is not |
-//! | [`illinois`] | backs off on losses; the delay sets growth and decrease |
-//! | [`lp`] | yields to a rising one-way delay, if clocks permit |
+//! | [`illinois`] | backs off on losses; the queueing delay sets the speed of growth and the size of the decrease |
+//! | [`lp`] | yields when the one-way delay rises; needs synchronised clocks |
 //! | [`slow_start`] | shared parts: slow start, additive increase |
 //! | [`rounds`] | RTTs per round trip, for Vegas, Veno and YeAH |
 //! | [`hystart`] | the end of CUBIC's slow start |

@@ -1,7 +1,7 @@
 //! Reno: adds one segment per window of ACKs and halves the window on congestion.
 //!
-//! Source: RFC 5681; Linux `tcp_cong.c`. The transport does loss recovery, and `slow_start.rs` does
-//! slow start.
+//! Source: RFC 5681; Linux `tcp_cong.c`. The transport runs loss recovery, and `slow_start.rs`
+//! implements slow start.
 
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
@@ -107,8 +107,8 @@ mod tests {
     }
 
     /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window of ACKs takes one
-    /// RTT and recovery takes no time. Windows are whole segments, so the result is about a tenth lower here: the
-    /// sawtooth goes from 5 to 11 segments, but the law has 5.77 to 11.55.
+    /// RTT and recovery takes no time. Windows are whole segments, so the result is about a tenth lower here. The
+    /// sawtooth goes from 5 to 11 segments, and that of the law from 5.77 to 11.55.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();
@@ -127,7 +127,8 @@ mod tests {
         assert!((0.88 * 8.66..8.66).contains(&mean), "mean window {mean:.2}");
     }
 
-    /// The mean window on a link. Recovery takes one RTT there, which costs little when losses are rare.
+    /// Tests the mean window on a link. Recovery takes one RTT, which reduces the mean only slightly if losses are
+    /// rare.
     #[test]
     fn rare_losses_on_a_link_give_the_throughput_of_the_square_root_law() {
         let path =

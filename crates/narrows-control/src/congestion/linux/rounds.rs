@@ -1,6 +1,6 @@
 //! Measures RTTs by round trip, for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
 //!
-//! Times are whole microseconds plus one, as in Linux, so that no time is zero.
+//! As in Linux, one microsecond is added to each time, so that no time is zero.
 
 use crate::congestion::{Ack, State};
 use crate::units::Span;
@@ -8,16 +8,16 @@ use crate::units::Span;
 /// The minimum RTT of the path, and the minimum RTT of the present round trip.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// Minimum RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first
-    /// sample (`baseRTT`).
+    /// Minimum RTT since the start or the last [`Rounds::restart`], us (`baseRTT`). It is
+    /// `u32::MAX` before the first sample.
     pub base: u32,
-    /// Minimum RTT since the last reset, us; `u32::MAX` without samples (`minRTT`).
+    /// Minimum RTT since the last reset, us (`minRTT`). It is `u32::MAX` if there are no samples.
     pub least: u32,
-    /// Samples since the last reset (`cntRTT`).
+    /// Number of samples since the last reset (`cntRTT`).
     pub samples: u32,
     /// Whether the sender is in state Open. Queues are not measured during recovery (`doing_vegas_now`).
     pub open: bool,
-    /// The round is over when `snd_una` passes this (`beg_snd_nxt`).
+    /// The round ends when `snd_una` exceeds this number (`beg_snd_nxt`).
     end: u64,
 }
 
@@ -55,13 +55,13 @@ impl Rounds {
         self.forget_least();
     }
 
-    /// Forgets the minimum RTT of the round.
+    /// Discards the minimum RTT of the round.
     pub fn forget_least(&mut self) {
         self.least = u32::MAX;
     }
 
-    /// Called when the sender was idle, because the path may have changed (Linux CA_EVENT_TX_START). The end of the
-    /// round does not change, because all data before it is acknowledged.
+    /// Called when the sender resumes after idle time (Linux CA_EVENT_TX_START). The minimum RTTs are reset, because
+    /// the path may have changed. The end of the round does not change, because all data before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;
@@ -71,7 +71,7 @@ impl Rounds {
 }
 
 fn micros(rtt: Span) -> u32 {
-    // The maximum is one below the value for "no sample".
+    // The maximum is `u32::MAX - 1`, because `u32::MAX` means that there is no sample.
     u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
 

@@ -1,5 +1,5 @@
-//! Scalable TCP: adds a segment per hundred ACKed segments and removes an eighth on congestion. The
-//! time between losses does not depend on the rate.
+//! Scalable TCP: adds a segment per hundred ACKed segments and removes an eighth of the window on
+//! congestion. The time between losses does not depend on the rate.
 //!
 //! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks" (CCR 33(2),
 //! 2003); Linux `tcp_scalable.c`. No deviation is known.
@@ -11,8 +11,8 @@ use crate::parameter::whole;
 crate::parameters! {
     /// Parameters of [`Scalable`].
     pub struct Params {
-        /// Maximum number of ACKed segments per segment of growth. A window smaller than this number grows as in
-        /// Reno.
+        /// Maximum number of ACKed segments per segment of growth. A window smaller than this number grows as Reno's
+        /// window does.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT; the paper: a = 0.01");
         /// Congestion removes 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(0, 16).from("TCP_SCALABLE_MD_SCALE; the paper: b = 1/8");
@@ -43,8 +43,8 @@ impl Controller for Scalable {
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Below `acks_per_segment` segments Reno is faster, and Linux grows as Reno there. The paper has a legacy
-            // window instead.
+            // Below `acks_per_segment` segments, Reno's window grows faster, and Linux uses Reno's growth. The paper
+            // uses a legacy window instead.
             let per = window.cwnd.min(self.params.acks_per_segment);
             self.increase.on_ack(window, per, acked);
         }
@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). From there the window falls
-    /// by an eighth, so the mean window is 15/16 of the balanced one.
+    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). A loss reduces that window by an
+    /// eighth, so the mean window is 15/16 of it.
     #[test]
     fn the_mean_window_is_inverse_to_the_loss_rate() {
         for segments_per_loss in [5_000, 10_000, 40_000] {
@@ -95,7 +95,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // In the first half, which does not count, the window goes from 100 segments to the balance.
+                // The first half is not measured. In it, the window moves from 100 segments to the balance.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
@@ -112,14 +112,14 @@ mod tests {
         }
     }
 
-    /// Scalable's goal is that a loss costs the same time at ten times the rate. The time is ln(8/7)/ln(1.01)
-    /// = 13.4 RTTs, plus one or two for recovery and for the RTT until the loss is detected.
+    /// Scalable's goal is that the time to recover from a loss does not depend on the rate. The time is
+    /// ln(8/7)/ln(1.01) = 13.4 RTTs, and one or two RTTs more until the loss is detected and repaired.
     #[test]
     fn the_time_between_losses_does_not_depend_on_the_rate() {
         for mbit in [100, 1000] {
             let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
             let mut sender = Sender::new(Box::new(Scalable::default()), path);
-            // Skips the overflow of slow start and its recovery.
+            // This skips the overflow at the end of slow start and the recovery from it.
             sender.run_for(Span::from_secs(20));
             let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
             let end = sender.now() + Span::from_secs(20);

@@ -7,8 +7,8 @@ pub fn in_slow_start(window: &Window) -> bool {
     window.cwnd < window.ssthresh
 }
 
-/// Grows the window in slow start: one segment per ACKed segment, up to `ssthresh`. Returns the ACKed segments left
-/// over for congestion avoidance.
+/// Grows the window in slow start by one segment per ACKed segment, up to `ssthresh`. Returns the number of ACKed
+/// segments left over for congestion avoidance.
 pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     let room = window.ssthresh.saturating_sub(window.cwnd);
     let used = acked.min(room);
@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. A
-/// window that does not limit the sender does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`). A window at
-/// or above the threshold is left to congestion avoidance.
+/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. The window does
+/// not grow if it does not limit the sender (RFC 7661; Linux `tcp_is_cwnd_limited`). At or above the threshold, this
+/// function does not change the window.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,
@@ -35,7 +35,7 @@ pub fn part(window: u32, share: u32, of: u32) -> u32 {
 /// Counts ACKed segments towards the next segment of growth (Linux `tcp_cong_avoid_ai`).
 #[derive(Clone, Debug, Default)]
 pub struct AdditiveIncrease {
-    /// ACKed segments not yet converted into growth.
+    /// Number of ACKed segments that have not been converted into growth yet.
     acked: u32,
 }
 
@@ -54,8 +54,8 @@ impl AdditiveIncrease {
         window.cwnd = window.cwnd.saturating_add(segments);
     }
 
-    /// Counts towards `per` without growing. Returns true if the count had reached `per` before
-    /// this ACK, which is then not counted.
+    /// Counts towards `per` and does not change the window. Returns true if the count had reached
+    /// `per` before this ACK. In that case, this ACK is not counted.
     pub fn count(&mut self, per: u32, acked: u32) -> bool {
         let full = self.acked >= per;
         self.acked = if full { 0 } else { self.acked.saturating_add(acked) };

@@ -1,10 +1,10 @@
-//! Vegas: keeps two to four packets in the bottleneck queue, estimated from the delay once per
-//! round trip.
+//! Vegas: keeps two to four packets in the bottleneck queue. Once per round trip, it estimates that
+//! number from the delay.
 //!
-//! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet"
-//! (1995), as in Linux `tcp_vegas.c`: Vegas has no retransmissions of its own, treats losses as Reno does, and
-//! doubles the window every RTT in slow start. Deviation: Linux does not check whether the window limits the sender,
-//! so the window of an application-limited sender grows. Here it does not grow (RFC 7661).
+//! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995). As in Linux
+//! `tcp_vegas.c`, Vegas has no retransmissions of its own, treats losses as Reno does, and doubles the window every
+//! RTT in slow start. There is one deviation. Linux does not check whether the window limits the sender, so the
+//! window of an application-limited sender grows. Here it does not grow (RFC 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -16,11 +16,11 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
     pub struct Params {
-        /// If fewer packets are in the queue, the window grows.
+        /// The window grows if the queue has fewer packets of the flow than this number.
         pub alpha: u32 = 2, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("alpha", 1.0);
-        /// If more packets are in the queue, the window shrinks.
+        /// The window shrinks if the queue has more packets of the flow than this number.
         pub beta: u32 = 4, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("beta", 1.0);
-        /// If more packets are in the queue, slow start ends.
+        /// Slow start ends if the queue has more packets of the flow than this number.
         pub gamma: u32 = 1, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("gamma", 1.0);
         /// A round with at most this number of samples may consist only of delayed ACKs, so Vegas behaves as Reno
         /// after such a round.
@@ -36,7 +36,7 @@ pub struct Vegas {
     params: Params,
     rounds: Rounds,
     reno: Reno,
-    /// Packets in the queue according to the last round.
+    /// Estimated number of packets in the queue in the last round.
     queued: u32,
 }
 
@@ -53,7 +53,7 @@ impl Vegas {
         self.queued = part(window.cwnd, rtt.saturating_sub(base), base);
         if in_slow_start(window) {
             if self.queued > self.params.gamma {
-                // The window that fills the empty path, plus one.
+                // The new window fills the empty path, plus one segment.
                 window.cwnd = window.cwnd.min(part(window.cwnd, base, rtt).saturating_add(1));
                 leave_slow_start(window);
             } else if ack.cwnd_limited {
@@ -144,8 +144,8 @@ mod tests {
         Window { cwnd, ssthresh, pacing_rate: None }
     }
 
-    /// TV-S6: W = 20, base 50 ms, RTT 60 ms: 4.0 packets queued, no change. In slow start the window becomes
-    /// the target of 16.67 (16 in integers) plus one.
+    /// TV-S6: a window of 20 and an RTT of 60 ms on a path of 50 ms give 4.0 queued packets, so the window does not
+    /// change. In slow start, the window becomes the target of 16.67 (16 in integers) plus one.
     #[test]
     fn tv_s6_four_queued_packets_are_enough_and_end_slow_start_at_the_target() {
         assert_eq!(after_round(window(20, 10), 50, 60).cwnd, 20);
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(after_round(window(20, 10), 50, 52).cwnd, 21);
         assert_eq!(after_round(window(20, 10), 50, 57).cwnd, 20);
         let w = after_round(window(20, 10), 50, 64);
-        assert_eq!((w.cwnd, w.ssthresh), (19, 13), "five queued; Linux remembers 3/4 of the window");
+        assert_eq!((w.cwnd, w.ssthresh), (19, 13), "five packets queued, threshold 3/4 of the window");
         assert_eq!(after_round(window(2, 2), 50, 500).cwnd, 2);
     }
 

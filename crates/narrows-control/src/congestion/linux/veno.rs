@@ -1,12 +1,12 @@
-//! Veno: Reno that uses the delay to decide whether a loss was congestion. With a short queue it
-//! removes a fifth of the window, not half.
+//! Veno: Reno that uses the delay to decide whether congestion caused a loss. If the queue was
+//! short, a loss removes a fifth of the window, not half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
 //! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These integers count half packets,
-//! rounded up, so the limit of three packets is reached slightly early. As in Linux, the queue is
-//! not estimated from the RTTs of one round trip, but from all RTTs since the last ACK that was
-//! allowed to grow the window. Deviation from Linux: outside Open, Veno and Reno do not share the
-//! count towards the next segment.
+//! rounded up, so the limit of three packets is reached slightly early. As in Linux, the estimate
+//! of the queue does not use the RTTs of one round trip. It uses all RTTs since the last ACK that
+//! was allowed to grow the window. There is one deviation from Linux. In states other than Open,
+//! Veno and Reno do not share the count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -18,11 +18,11 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Veno`].
     pub struct Params {
-        /// From this number of packets in the queue on, the path counts as congested.
+        /// The path counts as congested if at least this number of packets is in the queue.
         pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
         /// Share of the window that remains after a loss without congestion.
         pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
-        /// After at most this number of samples, Veno behaves as Reno.
+        /// Until there are more samples than this number, Veno behaves as Reno does.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_veno.c");
         /// Minimum window and minimum `ssthresh`.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_veno.c");
@@ -41,10 +41,10 @@ pub struct Veno {
     increase: AdditiveIncrease,
     /// Whether there were more samples than `few_samples`. Linux never resets the count.
     sampled: bool,
-    /// Packets in the queue, in halves (`diff`).
+    /// Number of packets in the queue, in half packets (`diff`).
     queued: u32,
-    /// Whether the next window of ACKs adds a segment: on a congested path only every other window
-    /// does (`inc`).
+    /// Whether the next window of ACKs adds a segment (`inc`). On a congested path, only every
+    /// second window of ACKs does.
     turn: bool,
 }
 
@@ -91,14 +91,14 @@ impl Controller for Veno {
         if !ack.cwnd_limited {
             return;
         }
-        // Two samples may be samples of delayed ACKs only.
+        // If there are only two samples, both may come from delayed ACKs.
         if !self.sampled {
             self.reno.on_ack(ack, window);
             self.rounds.forget_least();
             return;
         }
         let halves = window.cwnd.saturating_mul(2);
-        // The packets beyond the bandwidth-delay product: W - W RTTmin / RTT, in halves.
+        // The queue holds the packets beyond the bandwidth-delay product, W - W RTTmin / RTT, in half packets.
         self.queued = halves.saturating_sub(part(halves, self.rounds.base, self.rounds.least));
         self.rounds.forget_least();
         let acked = left_for_avoidance(ack, window);
@@ -119,7 +119,7 @@ impl Controller for Veno {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
         self.reno.on_congestion(event, window);
-        // With a short queue the loss was probably random, as on radio links (section III.B).
+        // If the queue is short, the loss was probably random, as on radio links (section III.B).
         if !self.is_congested() {
             window.ssthresh = part(window.cwnd, self.params.kept, KEPT_UNIT).max(self.params.min_window);
         }
@@ -151,7 +151,7 @@ mod tests {
         veno.on_ack(ack, w);
     }
 
-    /// Returns a controller on a path of 50 ms whose last ACK took `rtt` us, and a window of `cwnd` segments.
+    /// Returns a controller on a path of 50 ms and a window of `cwnd` segments. The RTT of the last ACK was `rtt` us.
     fn after(rtt: u64, cwnd: u32) -> (Veno, Window) {
         let mut veno = Veno::default();
         for _ in 0..3 {
@@ -163,9 +163,9 @@ mod tests {
         (veno, w)
     }
 
-    /// W = 30 on a path of 50 ms. For 55 ms the vector has 2.73 packets and hence 24; Linux's
-    /// integers have 60 - floor(54.55) halves = three packets and hence 15. For 54 ms the integers give 60 -
-    /// 55 halves, hence 24.
+    /// The window is 30 on a path of 50 ms. For an RTT of 55 ms, the test vector has 2.73 queued packets and thus a
+    /// threshold of 24. Linux's integers give 60 - floor(54.55) = 6 half packets, and thus a threshold of 15. For 54
+    /// ms, the integers give 60 - 55 = 5 half packets, and thus 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {
@@ -183,8 +183,8 @@ mod tests {
             (0..84).for_each(|_| step(&mut veno, &mut w, &ack(rtt)));
             w.cwnd
         };
-        // On the congested path each segment takes 41 or 42 ACKs. Reno needs 20 + 21 + 22 ACKs for three
-        // segments, and has 22 of the 23 ACKs for the next one.
+        // On the congested path, each segment of growth takes 41 or 42 ACKs. Reno needs 20 + 21 + 22 ACKs for three
+        // segments of growth, and has 22 of the 23 ACKs for the next segment.
         assert_eq!((windows(65_000), windows(50_000)), (22, 23));
     }
 
@@ -209,11 +209,11 @@ mod tests {
         assert!(veno.is_congested());
         veno.on_restart(Time::ZERO, Span::ZERO, false, &mut w);
         step(&mut veno, &mut w, &ack(90_000));
-        assert!(!veno.is_congested(), "the path is measured anew");
+        assert!(!veno.is_congested(), "the path is measured again");
     }
 
-    /// Veno's goal: a loss that is not congestion costs a fifth of the window. The mean window is
-    /// then sqrt((1 - b/2) / (b p)) with b = 1/5, 1.7 times Reno's.
+    /// Veno's goal: a loss without congestion removes only a fifth of the window. The mean window
+    /// is then sqrt((1 - b/2) / (b p)) with b = 1/5, which is 1.7 times Reno's.
     #[test]
     fn random_losses_without_a_queue_cost_less_than_they_cost_reno() {
         let path =

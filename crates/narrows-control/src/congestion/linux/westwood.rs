@@ -1,13 +1,12 @@
-//! Westwood+: sets the window after congestion from the measured bandwidth, not as a share of the
-//! old window.
+//! Westwood+: computes the window after congestion from the measured bandwidth. The new window is
+//! not a share of the old window.
 //!
-//! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+
-//! TCP congestion control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its
-//! integers and jiffies. The window grows as in Reno. During recovery, the target is half the window, as in Reno.
-//! RTTs are rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters round down, so
-//! they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all ACKs take Linux's slow path,
-//! which matters only after repaired losses; the size of a segment is its L3 size, which cancels out except for
-//! rounding.
+//! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion
+//! control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its integers and jiffies. The window
+//! grows as in Reno. During recovery, the target is half the window, as in Reno. RTTs are rounded up to jiffies, so a
+//! short path gets the window of a path of one jiffy. The filters round down, so the estimate of a rising rate is up
+//! to about 14 bytes per jiffy too low. There are two deviations from Linux. All ACKs take Linux's slow path, which
+//! matters only after repaired losses. The size of a segment is its L3 size, which cancels out except for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -17,13 +16,13 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Westwood`].
     pub struct Params {
-        /// A jiffy, the unit of the filter's times.
+        /// Length of a jiffy, which is the unit of time of the filter.
         pub jiffy: Span = Span::from_millis(4), time_from(Span::from_micros(1), Span::from_millis(100)).from("HZ = 250, Debian's");
         /// Minimum length of a rate sample. A sample also takes at least one RTT.
         pub min_interval: Span = Span::from_millis(50), time_from(Span::from_millis(1), Span::from_secs(10)).from("TCP_WESTWOOD_RTT_MIN");
         /// RTT that is assumed before the first sample.
         pub initial_rtt: Span = Span::from_secs(20), time_from(Span::from_millis(1), Span::from_secs(1000)).from("TCP_WESTWOOD_INIT_RTT");
-        /// Minimum of the window that follows from the estimate.
+        /// Minimum of the window that is computed from the estimated bandwidth.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_westwood.c");
     }
 }
@@ -37,12 +36,12 @@ pub struct Westwood {
     /// The rate after one filter, and the rate after both filters, bytes per jiffy (`bw_ns_est`, `bw_est`).
     once: u32,
     rate: u32,
-    /// Bytes ACKed since `since`, jiffies (`bk`, `rtt_win_sx`).
+    /// Number of bytes ACKed since the time `since`, which is in jiffies (`bk`, `rtt_win_sx`).
     counted: u32,
     since: u64,
     /// `snd_una` of the last ACK.
     una: Option<u64>,
-    /// Bytes counted for duplicate ACKs. The ACK that covers these bytes does not count them again (`accounted`).
+    /// Bytes counted for duplicate ACKs. The cumulative ACK of these bytes does not count them again (`accounted`).
     accounted: u32,
     /// RTTs in jiffies. If `forget` is set, the next ACK restarts the minimum.
     rtt: u32,
@@ -84,7 +83,7 @@ impl Westwood {
     }
 
     /// Passes a sample through both filters. Each filter gives the old value a weight of 7/8 (Linux
-    /// `westwood_filter`). The first sample is copied without a filter.
+    /// `westwood_filter`). The first sample is copied and not filtered.
     fn filter(&mut self, sample: u32) {
         let keep = |old: u32, new: u32| ((7 * u64::from(old) + u64::from(new)) >> 3) as u32;
         if self.once == 0 && self.rate == 0 {
@@ -125,7 +124,7 @@ impl Westwood {
     }
 }
 
-/// Converts to jiffies, rounded up, as Linux does with measured values.
+/// Converts a time to jiffies and rounds up, as Linux does with measured values.
 fn jiffies(span: Span, jiffy: Span) -> u32 {
     u32::try_from(span.as_nanos().div_ceil(jiffy.as_nanos().max(1))).unwrap_or(u32::MAX)
 }
@@ -144,7 +143,7 @@ impl Controller for Westwood {
         // Linux counts first and takes the RTT of this ACK afterwards.
         let now = self.clock(ack.now);
         let took = now.saturating_sub(self.since);
-        // HZ / 20, rounded down: 12 jiffies of 4 ms.
+        // The minimum is HZ / 20, rounded down. For jiffies of 4 ms, this is 12 jiffies.
         let floor = self.params.min_interval.as_nanos() / self.params.jiffy.as_nanos().max(1);
         let least = u64::from(self.rtt).max(floor);
         if self.rtt > 0 && took > least {
@@ -208,13 +207,13 @@ mod tests {
         Westwood { rate, min_rtt, rtt: min_rtt, packet_bytes: 1448, ..Westwood::new(params) }
     }
 
-    /// 10 Mbit/s times 50 ms in segments of 1448 bytes.
+    /// The expected window is 10 Mbit/s times 50 ms in segments of 1448 bytes.
     #[test]
     fn tv_s8_the_window_after_congestion_is_bandwidth_times_the_least_rtt() {
         let mut westwood = measured(1250, 50);
         let mut w = window(100);
         westwood.on_congestion(&congestion(Signal::Loss), &mut w);
-        assert_eq!(w.ssthresh, 50, "recovery aims at Reno's half");
+        assert_eq!(w.ssthresh, 50, "during recovery, the target is half the window as in Reno");
         westwood.on_recovered(Time::ZERO, &mut w);
         assert_eq!((w.cwnd, w.ssthresh), (43, 43));
         measured(1, 1).on_recovered(Time::ZERO, &mut w);
@@ -230,7 +229,7 @@ mod tests {
         assert_eq!(w.ssthresh, 43);
         w.cwnd = 7;
         westwood.on_recovered(Time::ZERO, &mut w);
-        assert_eq!(w.cwnd, 7, "the end of Loss is not that of a reduction");
+        assert_eq!(w.cwnd, 7, "the end of state Loss does not change the window");
         westwood.rtt = 80;
         westwood.on_sample(&ack_at(Time::ZERO));
         assert_eq!(westwood.min_rtt, 80);
@@ -252,15 +251,15 @@ mod tests {
         for _ in 0..200 {
             westwood.filter(1600);
         }
-        assert_eq!((westwood.once, westwood.rate), (1593, 1586), "rounded down twice");
+        assert_eq!((westwood.once, westwood.rate), (1593, 1586), "both filters round down");
     }
 
     #[test]
     fn duplicate_acks_count_a_segment_and_the_covering_ack_the_rest() {
         let mut westwood = Westwood { packet_bytes: 1000, ..Westwood::default() };
         let counts: Vec<u32> = [10, 12, 12, 12, 12, 14, 20].map(|una| westwood.count(una)).to_vec();
-        // Three duplicates. As in Linux, the ACK of two segments still counts one, which makes
-        // eleven instead of ten.
+        // There are three duplicate ACKs. As in Linux, the ACK of two segments that follows them
+        // still counts one segment. The total is thus eleven segments, not ten.
         assert_eq!(counts, [0, 2000, 1000, 1000, 1000, 1000, 5000]);
         assert_eq!(westwood.accounted, 0);
     }
@@ -291,8 +290,8 @@ mod tests {
         assert_eq!(first, Some(13));
     }
 
-    /// Westwood+'s goal: losses that are not congestion do not reduce the window. Reno gets a third
-    /// of the link here.
+    /// Westwood+'s goal: losses without congestion do not reduce the window. Reno gets a third of
+    /// the link in this test.
     #[test]
     fn random_losses_do_not_empty_a_link_that_is_not_congested() {
         let share = |controller: Box<dyn Controller>| {

@@ -1,5 +1,5 @@
-//! YeAH: Scalable while the queue is short, Reno while it is long. It drains a queue that has
-//! become too long.
+//! YeAH: grows as Scalable while the queue is short, and as Reno while the queue is long. If the
+//! queue becomes too long, YeAH drains it.
 //!
 //! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux
 //! `tcp_yeah.c`, with its integers. Deviation: the window is at most 2^32 / 128 segments.
@@ -11,11 +11,11 @@ use crate::parameter::whole;
 use crate::units::{Span, Time};
 
 crate::parameters! {
-    /// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
+    /// Parameters of [`Yeah`]; the sources `TCP_YEAH_...` are Linux's constants.
     pub struct Params {
         /// Maximum number of ACKed segments per segment of growth in fast mode.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT");
-        /// If more packets are in the queue, YeAH drains it.
+        /// YeAH drains the queue if the queue has more packets of the flow than this number.
         pub max_queue: u32 = 80, whole(1, 1_000_000).unit("packets").from("TCP_YEAH_ALPHA");
         /// YeAH drains 1/n of the queue per round trip.
         pub drain_divisor: u32 = 1, whole(1, 1000).from("TCP_YEAH_GAMMA");
@@ -28,7 +28,7 @@ crate::parameters! {
         /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a loss
         /// removes half of the window.
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
-        /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left.
+        /// After more than this number of rounds in fast mode, YeAH assumes that the other flows have left.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
         /// A round with at most this number of samples is not evaluated.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_yeah.c");
@@ -43,13 +43,13 @@ pub struct Yeah {
     params: Params,
     rounds: Rounds,
     increase: AdditiveIncrease,
-    /// Packets in the queue according to the last evaluated round (`lastQ`).
+    /// Estimated number of packets in the queue in the last evaluated round (`lastQ`).
     queued: u32,
-    /// Consecutive rounds of Reno; 0 in fast mode (`doing_reno_now`).
+    /// Number of consecutive rounds of Reno, which is 0 in fast mode (`doing_reno_now`).
     slow_rounds: u32,
-    /// Estimated window of a competing Reno flow (`reno_count`). Draining leaves at least this.
+    /// Estimated window of a competing Reno flow (`reno_count`). Draining leaves at least this window.
     reno_window: u32,
-    /// Rounds of fast mode since the last loss or the last reset (`fast_count`).
+    /// Number of rounds in fast mode since the last loss or the last reset (`fast_count`).
     fast_rounds: u32,
 }
 
@@ -76,15 +76,14 @@ impl Yeah {
     /// Chooses the mode of the next round.
     fn judge(&mut self, window: &mut Window) {
         let p = &self.params;
-        // The minimum RTT of the round filters out delayed ACKs, at the cost of noticing a queue later
-        // (tcp_yeah.c).
+        // The minimum RTT of the round filters out delayed ACKs, but it shows a queue later (tcp_yeah.c).
         let delay = self.rounds.least.saturating_sub(self.rounds.base);
-        // The part of the window that is beyond the bandwidth-delay product: W (RTT - RTTmin) / RTT.
+        // The queue holds the part of the window beyond the bandwidth-delay product, W (RTT - RTTmin) / RTT.
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // After many rounds without a queue, a Reno flow that once shared the path must have left. Its
-            // estimated window is then reset.
+            // After many rounds without a queue, YeAH assumes that Reno flows no longer share the path. So it resets
+            // the estimate of their window.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -93,15 +92,16 @@ impl Yeah {
             self.slow_rounds = 0;
             return;
         }
-        // Precautionary decongestion: drain the queue before it overflows, but leave as much as Reno would have.
+        // Precautionary decongestion: drain the queue before it overflows, but keep at least the estimated window of
+        // Reno.
         if long && window.cwnd > self.reno_window {
             let most = window.cwnd.checked_shr(p.drain_shift).unwrap_or(0);
             let drained = (self.queued / p.drain_divisor.max(1)).min(most);
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
-        // The first slow round guesses Reno's window. After that the estimate grows by one segment per round,
-        // as Reno's window does.
+        // In the first slow round, the estimate of Reno's window is half the present window. After that, the estimate
+        // grows by one segment per round, as Reno's window does.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {
@@ -126,8 +126,8 @@ impl Controller for Yeah {
         }
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Scalable adds a segment per `acks_per_segment` ACKed segments, or per window as Reno does if the window
-            // is smaller.
+            // Scalable adds a segment per `acks_per_segment` ACKed segments. If the window is smaller than that
+            // number, it adds a segment per window, as Reno does.
             let fast = self.slow_rounds == 0;
             let per = if fast { window.cwnd.min(self.params.acks_per_segment) } else { window.cwnd };
             self.increase.on_ack(window, per, acked);
@@ -146,8 +146,8 @@ impl Controller for Yeah {
         }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
-        // If the flow is alone on the path, removing the queue leaves the link full. Next to Reno flows YeAH would
-        // lose its share that way, so it halves its window as they do.
+        // If the flow is alone on the path, the link stays full when the queue is removed. If Reno flows share the
+        // path, YeAH would lose its share that way. So it halves its window as they do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {
@@ -187,15 +187,15 @@ mod tests {
         (yeah, w)
     }
 
-    /// W = 400, base 50 ms, RTT 60 ms: The 66 queued packets are below the limit, but the delay of
-    /// 10 ms is more than an eighth of 50 ms.
+    /// The window is 400, and the RTT is 60 ms on a path of 50 ms. The 66 queued packets are below
+    /// the limit, but the delay of 10 ms is more than an eighth of 50 ms.
     #[test]
     fn tv_s7_a_delay_of_more_than_an_eighth_is_slow_mode_but_drains_nothing() {
         let (yeah, w) = after_round(Yeah::default(), 400, 60);
         assert_eq!((yeah.queued, yeah.slow_rounds, w.cwnd), (66, 1, 400));
         assert_eq!(yeah.reno_window, 200);
         let (yeah, _) = after_round(yeah, 400, 56);
-        assert_eq!((yeah.slow_rounds, yeah.reno_window), (0, 200), "6 ms are less");
+        assert_eq!((yeah.slow_rounds, yeah.reno_window), (0, 200), "6 ms are less than an eighth of 50 ms");
     }
 
     #[test]
@@ -207,8 +207,8 @@ mod tests {
         let (yeah, w) = after_round(Yeah { reno_window: 400, ..yeah }, 500, 75);
         assert_eq!((w.cwnd, yeah.reno_window, yeah.slow_rounds), (400, 401, 2));
         let (_, w) = after_round(Yeah { reno_window: 600, ..yeah }, 500, 75);
-        assert_eq!((w.cwnd, w.ssthresh), (500, 2), "Reno would have more");
-        // At most half: 500 (300 - 50) / 300 = 416.
+        assert_eq!((w.cwnd, w.ssthresh), (500, 2), "the estimated window of Reno is larger");
+        // Draining removes at most half of the window. Here 500 (300 - 50) / 300 = 416 packets are queued.
         assert_eq!(after_round(Yeah::default(), 500, 300).1.cwnd, 250);
     }
 
@@ -256,8 +256,8 @@ mod tests {
         }
     }
 
-    /// YeAH's goal: it fills a wide link, while the queue, which has room for two BDP here, stays almost
-    /// empty. With Reno the queue would fill and overflow.
+    /// YeAH's goal: it fills a wide link and keeps the queue almost empty. The queue has room for two BDP here. With
+    /// Reno the queue would fill and overflow.
     #[test]
     fn a_wide_link_is_full_and_its_queue_short() {
         let rate = Rate::from_bits_per_sec(240_000_000);

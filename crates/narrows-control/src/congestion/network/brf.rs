@@ -1,16 +1,16 @@
 //! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs, with a fallback.
 //!
-//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors
-//! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport paces, and sets
-//! the bit "not limited by the application" (BRF-100).
+//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749). Where
+//! the paper is silent, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
+//! bit "not limited by the application" (BRF-100).
 //!
-//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but
-//! BRF-105 requires a change to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback
-//! the rate is halved every srtt, because the allocation is outdated, and the switch that made it may have
-//! failed because of congestion. After four halvings CUBIC takes over. CUBIC starts with the window of the
-//! halved rate. Its slow-start threshold is half the window of the last allocation, because that share was
-//! safe recently. When feedback returns, the halving ends at once. CUBIC ends too: the rate then doubles per
-//! RTT, starting from CUBIC's rate.
+//! Silence is a time without feedback. With the halving of BRF-92 alone, a silent flow would stay at two packets per
+//! RTT. But BRF-105 requires a change to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without
+//! feedback, the sender halves its rate every srtt. The allocation is then outdated, and congestion may be the reason
+//! why the switch is silent. After four halvings CUBIC takes over. CUBIC starts with the window of the halved rate.
+//! Its slow-start threshold is half the window of the last allocation, because that share was safe recently. When
+//! feedback returns, the halving ends at once. If CUBIC was active, it ends too, and the rate doubles per RTT from
+//! CUBIC's rate.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -28,22 +28,23 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum RTT. Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
-/// An RTT sample counts for at most this multiple of the minimum RTT (ours). The first sample after
+/// RTT samples are limited to this multiple of the minimum RTT (our choice). The first sample after
 /// an outage is the length of the outage. Without this limit the sender would send only two packets
 /// in a time as long as the outage, and the next RTT sample would come equally late.
 const LONGEST_RTT: u64 = 8;
 
-/// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
+/// An increase starts from at least this number of segments per RTT of the path (our choice, equal to the floor of
+/// BRF-92).
 const FIRST_STEP: u64 = 2;
 
-/// Segments per RTT of the path below which the gaps between segments vary (ours).
+/// At a rate below this number of segments per RTT of the path, the gaps between segments vary (our choice).
 const SPARSE: u64 = 2;
 
-/// For [`SPARSE`] an RTT counts as at least this time, which is the minimum period of a switch (BRF-30). Otherwise
-/// the switch would take variation for a change of the rate.
+/// For [`SPARSE`], a shorter RTT counts as this time, which is the minimum period of a switch (BRF-30). Otherwise the
+/// switch would mistake the variation of gaps for a change of the rate.
 const SPARSE_LEAST: Span = Span::from_millis(10);
 
-/// The unit of gaps: the mean gap between two segments.
+/// The mean gap between two segments, in the unit of the variable gaps.
 const EVEN: i64 = 1024;
 const MOST_VARIED: i64 = EVEN / 3;
 
@@ -54,7 +55,7 @@ crate::parameters! {
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
         /// The flow sends at least one segment per this time, even at a lower rate. The default is the minimum RTO.
         pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
-        /// The window is this multiple of the data that the rate sends per srtt.
+        /// The window is this multiple of the data that the sender sends per srtt at its rate.
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
         /// Minimum window.
         pub min_window: u32 = 4, whole(1, 10_000).unit("segments").from("BRF-91");
@@ -64,8 +65,8 @@ crate::parameters! {
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
         /// Whether the gaps between segments vary if the rate is below two segments per RTT.
         pub vary_gaps: bool = true, flag().from("ours");
-        /// Whether one packet per RTT is designated and reports the time since the last one, as ports with `bdr` and
-        /// `signal = "ack"` need it.
+        /// Whether one packet per RTT is designated and reports the time since the last designated packet. Ports with
+        /// `bdr` and `signal = "ack"` need these reports.
         pub designate: bool = false, flag().from("BDR-1");
     }
     and {
@@ -73,7 +74,7 @@ crate::parameters! {
         pub link: Rate = Rate::MAX;
         /// The response to silence.
         pub silence: Option<Silence> = Some(Silence::default());
-        /// Whether rates after that of the SYN-ACK arrive in messages (PAC-3b) instead of ACKs.
+        /// Whether every rate after the SYN-ACK arrives in a separate message (PAC-3b) instead of an ACK.
         pub by_message: bool = false;
         /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
         /// (TCP_RTO_MIN).
@@ -84,7 +85,7 @@ crate::parameters! {
 crate::parameters! {
     /// Parameters of the response to silence (BRF-92, BRF-105).
     pub struct Silence {
-        /// Silence begins after this number of srtt without feedback, but not before `silence_least`.
+        /// Silence begins after this number of smoothed RTTs without feedback, but not before `silence_least`.
         pub srtts: u64 = 4, whole(1, 1000).from("BRF-92");
         /// Minimum time before silence begins.
         pub least: Span = Span::from_millis(200), time_from(Span::from_millis(1), Span::from_secs(100)).from("BRF-92");
@@ -98,21 +99,22 @@ crate::parameters! {
 crate::parameters! {
     /// The choice of the reading.
     pub struct Choices {
-        /// `literal` is the sender of the paper: no limits on growth and window, and no fallback once the sender has
-        /// had a rate. `literal` changes the defaults of the other parameters.
+        /// `literal` is the sender of the paper: no limits on growth and window, and no fallback after the first
+        /// rate. `literal` changes the defaults of the other parameters.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BRF paper");
     }
 }
 
 impl Params {
-    /// Returns these parameters, with the values of the catalogue that are given.
+    /// Returns these parameters, changed by the given values of the catalogue.
     pub fn changed(self, values: &Values) -> Self {
         let silence = self.silence.clone().map(|silence| silence.with("silence_", values));
         Params { silence, ..self.with("", values) }
     }
 
-    /// Returns the parameters for PACEC's sources out of band. In band, sources are [`Brf`] itself. The rate stays valid until the next update (PAC-4). The ingress
-    /// repeats an unchanged rate every half second, so after a second without a rate the source falls back.
+    /// Returns the parameters for PACEC's sources that get their rates out of band. Sources that get their rates in
+    /// band use [`Brf`] with its defaults. A rate stays valid until the next update (PAC-4). The ingress repeats an
+    /// unchanged rate every half second, so after a second without a rate the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params {
@@ -124,8 +126,8 @@ impl Params {
         }
     }
 
-    /// Returns the paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths without a
-    /// switch.
+    /// Returns the parameters of the paper's sender, which uses the rate from feedback and no window. Its only
+    /// fallback is CUBIC for paths without a switch.
     pub fn literal() -> Self {
         Params {
             up_per_rtt: None,
@@ -138,17 +140,17 @@ impl Params {
     }
 }
 
-/// Which controller decides. The discriminants appear in traces.
+/// The controller that sets rate and window. The discriminants appear in traces.
 #[derive(Clone, Debug)]
 enum Mode {
     /// The network's rate.
     Rated,
-    /// CUBIC, because the handshake had no option for feedback. Later feedback is forged and
-    /// ignored (BRF-104).
+    /// CUBIC, because the handshake had no option for feedback. Feedback that arrives later is
+    /// treated as forged and ignored (BRF-104).
     Unrated(Cubic),
     /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps the ACKs cross
     /// a switch that has no advertisement of the flow yet (BRF-63), or the switch was down during the handshake
-    /// (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as one that follows rates.
+    /// (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as a flow that follows rates.
     Orphaned(Cubic),
 }
 
@@ -158,11 +160,11 @@ pub struct Brf {
     name: &'static str,
     params: Params,
     mode: Mode,
-    /// The connection; a placeholder before the handshake.
+    /// The connection. Before the handshake, this is a placeholder.
     connection: Connection,
     /// The network's rate, within this host's limits.
     target: Rate,
-    /// The rate that is granted now: the target, as far as the bound on growth permits.
+    /// The target, limited by the bound on growth per RTT.
     granted: Rate,
     /// The value of `granted` when the current RTT began, and the time at which it began.
     base: Rate,
@@ -184,8 +186,8 @@ pub struct Brf {
     /// The last measured RTT, for limits in segments per RTT. A minimum rate that ignored the queueing delay
     /// would make the queue grow.
     recent: Span,
-    /// The present gap of a sparse flow, and the sum of the variations of its gaps; [`EVEN`] is the
-    /// mean gap.
+    /// The present gap of a sparse flow. The next field is the sum of the variations of its gaps.
+    /// In both fields, [`EVEN`] stands for the mean gap.
     gap: i64,
     varied: i64,
     rng: Pcg32,
@@ -273,7 +275,7 @@ impl Brf {
         Rate::from_bytes_per_sec(halved).max(floor).min(self.restart.unwrap_or(Rate::MAX))
     }
 
-    /// Returns the segments that `rate` sends per srtt, rounded up.
+    /// Returns the number of segments that a flow sends in `srtts` smoothed RTTs at `rate`, rounded up.
     fn segments_in_srtt(&self, rate: Rate, srtts: u64) -> u32 {
         let bytes = rate.bytes_in(self.srtt).get().saturating_mul(srtts);
         u32::try_from(bytes.div_ceil(u64::from(self.connection.packet_bytes))).unwrap_or(u32::MAX)
@@ -286,26 +288,27 @@ impl Brf {
         self.target = feedback.min(self.params.link);
     }
 
-    /// Moves the rate to the target. It falls at once, and rises per RTT by at most the bound (BRF-104).
+    /// Moves the rate to the target. The rate falls at once, and rises by at most the factor `up_per_rtt` per RTT
+    /// (BRF-104).
     fn follow_target(&mut self, now: Time) {
         if now.since(self.base_at) >= self.path {
             self.base_at = now;
             self.base = self.granted;
         }
-        // The base has a floor, because doubling from almost zero would take forever.
+        // The base has a floor, because doubling from almost zero would take too long.
         let base = self.base.max(Rate::of(self.segments(FIRST_STEP), self.path));
         let most = match self.params.up_per_rtt {
             Some(factor) => Rate::from_bytes_per_sec(base.as_bytes_per_sec().saturating_mul(factor)),
             None => Rate::MAX,
         };
         self.granted = self.target.min(most).max(self.least());
-        // After a fall the rise starts from the lower rate, so that a rate that varies within an
-        // RTT does not jump.
+        // After a fall, the next rise starts from the lower rate. So the rate does not jump if the
+        // target varies within an RTT.
         self.base = self.base.min(self.granted);
     }
 
-    /// Halves the rate during silence (BRF-92), at most once per ACK, because ACKs delayed by an outage do not prove
-    /// silence.
+    /// Halves the rate during silence (BRF-92). Each ACK halves it at most once, because ACKs that an outage delayed
+    /// do not prove silence.
     fn on_silence(&mut self, now: Time) {
         let Some(silence) = &self.params.silence else { return };
         let patience = self.srtt.scale(silence.srtts, 1).max(silence.least);
@@ -316,10 +319,9 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, during a recovery as well. An outage of a fast path may lose a large
-    /// window. Without a change to CUBIC, the recovery at the least rate of BRF-92 would take hundreds of
-    /// RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that the switch would
-    /// demote the flow.
+    /// Switches to CUBIC or back, also during a recovery. An outage of a fast path may lose a large window. Without a
+    /// change to CUBIC, the recovery at the lowest rate of BRF-92 would take hundreds of RTTs. Without a change back,
+    /// CUBIC would exceed the flow's rate for so long that the switch would demote the flow.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         match &self.mode {
             Mode::Rated => {
@@ -328,7 +330,8 @@ impl Brf {
                     self.halvings = most;
                     let mut was_filled = self.segments_in_srtt(self.granted, 1);
                     if !matches!(ack.state, State::Open | State::Disorder) {
-                        // Half of all unacknowledged data (RFC 5681), so that CUBIC ends a long recovery soon.
+                        // The threshold is half of all unacknowledged data (RFC 5681), so that CUBIC ends a long
+                        // recovery soon.
                         let outstanding = ack.snd_nxt.saturating_sub(ack.snd_una);
                         was_filled = was_filled.max(u32::try_from(outstanding).unwrap_or(u32::MAX));
                     }
@@ -371,8 +374,9 @@ impl Brf {
     /// Chooses the next gap of a sparse flow.
     ///
     /// With equal gaps, flows that start together would send together forever, because each flow sends one segment
-    /// per gap. So gaps vary uniformly by up to a third of their mean. Each gap also takes back a sixteenth of the
-    /// sum of all variations. So long-term rates are exact, and the flow's segments still spread over most of a gap.
+    /// per gap. So gaps vary uniformly by up to a third of their mean. Each gap also compensates for a sixteenth of
+    /// the sum of all variations. So long-term rates are exact, but a segment can still leave at almost any time
+    /// within a mean gap.
     fn choose_gap(&mut self) {
         let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
         self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);
@@ -388,8 +392,8 @@ impl Brf {
         };
     }
 
-    /// Returns whether the flow's packets carry BDR's reports: until the handshake has shown that no switch on the path
-    /// knows rates.
+    /// Returns whether the flow's packets carry BDR's reports. The reports end if the handshake shows that no switch
+    /// on the path gives rates.
     fn designates(&self) -> bool {
         self.params.designate && (!self.is_established || !matches!(self.mode, Mode::Unrated(_)))
     }
@@ -419,7 +423,8 @@ impl Controller for Brf {
             Some(feedback) => {
                 self.mode = Mode::Rated;
                 self.hear(connection.now, feedback);
-                // The switch chooses the first rate. No earlier rate limits the growth.
+                // The switch chooses the first rate. The bound on growth does not apply to it, because there is no
+                // earlier rate.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
@@ -458,8 +463,8 @@ impl Controller for Brf {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        // The transport sets CUBIC's window in a reduction, without `on_ack`. It returns the window to this
-        // controller with the next ACK.
+        // During a reduction, the transport sets CUBIC's window and does not call `on_ack`. It returns the window to
+        // this controller with the next ACK.
         if matches!(self.mode, Mode::Orphaned(_))
             && matches!(ack.state, State::Cwr | State::Recovery)
             && ack.feedback.is_some()
@@ -555,7 +560,7 @@ impl Controller for Brf {
         };
         match report {
             Some(report) => Header::Bdr(Bdr { report, advice: None }),
-            // A flow that applies no rate must not join the queue of flows that do.
+            // A flow that follows no rate must not join the queue of flows that follow rates.
             None if matches!(self.mode, Mode::Rated) => Header::Member,
             None => Header::None,
         }

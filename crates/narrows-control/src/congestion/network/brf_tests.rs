@@ -70,7 +70,7 @@ fn a_rate_of_zero_becomes_a_packet_per_second() {
     assert_eq!(w.cwnd, 4);
 }
 
-/// A sixth of a packet per RTT: the share of one of a hundred flows on 10 Mbit/s.
+/// If a hundred flows share 10 Mbit/s, each flow may send a sixth of a packet per RTT.
 #[test]
 fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
     let (mut brf, mut w) = established(exact(), Some(mbit(50)));
@@ -144,7 +144,7 @@ fn without_feedback_in_the_handshake_cubic_runs_and_forged_feedback_is_ignored()
     }
 }
 
-/// BRF-92 and BRF-105, one ACK per millisecond.
+/// Tests BRF-92 and BRF-105 with one ACK per millisecond.
 #[test]
 fn silence_halves_the_rate_every_rtt_and_then_cubic_takes_over() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
@@ -212,7 +212,7 @@ fn feedback_that_returns_takes_over_from_cubic_without_a_jump() {
     assert_eq!(w.pacing_rate, Some(mbit(640)));
 }
 
-/// In a reduction the transport sets CUBIC's window, and only samples reach the controller.
+/// During a reduction, the transport sets CUBIC's window, and the controller gets only samples.
 #[test]
 fn feedback_that_returns_takes_over_during_a_recovery() {
     for state in [State::Cwr, State::Recovery, State::Loss] {
@@ -241,7 +241,7 @@ fn feedback_during_a_reduction_returns_the_window_to_the_controller() {
         brf.on_ack(&ack(ms(n), None), &mut w);
     }
     brf.on_sample(&ack(ms(400), Some(mbit(64))));
-    assert_eq!(brf.recovery(), Recovery::Transport, "outside of a reduction on_ack() follows");
+    assert_eq!(brf.recovery(), Recovery::Transport, "on_ack() handles this feedback");
     brf.on_sample(&Ack { state: State::Recovery, ..ack(ms(401), Some(mbit(64))) });
     assert_eq!(brf.recovery(), Recovery::Controller);
     brf.on_ack(&Ack { state: State::Recovery, ..ack(ms(402), None) }, &mut w);
@@ -278,7 +278,7 @@ fn after_idling_longer_than_a_timeout_ten_packets_per_rtt_until_the_next_feedbac
     // 10 x 1500 B / 20 ms = 6 Mbit/s.
     assert_eq!(w.pacing_rate, Some(mbit(6)));
     brf.on_ack(&ack(ms(5020), None), &mut w);
-    assert_eq!(w.pacing_rate, Some(mbit(6)), "idling is no silence");
+    assert_eq!(w.pacing_rate, Some(mbit(6)), "idle time does not count as silence");
     brf.on_ack(&ack(ms(5025), Some(mbit(64))), &mut w);
     assert_eq!(w.pacing_rate, Some(mbit(64)));
 }
@@ -343,7 +343,7 @@ fn a_flow_whose_switch_fails_recovers_by_itself() {
     assert!(goodput > 60.0, "{goodput:.1} Mbit/s");
 }
 
-/// The first RTT sample after an outage is the outage's length, and srtt keeps it for a long time.
+/// The first RTT sample after an outage is as long as the outage, and srtt remains high for a long time.
 #[test]
 fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
@@ -362,7 +362,7 @@ fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
 #[test]
 fn the_floor_of_silence_falls_when_a_queue_builds() {
     let (mut brf, mut w) = established(exact(), Some(Rate::from_bytes_per_sec(150_000)));
-    // Three halvings.
+    // The rate is halved three times.
     for n in 1..=250 {
         brf.on_ack(&ack(ms(n), None), &mut w);
     }

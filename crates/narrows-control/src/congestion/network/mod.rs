@@ -2,10 +2,10 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`brf`] | a rate from ACKs, or CUBIC without one: senders of BRF and PACEC |
-//! | [`stamped`] | the same with the rate in a header of each packet: RCP and OBP |
-//! | [`xcp`] | a change of the window for each packet |
-//! | [`bdr`] | a share, requested once per window |
+//! | [`brf`] | senders of BRF and PACEC: the rate comes from ACKs; CUBIC takes over if there is no rate |
+//! | [`stamped`] | senders of RCP and OBP: as [`brf`], but the rate comes from a header of each packet |
+//! | [`xcp`] | the network changes the window with each packet |
+//! | [`bdr`] | the sender requests a share of the bottleneck once per window |
 
 pub mod bdr;
 pub mod brf;

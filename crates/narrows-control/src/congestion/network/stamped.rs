@@ -1,5 +1,5 @@
-//! The senders of RCP and OBP: the sender of [`brf`](super::brf), but with the rate in a congestion
-//! header of each packet instead of an option in ACKs (RCP-4, OBP-1).
+//! The senders of RCP and OBP. They use the sender of [`brf`](super::brf), but the rate is in a
+//! congestion header of each packet, not in an option of ACKs (RCP-4, OBP-1).
 
 use super::brf::{Brf, Params};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Window};
@@ -31,7 +31,8 @@ impl Stamped {
         Stamped::new("rcp", header, Header::Rcp(Rcp { rate: Rate::MAX, rtt: None }))
     }
 
-    /// Returns the OBP sender. Its packets carry its permitted rate, not the rate that its application uses (ours).
+    /// Returns the OBP sender. Its packets carry its permitted rate, not the rate that its application uses (our
+    /// choice).
     pub fn obp() -> Self {
         const EMPTY: Obp = Obp { own: None, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX };
         // If the network has given no rate, the window decides, and the sender does not pace.
@@ -117,7 +118,7 @@ mod tests {
         (sender, window)
     }
 
-    /// OBP-1: a newcomer reports no rate; afterwards it reports the rate that it was given.
+    /// OBP-1: a new flow reports no rate. Later it reports the rate that the network gave it.
     #[test]
     fn obp_reports_its_permitted_rate() {
         let rate = Rate::from_bytes_per_sec;
@@ -131,7 +132,7 @@ mod tests {
         let ack =
             Ack { srtt: RTT, min_rtt: RTT, feedback: Some(rate(9_000_000)), ..ack_at(Time::ZERO + RTT) };
         sender.on_ack(&ack, &mut window);
-        assert_eq!(own(&mut sender, &window), Some(rate(9_000_000)), "no bound of its own");
+        assert_eq!(own(&mut sender, &window), Some(rate(9_000_000)), "the sender has no bound of its own");
     }
 
     #[test]

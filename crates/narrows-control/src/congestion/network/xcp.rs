@@ -28,7 +28,7 @@ pub struct Xcp {
 }
 
 impl Xcp {
-    /// Changes the window by this many bytes; at least one segment remains (XCP-5).
+    /// Changes the window by this number of bytes, but leaves at least one segment (XCP-5).
     fn change(&mut self, bytes: f64, window: &mut Window) {
         let all = (f64::from(window.cwnd) * self.packet + self.rest + bytes).max(self.packet);
         let segments = (all / self.packet).floor().min(f64::from(u32::MAX));
@@ -48,8 +48,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // Recovers from a timeout as any TCP, up to half of the window before the timeout. After that the network
-            // decides again.
+            // After a timeout, the sender is in slow start like any TCP until it reaches half of the window before
+            // the timeout. After that the network decides again.
             slow_start(window, ack.acked);
             return;
         }
@@ -107,8 +107,8 @@ mod tests {
         Ack { srtt: RTT, state, echo: Some(Echo::Change(change)), ..ack_at(Time::ZERO) }
     }
 
-    /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes. Here a segment is two and a half times as
-    /// large.
+    /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes. A segment of 1500 bytes is two and a half
+    /// times as large.
     #[test]
     fn xcp_5_changes_add_up_to_whole_segments_and_leave_one() {
         let (mut xcp, mut window) = established();
@@ -147,7 +147,7 @@ mod tests {
         let Header::Xcp(first) = xcp.header(&Departing { srtt: Span::ZERO, ..departing }, &window) else {
             panic!("XCP's header")
         };
-        assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: who knows no RTT asks for nothing");
+        assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: without an RTT, nothing is requested");
     }
 
     /// A spurious timeout leaves the threshold infinite. The window must not grow to that threshold.

@@ -1,8 +1,8 @@
-//! Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
+//! Bounds on data in flight and on bandwidth, computed from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
 //!
-//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or
-//! lower it. After losses at other times, the short-term bounds fall towards the delivered rate and volume.
-//! The next probe discards them. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
+//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or lower it. After
+//! losses at other times, the short-term bounds fall towards the delivered rate and volume. The next probe discards
+//! the short-term bounds. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
@@ -18,17 +18,17 @@ pub struct Bounds {
     pub longterm: u32,
     /// The short-term limit of data in flight.
     pub shortterm: u32,
-    /// The short-term limit of the bandwidth; [`Rate::MAX`] if there is none.
+    /// The short-term limit of the bandwidth, or [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// The largest delivery rate and the largest volume of any sample in the latest round.
+    /// The largest delivery rate of any sample in the latest round, and below it the largest volume of any sample.
     bw_latest: Rate,
     inflight_latest: u32,
-    /// Whether the last ACK ended a loss round, which is a round that began with a loss or followed such a
+    /// Whether the last ACK ended a loss round. A loss round is a round that began with a loss or followed such a
     /// round.
     pub loss_round_start: bool,
     loss_round_delivered: u64,
     loss_in_round: bool,
-    /// The three bounds before the present episode of losses.
+    /// The values of the three bounds before the present episode of losses.
     before: Option<(u32, u32, Rate)>,
 }
 
@@ -75,12 +75,12 @@ impl Bounds {
         }
     }
 
-    /// Handles a loss at a time when this many segments had been delivered. With `fresh` the loss
-    /// begins an episode, which may turn out to be spurious.
+    /// Handles a loss. `delivered` is the number of segments delivered so far. If `fresh` is set,
+    /// the loss begins an episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
-            // Saves the values even if this round has had a loss or an echo already. Otherwise an undo would restore
-            // the values from before an older episode.
+            // Saves the values even if this round has already had a loss or an echo. Otherwise an undo would restore
+            // the values that were saved before an older episode.
             self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
         }
         if !core::mem::replace(&mut self.loss_in_round, true) {
@@ -88,7 +88,7 @@ impl Bounds {
         }
     }
 
-    /// Forgets the saved bounds, so that the present reduction cannot be undone.
+    /// Discards the saved bounds, so that the present reduction cannot be undone.
     pub fn forget_before(&mut self) {
         self.before = None;
     }
@@ -124,15 +124,15 @@ impl Bounds {
         }
     }
 
-    /// Called when Down begins, so that losses of the probe do not affect the short-term bounds
-    /// (`ResetCongestionSignals`).
+    /// Called when Down begins. After this call, losses of the probe do not affect the short-term
+    /// bounds (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
         self.bw_latest = Rate::ZERO;
         self.inflight_latest = 0;
     }
 
-    /// Called when a probe begins: removes the short-term bounds (`ResetShortTermModel`).
+    /// Called when a probe begins. Removes the short-term bounds (`ResetShortTermModel`).
     pub fn forget_shortterm(&mut self) {
         self.shortterm = UNBOUNDED;
         self.bw_shortterm = Rate::MAX;
@@ -171,17 +171,17 @@ pub fn share(percent: Percent, segments: u32) -> u32 {
     u32::try_from(percent.of(u64::from(segments))).unwrap_or(u32::MAX)
 }
 
-/// Returns whether losses show that too much was in flight when a segment was sent (`IsInflightTooHigh`).
+/// Returns whether losses show that too much data was in flight when a segment was sent (`IsInflightTooHigh`).
 pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
     u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
 }
 
 /// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is the
-/// amount that was marked lost in one step. All values have one unit, segments or bytes.
+/// amount that was marked lost in one step. All values have the same unit, either segments or bytes.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
-    // In hundredths: lost_prefix >= (threshold * before - lost_before) / (1 - threshold).
+    // This is lost_prefix >= (threshold * before - lost_before) / (1 - threshold), with the threshold in percent.
     let allowed = before.saturating_mul(u64::from(threshold.0));
     let prefix = allowed.saturating_sub(lost_before.saturating_mul(100));
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
@@ -216,7 +216,7 @@ mod tests {
         Rate::from_bytes_per_sec(rate)
     }
 
-    /// TV-B2, for bursts of up to 64 kB.
+    /// Checks test vector TV-B2 for bursts of up to 64 kB.
     #[test]
     fn tv_b2_losses_crossed_the_threshold_2041_bytes_into_the_burst() {
         for size in [10_000, 64_000] {
@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// Passes a round with a loss outside of probes to the bounds. The best sample of the round is `latest` with
-    /// `volume`.
+    /// Passes a round with a loss outside of probes to the bounds. The best sample of the round has the rate `latest`
+    /// and the volume `volume`.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);
@@ -249,7 +249,7 @@ mod tests {
         (bounds.bw_shortterm.as_bytes_per_sec(), bounds.shortterm)
     }
 
-    /// TV-B3, for both models.
+    /// Checks test vector TV-B3 for the bandwidth and the volume.
     #[test]
     fn tv_b3_a_loss_leaves_at_least_70_per_cent_and_the_delivered_amount() {
         assert_eq!(tighten(100, 65, 100, 65), (70, 70));

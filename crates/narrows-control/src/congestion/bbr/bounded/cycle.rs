@@ -1,7 +1,7 @@
 //! The history of probing over the cycles Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
 //!
-//! The history is kept across phases: the time of the next probe, whether ACKs show the effect of a probe, how the
-//! last probe ended, and how fast the long-term bound may grow.
+//! The history is kept across phases. It contains the time of the next probe and the way in which the last probe
+//! ended. It also contains whether ACKs show the effect of a probe, and how fast the long-term bound may grow.
 
 use super::bounds::Bounds;
 use super::params::Params;
@@ -20,18 +20,19 @@ enum Acks {
     Starting,
     /// Data of the probe.
     Feedback,
-    /// Data of the probe; the probe itself is over.
+    /// Data of a probe that has ended.
     Stopping,
 }
 
-/// The meaning of an ACK for the end of a probe.
+/// The information that an ACK gives about the end of a probe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// No particular meaning.
+    /// No information.
     None,
-    /// The last data of a probe was acknowledged: the bandwidth filter's period is over.
+    /// The last data of a probe was acknowledged, so the period of the bandwidth filter is over.
     Over,
-    /// As [`Feedback::Over`]. The probe was stopped as a precaution and had no excessive loss, so BBR probes again.
+    /// The last data of a probe was acknowledged, as in [`Feedback::Over`]. The probe was stopped as a precaution and
+    /// had no excessive loss, so BBR probes again.
     Safe,
 }
 
@@ -42,7 +43,7 @@ pub struct Cycle {
     /// Start of Down.
     since: Time,
     wait: Span,
-    /// Rounds since the latest probe, with a random start value.
+    /// Number of rounds since the latest probe, counted from a random start value.
     rounds: u32,
     /// Whether losses count as losses of a probe (`is_bw_probe_sample`).
     pub sampling: bool,
@@ -52,7 +53,7 @@ pub struct Cycle {
     cautious: bool,
     up_rounds: u32,
     up_acked: u32,
-    /// ACKed segments per segment of growth.
+    /// Number of ACKed segments per segment of growth.
     acked_per_segment: u32,
 }
 
@@ -63,7 +64,8 @@ impl Cycle {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// Called when Down begins. `random` is uniform and determines the time until the next probe (`PickProbeWait`).
+    /// Called when Down begins. `random` is a uniform random number that determines the time until the next probe
+    /// (`PickProbeWait`).
     pub fn start_down(&mut self, now: Time, random: u64, params: &Params) {
         self.acks = Acks::Stopping;
         self.acked_per_segment = u32::MAX;
@@ -81,7 +83,7 @@ impl Cycle {
         self.cautious = false;
     }
 
-    /// Called when Up begins. From now on losses count as losses of the probe.
+    /// Called when Up begins. After this call, losses count as losses of the probe.
     pub fn start_up(&mut self, cwnd: u32) {
         self.acks = Acks::Starting;
         self.sampling = true;
@@ -99,8 +101,8 @@ impl Cycle {
         self.sampling = false;
     }
 
-    /// Doubles the growth of the bound for each round of a probe (`RaiseInflightLongtermSlope`;
-    /// BBR2-4).
+    /// Doubles the growth rate of the long-term bound in each round of a probe
+    /// (`RaiseInflightLongtermSlope`; BBR2-4).
     fn raise_slope(&mut self, cwnd: u32) {
         self.acked_per_segment = (cwnd >> self.up_rounds).max(1);
         self.up_rounds = (self.up_rounds + 1).min(30);
@@ -130,8 +132,8 @@ impl Cycle {
     /// (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
-            // Discard credit from times when the bound was not filled (both modules; the draft
-            // keeps it).
+            // Credit from times when the data in flight was below the bound is discarded, as in
+            // both modules. The draft keeps the credit.
             self.up_acked = 0;
             return;
         }
@@ -144,8 +146,8 @@ impl Cycle {
         }
     }
 
-    /// Returns whether a probe is due. The reason is the time, or the number of rounds after which Reno would cause a
-    /// loss with `inflight` segments (BBR3-5).
+    /// Returns whether a probe is due (BBR3-5). It is due after a certain time, or after the number of rounds in
+    /// which a Reno flow with `inflight` segments would cause a loss.
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait
@@ -154,7 +156,7 @@ impl Cycle {
     }
 
     /// Returns whether the previous probe had excessive loss and this probe has reached the same level. This probe
-    /// must then stop, and the cycle records that (BBR2-5, BBR3-6).
+    /// must then stop, and the cycle records the stop (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;
@@ -244,13 +246,13 @@ mod tests {
             cycle.start_down(Time::ZERO, 0, &v3::params());
             assert_eq!(cycle.follow(false), Feedback::None);
             let feedback = cycle.follow(true);
-            assert!(!cycle.sampling, "what is lost now is no longer the probe's");
+            assert!(!cycle.sampling, "losses no longer count as losses of the probe");
             assert_eq!(cycle.follow(true), Feedback::None);
             feedback
         };
         assert_eq!(after(false), Feedback::Safe);
         assert_eq!(after(true), Feedback::Over);
-        assert!(!Cycle::default().detect_risk(1000, &bounds), "the last probe did not go too far");
+        assert!(!Cycle::default().detect_risk(1000, &bounds), "the last probe had no excessive loss");
     }
 
     proptest! {

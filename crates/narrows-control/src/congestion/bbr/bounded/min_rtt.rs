@@ -1,21 +1,21 @@
-//! The propagation time in two windows (BBR3-9): the minimum RTT of the last 5 s triggers ProbeRTT,
-//! and the minimum RTT of the last 10 s is the estimate.
+//! The minimum RTT over two windows (BBR3-9). The minimum over 5 s triggers ProbeRTT, and the
+//! minimum over 10 s is the estimate of the propagation time.
 
 use super::params::Params;
 use crate::congestion::Ack;
 use crate::congestion::bbr::model::Model;
 use crate::units::{Span, Time};
 
-/// The shorter window. The model holds the estimate.
+/// The minimum over the shorter window. The model holds the estimate over the longer window.
 #[derive(Clone, Debug)]
 pub struct MinRtt {
     least: Span,
-    /// When the minimum was taken or confirmed, or when ProbeRTT ended.
+    /// The time at which the minimum was measured or confirmed, or at which ProbeRTT ended.
     pub at: Time,
 }
 
 impl MinRtt {
-    /// Returns the state of a connection that knows only the handshake's RTT.
+    /// Returns the state of a new connection, with the RTT of the handshake.
     pub fn new(now: Time, rtt: Option<Span>) -> Self {
         MinRtt { least: rtt.unwrap_or(Span::MAX), at: now }
     }
@@ -23,8 +23,8 @@ impl MinRtt {
     /// Updates both windows with an ACK's RTT. Returns true if the shorter window had expired
     /// (`UpdateMinRTT`).
     ///
-    /// A parameter decides whether an RTT equal to the minimum renews the window. In a simulation
-    /// RTTs are exact, so equal RTTs are common on an idle path.
+    /// A parameter decides whether an RTT equal to the minimum renews the window. Simulated RTTs
+    /// are exact, so equal RTTs are common on an idle path.
     #[inline]
     pub fn update<F>(&mut self, ack: &Ack, model: &mut Model<F>, params: &Params) -> bool {
         let expired = ack.now > self.at + params.probe_rtt_interval;
@@ -62,7 +62,7 @@ mod tests {
             (min_rtt.update(&ack, &mut model, &params), model.min_rtt)
         };
         assert_eq!(at(5000, 30), (false, ms(20)));
-        assert_eq!(at(5001, 30), (true, ms(20)), "the look is due, and the estimate stands");
+        assert_eq!(at(5001, 30), (true, ms(20)), "ProbeRTT is due, and the estimate does not change");
         // ProbeRTT measured 25 ms.
         assert_eq!(at(5200, 25), (false, ms(20)));
         assert_eq!(at(10_001, 40), (false, ms(25)));

@@ -1,28 +1,31 @@
-//! BBR versions 2 and 3: v1's model of the path, with bounds that follow from losses.
+//! BBR versions 2 and 3: v1's model of the path, and bounds that are derived from losses.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's `tcp_bbr2.c` where v2
-//! differs. The versions differ only in [`params`]. [`bounds`] follow from losses, [`cycle`] schedules and evaluates
-//! probes, and `phase` contains the phases. This file computes rate and window, with v1's `model` and `pacing`.
+//! differs. The versions differ only in [`params`]. [`bounds`] computes the bounds from losses, [`cycle`] schedules
+//! and evaluates probes, and `phase` contains the phases. This file computes rate and window, with v1's `model` and
+//! `pacing`.
 //!
 //! Deviations from the draft:
-//! * Drain follows the long-term bound, as in the draft's table but not in its pseudocode.
+//! * The long-term bound applies in Drain. The draft says so in its table but not in its pseudocode.
 //! * The aggregation filter has two periods of five rounds and grants at most 100 ms, as in the
 //!   module.
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
-//! * A classic ECN echo counts as one loss per round, because it does not say how many packets were
-//!   marked.
-//! * In Up, the flow loses its credit for a higher bound while it does not use the bound, as in both modules.
+//! * Classic ECN echoes count as one loss per round, because they do not contain the number of
+//!   marked packets.
+//! * In Up, the credit for a higher bound is discarded while the data in flight is below the bound, as in both
+//!   modules.
 //!
 //! Deviations of v2 from its module:
-//! * This v2 does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by default.
+//! * This version does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by
+//!   default.
 //! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in 1/256:
 //!   a reduction keeps 70.3 % (it removes 76 of 256), and headroom is 14.8 % (38 of 256).
-//! * The send quantum gets no allowance for short RTTs.
+//! * The send quantum is not larger on paths with short RTTs.
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
 //! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
-//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount at the departure of
-//!   the next segment. Drain compares the amount with the bandwidth in use, as in the draft, not with the maximum
-//!   bandwidth.
+//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount of data in flight
+//!   when the next segment departs. Drain compares the amount with the bandwidth in use, as in the draft, not with
+//!   the maximum bandwidth.
 
 pub mod bounds;
 pub mod cycle;
@@ -92,8 +95,8 @@ impl Bounded {
         self.phase.gains(&self.shared.params)
     }
 
-    /// Called when the losses of a probe crossed the threshold, with the volume in flight at that point
-    /// (`HandleInflightTooHigh`; BBR2-3, BBR3-6).
+    /// Called when the losses of a probe crossed the threshold (`HandleInflightTooHigh`; BBR2-3, BBR3-6). `inflight`
+    /// is the volume in flight at that point.
     fn on_too_high(&mut self, lost: &Lost, inflight: u32, window: &Window) {
         let shared = &mut self.shared;
         shared.cycle.on_too_high();
@@ -211,8 +214,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // The present round ends with data sent from now on, because the ACK that reports the loss is counted before
-        // the loss.
+        // The present round ends when data sent from now on is delivered, because the ACK that reports the loss is
+        // counted before the loss.
         self.shared.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.shared.bounds.on_loss(lost.delivered, fresh);
@@ -248,7 +251,7 @@ impl Controller for Bounded {
         shared.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
         match event.signal {
             Signal::Ecn => {
-                // Neither an echo nor the reductions before an echo can be undone.
+                // The reduction for an echo cannot be undone, and neither can earlier reductions.
                 shared.bounds.forget_before();
                 self.undo_state = None;
                 if shared.params.ce_is_loss {
@@ -259,7 +262,7 @@ impl Controller for Bounded {
                 shared.saved.on_timeout();
                 shared.model.full_pipe.restart(Rate::ZERO);
                 if !self.phase.is_probing() {
-                    // The window is about to be cut to almost nothing, so bound the volume first.
+                    // The window is about to be cut to a minimum, so the short-term bound is set first.
                     shared.bounds.bound_shortterm(shared.saved.cwnd());
                 }
             }
@@ -288,7 +291,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // No sample can serve as the reference. The next sample begins the search.
+                // There is no sample that can serve as the reference, so the next sample begins the search.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

@@ -43,15 +43,14 @@ crate::parameters! {
 /// The condition that ends a probe for bandwidth if there is no loss.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum UpExit {
-    /// v2: after a propagation time, if this many bandwidth-delay products are in flight.
+    /// In v2, the probe ends after a propagation time if this number of bandwidth-delay products is in flight.
     Queue(Gain),
-    /// v3: when the delivery rate stops growing, as in Startup (BBR3-2).
+    /// In v3, the probe ends when the delivery rate stops growing, as in Startup (BBR3-2).
     Plateau,
 }
 
 crate::parameters! {
-    /// All parameters. Names in parentheses are from the draft (draft-ietf-ccwg-bbr) or from Google's
-    /// module.
+    /// All parameters. The sources are names of the draft (draft-ietf-ccwg-bbr) or of Google's module.
     pub struct Params without default {
         /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
         pub full_bw_growth: Gain, gain(1.0, 4.0).from("StartupFullBWThresh");
@@ -61,11 +60,12 @@ crate::parameters! {
         pub drain_rounds: Option<u64>, whole(1, 1000).unit("rounds").or_none().from("BBR3-4");
         /// Loss is excessive if it exceeds this share of the data in flight.
         pub loss_threshold: Percent, number(0.0, 1.0).per(100).from("LossThresh");
-        /// Share of a bound that a reduction leaves at least.
+        /// A reduction leaves at least this share of a bound.
         pub beta: Percent, number(0.1, 0.99).per(100).from("Beta");
         /// Share of the long-term bound that Cruise and ProbeRTT leave to other flows.
         pub headroom: Percent, number(0.0, 0.9).per(100).from("Headroom");
-        /// Number of losses in a round that ends Startup. Each ACK that reports losses counts as one lost range.
+        /// Startup ends if a round has at least this number of losses. Each ACK that reports losses counts as one
+        /// lost range.
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
         /// Whether the long-term bound at the end of Startup is at least the volume delivered in a round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
@@ -84,10 +84,10 @@ crate::parameters! {
         pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
         /// Lifetime of the estimate of the propagation time.
         pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
-        /// ProbeRTT begins if no RTT was as low as the recent minimum for this time.
+        /// ProbeRTT begins if no RTT has been as low as the recent minimum for this time.
         pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
-        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. It does so in the module of v2, as in
-        /// Linux's v1 before 5.10.
+        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. It does so in the module of v2, and in
+        /// Linux's v1 before Linux 5.10.
         pub equal_rtt_renews: bool, flag().from("tcp_bbr2.c");
         /// Minimum length of ProbeRTT.
         pub probe_rtt_stay: Span, time_from(Span::ZERO, Span::from_secs(100)).from("ProbeRTTDuration").named("probe_rtt_duration");
@@ -95,7 +95,7 @@ crate::parameters! {
         pub min_cwnd: u32, whole(1, 10_000).unit("segments").from("MinPipeCwnd");
         /// Window before the first RTT sample.
         pub initial_cwnd: u32, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
-        /// Minimum window in send quanta, for bursts of sender, offload and receiver.
+        /// Minimum window in send quanta. It leaves room for the bursts of sender, segmentation offload and receiver.
         pub offload_quanta: u32, whole(0, 1000).unit("quanta").from("offload_budget");
         /// Segments added to the window in Up, so that a probe exceeds a small bandwidth-delay product.
         pub up_segments: u32, whole(0, 10_000).unit("segments").from("ours");
@@ -103,23 +103,23 @@ crate::parameters! {
     and {
         /// The name in scenarios and results.
         pub name: &'static str;
-        /// Doubles the rate every round.
+        /// The gains of Startup, which doubles the rate every round.
         pub startup: Gains;
-        /// Drains the queue that Startup built.
+        /// The gains of Drain, which drains the queue that Startup built.
         pub drain: Gains;
-        /// Drains the queue of a probe and leaves room for other flows.
+        /// The gains of Down, which drains the queue of a probe and leaves room for other flows.
         pub down: Gains;
-        /// Holds the measured bandwidth.
+        /// The gains of Cruise, which holds the measured bandwidth.
         pub cruise: Gains;
-        /// Fills the pipe, so that a probe that overflows a shallow buffer starts from a full pipe.
+        /// The gains of Refill, which fills the pipe before a probe.
         pub refill: Gains;
-        /// Probes for more bandwidth.
+        /// The gains of Up, which probes for more bandwidth.
         pub up: Gains;
-        /// Drains the pipe to measure the propagation time; `cwnd` is the whole window
-        /// (`ProbeRTTCwndGain`).
+        /// The gains of ProbeRTT, which drains the pipe to measure the propagation time. `cwnd`
+        /// determines the whole window (`ProbeRTTCwndGain`).
         pub probe_rtt: Gains;
-        /// The condition that ends Up. With [`UpExit::Plateau`] the full-pipe detector compares samples. Otherwise it
-        /// compares the maximum, as in v1.
+        /// The condition that ends Up. With [`UpExit::Plateau`] the full-pipe detector compares samples. Otherwise
+        /// the detector compares the maximum, as in v1.
         pub up_exit: UpExit;
         /// The aggregation filter (`ExtraAckedFilterLen`).
         pub aggregation: aggregation::Params;

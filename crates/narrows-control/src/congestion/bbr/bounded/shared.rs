@@ -18,7 +18,7 @@ use crate::units::{Rate, Time};
 
 type Model = model::Model<TwoPeriodMax<Rate>>;
 
-/// Everything that all phases know.
+/// The state that all phases share.
 pub(super) struct Shared {
     pub(super) params: Params,
     pub(super) model: Model,
@@ -29,11 +29,11 @@ pub(super) struct Shared {
     rng: Pcg32,
     /// Number of ACKs in the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
     pub(super) startup_losses: u32,
-    /// Number of segments delivered on the connection, as of the last ACK.
+    /// Number of segments that had been delivered on the connection at the last ACK.
     pub(super) delivered: u64,
-    /// Whether the sender has restarted from idle and no delivery was reported since.
+    /// Whether the sender has restarted from idle and no delivery has been reported since then.
     pub(super) idle_restart: bool,
-    /// The send quantum of a pacing rate.
+    /// Cache of the send quantum for a pacing rate.
     quantum: Memo<Rate, u32>,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Returns this number of segments in flight, but at least the room for bursts of the end systems
+    /// Returns the given number of segments, but at least the room for bursts of the end systems
     /// (`QuantizationBudget`).
     pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
@@ -122,8 +122,8 @@ impl Shared {
         }
     }
 
-    /// Raises the long-term bound to a volume in flight that was safe, whatever the phase in which the data was sent.
-    /// Returns whether there is a bound and no excessive loss (second half of `AdaptLongTermModel`).
+    /// Raises the long-term bound to a volume in flight that was safe, in any phase. Returns whether there is a bound
+    /// and no excessive loss (second half of `AdaptLongTermModel`).
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);

@@ -40,7 +40,7 @@ fn phases() -> [Phase; 7] {
     ]
 }
 
-/// The gains of v2's module and of the draft, to 1/256.
+/// Checks the gains of v2's module and of the draft, in units of 1/256.
 #[test]
 fn the_gains_match_the_table() {
     let v2 = [
@@ -63,7 +63,7 @@ fn the_gains_match_the_table() {
     }
 }
 
-/// Checks the "volume cap" of the table: the bounds, with headroom outside of probes.
+/// Checks the "volume cap" of the draft's table: the bounds apply, and outside of probes the headroom is subtracted.
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
@@ -76,7 +76,7 @@ fn the_window_is_capped_as_in_the_table() {
         bbr.shared.bounds.shortterm = 60;
         assert_eq!(bbr.cap(), 60);
         bbr.shared.bounds.shortterm = 1;
-        assert_eq!(bbr.cap(), 4, "four segments at least");
+        assert_eq!(bbr.cap(), 4, "the cap is at least four segments");
     }
 }
 
@@ -91,7 +91,7 @@ fn the_bandwidth_in_use_is_the_smaller_of_the_measured_one_and_the_short_term_bo
     }
 }
 
-/// BBR3-1: the quantum of v3 is 1 ms of the pacing rate, from two segments to 64 KB.
+/// BBR3-1: the quantum of v3 is 1 ms of the pacing rate, but at least two segments and at most 64 KB.
 #[test]
 fn a_send_quantum_is_a_millisecond_of_the_pacing_rate_within_bounds() {
     let (bbr, mut window) = established(v3::bbr3());
@@ -152,7 +152,7 @@ fn a_probe_limited_by_the_application_ends_without_changing_the_bound() {
     }
 }
 
-/// Draft, section 5.5.11.2. v2's module restores only the bounds.
+/// Checks section 5.5.11.2 of the draft. v2's module restores only the bounds.
 #[test]
 fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() {
     for ((mut bbr, mut window), goes_on) in both().map(probing_up).into_iter().zip([false, true]) {
@@ -170,7 +170,7 @@ fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() 
     }
 }
 
-/// The state in which the episode began decides, not the reason why that state ended.
+/// BBR returns to the state in which the episode began. The reason why that state ended does not matter.
 #[test]
 fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
@@ -194,7 +194,7 @@ fn an_undo_restores_the_bounds_of_its_own_episode_only() {
         bbr.on_ack(&in_state(State::Recovery), &mut window);
         bbr.on_recovered(Time::from_secs_f64(1.1), &mut window);
         bbr.on_ack(&in_state(State::Open), &mut window);
-        // Later, an echo and spurious losses in the same round.
+        // Later, an echo and spurious losses occur in the same round.
         bbr.shared.bounds.forget_round();
         let now = Time::from_secs_f64(1.5);
         bbr.on_congestion(&echo(now), &mut window);
@@ -245,7 +245,7 @@ fn the_window_before_a_timeout_is_kept_as_a_bound_and_restored() {
     }
 }
 
-/// BBR3-4: v2 drains until the queue is empty, v3 for at most three rounds.
+/// BBR3-4: v2 drains until the queue is empty, and v3 drains for at most three rounds.
 #[test]
 fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     for (bbr, expected) in both().into_iter().zip([None, Some(4)]) {
@@ -263,7 +263,7 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
                 prior_delivered,
                 ..RateSample::default()
             };
-            // Always more than 167 in flight.
+            // There are always more than 167 segments in flight.
             bbr.on_ack(&Ack { rate, delivered, in_flight: 500, ..ack_at(now) }, &mut window);
             if left.is_none() && !matches!(bbr.phase, Phase::Drain(_)) {
                 left = Some(round);
@@ -296,15 +296,15 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
     (bbr.shared.model.full_pipe.has_been_full(), bbr.shared.bounds.longterm)
 }
 
-/// BBR3-3, with eight and six reports.
+/// Checks BBR3-3. v2 needs eight ACKs that report losses, and v3 needs six.
 #[test]
 fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
     for (build, needed) in [(v2::bbr2 as fn() -> Bounded, 8), (v3::bbr3, 6)] {
         let ends = |reports, lost, state| startup_ends(build(), reports, lost, state).0;
         assert!(ends(needed, 20, State::Recovery));
-        assert!(!ends(needed - 1, 20, State::Recovery), "too few places");
-        assert!(!ends(needed, 4, State::Recovery), "two per cent");
-        assert!(!ends(needed, 20, State::Disorder), "not recovering");
+        assert!(!ends(needed - 1, 20, State::Recovery), "too few ACKs reported losses");
+        assert!(!ends(needed, 4, State::Recovery), "two per cent of losses are not excessive");
+        assert!(!ends(needed, 20, State::Disorder), "the connection is not in recovery");
     }
     // 180 segments in 20 ms are a bandwidth-delay product of 180, which is also the volume
     // delivered in the round.
@@ -313,8 +313,7 @@ fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
 
 // Closed loops.
 
-/// Returns a function that decides at random, but reproducibly, which packets are lost. The loss rate has steps of
-/// 1/65536.
+/// Returns a function that drops packets at random, but reproducibly. The loss rate has steps of 1/65536.
 fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| {
         let hash = (seq + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -342,8 +341,8 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// Checks the purpose of the bounds. Without bounds, v1 keeps two bandwidth-delay products in flight, however much it
-/// loses.
+/// Checks the purpose of the bounds. v1, which has no bounds, keeps two bandwidth-delay products in flight at any
+/// loss rate.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };
@@ -356,7 +355,7 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     }
 }
 
-/// The loss threshold is 2 %. If a probe loses less, the queue does not count as full.
+/// The loss threshold is 2 %. If a probe loses less than that, the queue does not count as full.
 #[test]
 fn one_per_cent_of_random_loss_is_tolerated_and_five_are_not() {
     for (one, five) in boxed().into_iter().zip(boxed()) {
@@ -373,19 +372,19 @@ fn a_faster_link_is_found_and_a_slower_one_is_accepted_after_two_cycles() {
     boxed().into_iter().for_each(|bbr| follows_the_link(bbr, 10));
 }
 
-/// BBR3-9, A.10 of the draft.
+/// Checks BBR3-9 and section A.10 of the draft.
 #[test]
 fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
     for bbr in boxed() {
         let name = bbr.name();
         let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
         sender.run_for(Span::from_secs(1));
-        // A longer path: the old propagation time does not occur again.
+        // The path becomes longer, so the old propagation time does not occur again.
         sender.path().rtt = Span::from_millis(32);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
         let entered = sender.now();
         assert!((5.0..6.3).contains(&entered.as_secs_f64()), "{name}: entered at {entered:?}");
-        // The window follows from the old 20 ms, which is still the estimate.
+        // The window is computed from the old 20 ms, which is still the estimate.
         assert!((70..=84).contains(&sender.window().cwnd), "{name}: {} segments", sender.window().cwnd);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") != 3.0);
         let visit = sender.now().since(entered).as_secs_f64();
@@ -418,6 +417,6 @@ fn restarting_from_idle_paces_at_the_bandwidth_and_needs_no_probe_rtt() {
         let rtt = Some(Span::from_millis(25));
         let rate = RateSample { delivered: 1, interval: Span::from_millis(25), ..RateSample::default() };
         bbr.on_ack(&Ack { rtt, rate, ..ack_at(later + Span::from_millis(25)) }, &mut window);
-        assert!(bbr.phase.is_probe_bw(), "idling was as good as ProbeRTT");
+        assert!(bbr.phase.is_probe_bw(), "the idle time replaces ProbeRTT");
     }
 }

@@ -1,12 +1,13 @@
 //! BBR version 1: paces at the measured bottleneck bandwidth and keeps two bandwidth-delay products in flight.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
-//! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c`.
-//! [`phase`] and [`probe_bw`] contain the phases, and this file computes rate and window.
+//! draft-cardwell-iccrg-bbr-congestion-control-00. The order of steps and the constants are those
+//! of Linux `tcp_bbr.c`. [`phase`] and [`probe_bw`] contain the phases, and this file computes rate
+//! and window.
 //!
 //! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This transport paces every
-//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). Only gains are fixed-point
-//! numbers here.
+//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). Here only gains are fixed-point
+//! numbers.
 
 pub mod params;
 pub mod phase;
@@ -44,11 +45,11 @@ pub struct Bbr {
     rng: Pcg32,
     /// The policer detector's view of the last ACK.
     seen: Observation,
-    /// Whether the sender has restarted from idle and no delivery was reported since.
+    /// Whether the sender has restarted from idle and no delivery has been reported since then.
     idle_restart: bool,
     /// Whether the pacing rate is based on a measured RTT.
     has_rtt: bool,
-    /// The send quantum of a pacing rate.
+    /// Cache of the send quantum for a pacing rate.
     quantum: Memo<Rate, u32>,
 }
 
@@ -64,7 +65,7 @@ impl Bbr {
         Bbr::new(Params::default(), Box::new(cycle))
     }
 
-    /// Creates BBR with the given parameters of the catalogue and this cycle of gains.
+    /// Returns BBR with the given parameters of the catalogue and this cycle of gains.
     pub fn from_values(values: &Values, cycle: impl GainCycle + 'static) -> Self {
         let defaults = Params::default();
         let params = Params {
@@ -93,7 +94,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the bandwidth in use: the policed rate if there is one, else the measured maximum.
+    /// Returns the bandwidth in use. It is the policed rate if there is one, and otherwise the measured maximum.
     fn bw(&self) -> Rate {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
@@ -118,7 +119,7 @@ impl Bbr {
             window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
         let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.is_policed()));
-        // Before the pipe is full, an estimate below the initial rate only means that there is too little data.
+        // Before the pipe is full, an estimate below the initial rate only shows that too little data was sent.
         if self.model.full_pipe.has_been_full() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
@@ -206,8 +207,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // `true`: Linux changes the mode first, and so keeps the larger window saved. The target limits
-            // the restored window.
+            // Linux changes the mode first, so the larger window stays saved (`true`). The target limits the restored
+            // window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -289,8 +290,8 @@ impl Controller for Bbr {
         if event.signal == Signal::Timeout {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
-            // For the policer detector a timeout ends a round with a loss. The detector learns the number of losses
-            // with the next ACK; Linux knows the number here already.
+            // For the policer detector, a timeout ends a round with a loss. The detector gets the number of losses
+            // with the next ACK. In Linux the number is already known here.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {
@@ -312,7 +313,7 @@ impl Controller for Bbr {
         self.idle_restart = true;
         self.model.aggregation.restart(now);
         match &self.phase {
-            // BBR-23: probing from an empty pipe gains nothing.
+            // BBR-23: a probe that starts with an empty pipe is useless, so the gain is 1.
             Phase::ProbeBw(_) => window.pacing_rate = Some(self.pacing_rate(self.bw(), Gain::ONE)),
             Phase::ProbeRtt(probe) if probe.is_over(now) => self.leave_probe_rtt(now, window),
             _ => {}

@@ -6,18 +6,17 @@ use crate::parameter::{gain, rate_from, time_from, whole};
 use crate::units::{Rate, Span};
 
 crate::parameters! {
-    /// All parameters of BBR v1. Names in parentheses are Linux's.
+    /// All parameters of BBR v1. The sources are the names of Linux's constants.
     pub struct Params {
         /// Startup's pacing and window gain. With 2/ln 2 the delivery rate doubles every round.
         pub high_gain: Gain = Gain::from_256ths(256 * 2885 / 1000 + 1), gain(1.0, 10.0).from("bbr_high_gain; 2/ln 2");
-        /// Drain's pacing gain: the inverse of Startup's gain. Within a round, it drains the queue that Startup
-        /// built.
+        /// Drain's pacing gain, the inverse of Startup's gain. It drains the queue that Startup built within a round.
         pub drain_gain: Gain = Gain::ratio(1000, 2885), gain(0.1, 1.0).from("bbr_drain_gain; ln 2/2");
-        /// ProbeBW's window gain: room for delayed and aggregated ACKs.
+        /// ProbeBW's window gain. It leaves room for delayed and aggregated ACKs.
         pub cwnd_gain: Gain = Gain::ratio(2, 1), gain(1.0, 10.0).from("bbr_cwnd_gain");
-        /// Window of the bandwidth filter.
+        /// Length of the window of the bandwidth filter.
         pub bw_rounds: u64 = 10, whole(1, 1000).unit("rounds").from("bbr_bw_rtts");
-        /// Lifetime of the estimate of the propagation time. When it ends, ProbeRTT begins.
+        /// Lifetime of the estimate of the propagation time. When the lifetime ends, ProbeRTT begins.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10000)).from("bbr_min_rtt_win_sec");
         /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
         pub full_bw_growth: Gain = Gain::ratio(5, 4), gain(1.0, 4.0).from("bbr_full_bw_thresh");
@@ -45,13 +44,15 @@ crate::parameters! {
 crate::parameters! {
     /// Parameters of the long-term bandwidth sampling (BBR-22).
     pub struct PolicerParams {
-        /// Minimum number of rounds of an interval; the maximum is four times this number.
+        /// Minimum number of rounds of a sampling interval. The maximum is four times this number.
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
-        /// An interval is policed if the segments lost are at least this share of the segments delivered.
+        /// A sampling interval is policed if the number of lost segments is at least this share of the number of
+        /// delivered segments.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");
-        /// The rates of two intervals agree if they differ by at most this share or by at most `policer_difference`.
+        /// The rates of two sampling intervals agree if they differ by at most this share or by at most
+        /// `policer_difference`.
         pub ratio: Gain = Gain::ratio(1, 8), gain(0.0, 1.0).from("bbr_lt_bw_ratio");
-        /// The rates of two intervals agree if they differ by at most this rate.
+        /// The rates of two sampling intervals agree if they differ by at most this rate.
         pub difference: Rate = Rate::from_bits_per_sec(4000), rate_from(Rate::ZERO, Rate::from_bits_per_sec(1_000_000_000_000)).from("bbr_lt_bw_diff");
         /// Number of rounds for which BBR uses the policed rate.
         pub max_rounds: u32 = 48, whole(0, 100_000).unit("rounds").from("bbr_lt_bw_max_rtts");

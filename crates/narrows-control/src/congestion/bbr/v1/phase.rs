@@ -1,4 +1,4 @@
-//! The phases of BBR, and Startup and Drain, which have no state (BBR-14 to BBR-17).
+//! The phases of BBR (BBR-14 to BBR-17). Startup and Drain have no state of their own.
 
 use super::params::Params;
 use super::probe_bw::ProbeBw;
@@ -13,7 +13,7 @@ pub enum Phase {
     Startup,
     /// Drains the queue that Startup built.
     Drain,
-    /// Cycles the gain around 1 to find more bandwidth and to yield.
+    /// Cycles the gain around 1 to find more bandwidth and to yield to other flows.
     ProbeBw(ProbeBw),
     /// Keeps the pipe almost empty for a short time to measure the propagation time.
     ProbeRtt(ProbeRtt),

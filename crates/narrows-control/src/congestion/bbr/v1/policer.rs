@@ -1,5 +1,5 @@
-//! The policer detector ("lt_bw"): a high loss rate at a constant rate indicates a token bucket
-//! (BBR-22).
+//! The policer detector ("lt_bw"). A high loss rate at a constant delivery rate indicates a token
+//! bucket (BBR-22).
 //!
 //! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). On a policed path
 //! a probe only loses packets, so BBR uses the policed rate, with gain 1, for 48 rounds.
@@ -32,10 +32,10 @@ pub struct Policer {
     params: PolicerParams,
     packet_bytes: u32,
     sampling: bool,
-    /// Rate of the last interval; the policed rate while it is in use.
+    /// Rate of the last interval. While `in_use` is set, this is the policed rate.
     bw: Option<Rate>,
     in_use: bool,
-    /// Number of rounds of the current interval, or of the use of the policed rate.
+    /// Number of rounds in the current interval, or number of rounds in which the policed rate has been used.
     rounds: u32,
     started: Time,
     start_delivered: u64,
@@ -63,7 +63,7 @@ impl Policer {
         self.bw.filter(|_| self.in_use)
     }
 
-    /// Forgets everything.
+    /// Discards all samples and the policed rate.
     pub fn reset(&mut self) {
         self.bw = None;
         self.in_use = false;
@@ -76,8 +76,8 @@ impl Policer {
         if self.in_use {
             return self.on_ack_in_use(seen);
         }
-        // Sampling begins with the first loss. Before that the bucket still has tokens, so the rate would be
-        // overestimated.
+        // Sampling begins with the first loss. Before the first loss, the bucket still has tokens, so the rate would
+        // be overestimated.
         if !self.sampling {
             if !seen.losses {
                 return false;
@@ -123,7 +123,7 @@ impl Policer {
         let policed = delivered > 0
             && u128::from(lost) << 8 >= self.params.loss_threshold.of(u128::from(delivered) << 8);
         let span = seen.now.since(self.started);
-        // Linux counts whole milliseconds, and waits if less than one has passed.
+        // Linux counts whole milliseconds, and waits if less than one millisecond has passed.
         if !policed || span.as_micros() < 1000 {
             return;
         }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_loss_in_sixteen_rounds_is_discarded() {
-        // Two equal intervals, but the second interval would be 20 rounds long.
+        // The rates of both intervals are equal, but the second interval would be 20 rounds long.
         let mut rounds = vec![(100, 25); 5];
         rounds.extend([(100, 0); 19]);
         rounds.push((100, 500));

@@ -1,6 +1,6 @@
-//! ProbeBW: the steady state, a cycle of pacing gains around 1 (BBR-15, BBR-16).
+//! ProbeBW is the steady state. It cycles through pacing gains around 1 (BBR-15, BBR-16).
 //!
-//! [`GainCycle`] supplies the gains: constants in BBR v1, computed values in its variants.
+//! [`GainCycle`] supplies the gains. BBR v1 uses constants, and its variants compute gains.
 
 use super::view::View;
 use crate::congestion::Ack;
@@ -19,13 +19,14 @@ pub const DRAIN: usize = 1;
 pub enum ProbeEnd {
     /// The entry's length has passed, and there was a loss or gain x BDP is in flight (BBR-16).
     Both,
-    /// There was a loss, this many BDP are in flight, or the entry's length has passed.
+    /// There was a loss, this number of BDPs is in flight, or the entry's length has passed.
     Either(Gain),
     /// The entry's length has passed.
     Time,
 }
 
-/// The gains of a ProbeBW cycle. Entry 0 probes for bandwidth, entry 1 drains, the others cruise.
+/// The gains of a ProbeBW cycle. Entry 0 probes for bandwidth, entry 1 drains the queue, and the other entries
+/// cruise.
 pub trait GainCycle: Send {
     /// Returns the controller's name.
     fn name(&self) -> &'static str;
@@ -38,7 +39,7 @@ pub trait GainCycle: Send {
     /// Returns the pacing gain of an entry. The method is called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
-    /// Returns the minimum length of an entry: one propagation time.
+    /// Returns the minimum length of an entry. By default, it is one propagation time.
     fn length(&self, _index: usize, min_rtt: Span) -> Span {
         min_rtt
     }
@@ -89,8 +90,8 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// Returns the entry before the first one. The cycle then advances, so that its first entry is uniform over all
-/// entries except the draining one (BBR-15). `random` is a uniform 32-bit number.
+/// Returns the entry before the first entry. When the cycle then advances, its first entry is uniformly distributed
+/// over all entries except the draining entry (BBR-15). `random` is a uniform 32-bit number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;
@@ -128,10 +129,10 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// Returns whether the entry is over according to BBR-16. The cycle may define another end condition for
-    /// a probe. Linux estimates the data in flight at the earliest departure of the next burst. This
-    /// transport paces single packets, so the code uses the data in flight now. In a probe it adds the packet
-    /// that is about to leave.
+    /// Returns whether the entry is over according to BBR-16. The cycle may define another end condition for a probe.
+    /// Linux estimates the data in flight when the next burst can depart at the earliest. This transport paces single
+    /// packets, so the code uses the data that is in flight now. During a probe, the code also counts the packet that
+    /// is about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;
@@ -141,7 +142,7 @@ impl ProbeBw {
         if gain == Gain::ONE {
             long_enough
         } else if gain > Gain::ONE {
-            // A path with small buffers may never hold gain x BDP, so a loss ends the probe too.
+            // A path with small buffers may never hold gain x BDP, so a loss also ends the probe.
             let full =
                 |level| view.ack.lost > 0 || in_flight.saturating_add(1) >= view.inflight(bw, level, top);
             match cycle.probe_end() {
@@ -162,7 +163,7 @@ mod tests {
     /// Checks test vector TV-B5.
     #[test]
     fn the_cycle_never_begins_with_draining() {
-        // The smallest 32-bit number that maps to `choice` of 7.
+        // Returns the smallest 32-bit number that maps to `choice` of 7 choices.
         let random = |choice: u64| u32::try_from((choice << 32).div_ceil(7)).unwrap_or(u32::MAX);
         assert_eq!(before_first(8, random(0)), 7);
         assert_eq!(before_first(8, random(6)), 1);

@@ -13,14 +13,13 @@ pub(in super::super) struct Outcome {
     pub(in super::super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
     pub(in super::super) lost: f64,
-    /// Packets lost, including the packets lost during the start.
+    /// Number of lost packets, including the first two seconds.
     pub(in super::super) lost_ever: u64,
     /// The controller's estimate at the end, s.
     pub(in super::super) min_rtt: f64,
 }
 
-/// Runs the controller on the path for a start of two seconds and then for `seconds`. Returns the results of the
-/// second part.
+/// Runs the controller on the path for two seconds and then for `seconds`. Returns the results of the second part.
 pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
     let mut sender = Sender::new(controller, path);
@@ -37,8 +36,8 @@ pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds
     }
 }
 
-/// Checks that the estimate follows the link within this many seconds, when the link doubles its rate at 3 s and when
-/// it later halves its rate.
+/// Checks that the estimate follows the rate of the link within `seconds`. The link doubles its rate at 3 s and
+/// halves it later.
 pub(in super::super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
     let mut sender = Sender::new(controller, Path::new(LINK, 20));
@@ -105,7 +104,8 @@ fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
     assert!(window.pacing_rate.map_or(0.0, Rate::as_f64) < nominal / 50.0);
 }
 
-/// TV-B4: 167 packets need log2(16.7) = 4.06 doublings, then three rounds for detection.
+/// TV-B4: Startup needs log2(16.7) = 4.06 doublings to reach 167 packets, and then three rounds to detect the full
+/// pipe.
 #[test]
 fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path::new(LINK, 20));
@@ -120,7 +120,7 @@ fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
 fn a_lone_flow_fills_the_link_and_keeps_the_queue_short() {
     let o = run(Box::new(Bbr::default()), Path::new(LINK, 20), 5);
     assert!(o.share > 0.97, "utilisation {:.3}", o.share);
-    // The room for three quanta (24 packets, 2.9 ms) stays in the queue, as in Linux.
+    // The window has room for three quanta. These 24 packets (2.9 ms) stay in the queue, as in Linux.
     assert!(o.delay < 4.5, "mean queueing delay {:.2} ms", o.delay);
     assert!((o.min_rtt - 0.02).abs() < 3e-4);
     assert_eq!(o.lost_ever, 0);
@@ -139,7 +139,7 @@ fn two_per_cent_of_random_loss_costs_little_more_than_itself() {
 #[test]
 fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { queue: 5000, ..Path::new(LINK, 5) });
-    // A longer path from 1 s on: the old propagation time does not occur again.
+    // The path becomes longer at 1 s, so the old propagation time does not occur again.
     sender.run_for(Span::from_secs(1));
     sender.path().rtt = Span::from_millis(8);
     sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
@@ -172,7 +172,7 @@ pub(in super::super) fn first_after_equal_rtts<C: Controller>(
     })
 }
 
-/// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate", 5.10.
+/// Checks the change of Linux 5.10, "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate".
 #[test]
 fn a_constant_rtt_does_not_postpone_probe_rtt() {
     let (mut bbr, mut window) = established(20);
@@ -187,7 +187,7 @@ fn the_next_probe_rtt_is_due_ten_seconds_after_the_last_one_ended() {
     bbr.phase = Phase::ProbeRtt(ProbeRtt::default());
     let at =
         |ms| Ack { in_flight: 4, srtt: Span::from_millis(20), ..ack_at(Time::ZERO + Span::from_millis(ms)) };
-    // Without RTT samples only the end of ProbeRTT renews the stamp.
+    // There are no RTT samples, so only the end of ProbeRTT updates `min_rtt_at`.
     let mut delivered = 0;
     for ms in (20..=300).step_by(20) {
         delivered += 4;
@@ -199,7 +199,7 @@ fn the_next_probe_rtt_is_due_ten_seconds_after_the_last_one_ended() {
         };
         bbr.on_ack(&Ack { delivered, rate: sample, ..at(ms) }, &mut window);
     }
-    assert_eq!(bbr.phase.number(), 0, "the pipe was never full: back to Startup");
+    assert_eq!(bbr.phase.number(), 0, "the pipe was never full, so BBR returns to Startup");
     assert_eq!(bbr.model.min_rtt_at, Time::ZERO + Span::from_millis(240));
 }
 
@@ -215,7 +215,7 @@ fn a_policed_path_is_recognised_and_its_losses_avoided() {
     assert_eq!(sender.figure("policed"), 1.0, "not recognised in 20 s");
     let bw = sender.figure("bw") * 8.0 / 1e6;
     assert!((17.0..23.0).contains(&bw), "policed rate {bw:.1} Mbit/s at {:?}", sender.now());
-    // First, the data that was sent too fast before must be delivered or lost.
+    // Before the measurement, the data that was sent too fast must be delivered or lost.
     sender.run_for(Span::from_millis(100));
     let (lost, delivered) = (sender.lost(), sender.delivered());
     sender.run_for(Span::from_millis(500));
@@ -236,7 +236,7 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     };
     bbr.on_congestion(&event, &mut window);
     let at = |ms| ack_at(Time::ZERO + Span::from_millis(ms));
-    // Bandwidth is plentiful: without conservation the window would grow.
+    // There is enough bandwidth, so the window would grow without packet conservation.
     let rate = RateSample { delivered: 200, interval: Span::from_millis(20), ..RateSample::default() };
     let ack =
         Ack { state: State::Recovery, acked: 2, lost: 3, in_flight: 60, delivered: 200, rate, ..at(20) };

@@ -7,14 +7,15 @@
 use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum window after idle time until the next echo, segments (BDR-28).
+/// Maximum window, in segments, after idle time until the next echo (BDR-28).
 pub const RESTART_WINDOW: u32 = 10;
 
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// Returns the window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25). It is
-/// at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is unknown.
+/// Returns the window, in segments, with which a flow sends at `recommended` on a path with this minimum RTT
+/// (BDR-25). It is at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is
+/// unknown.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
         return 1;
@@ -23,18 +24,18 @@ pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     u32::try_from(segments).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the window after a gain of the literal mode, segments: BDR-26, at least 1.
+/// Returns the window after a gain of the literal mode, in segments (BDR-26). The window is at least 1.
 pub fn apply_gain(cwnd: u32, gain: i32) -> u32 {
     cwnd.saturating_add_signed(gain).max(1)
 }
 
-/// Returns the window after idle time until the next echo, segments (BDR-28).
+/// Returns the window that applies after idle time until the next echo, in segments (BDR-28).
 pub fn after_idle(cwnd: u32) -> u32 {
     cwnd.min(RESTART_WINDOW)
 }
 
-/// The response to loss (BDR-5, BDR-35): half the window, at least 2, once per srtt until the next
-/// echo.
+/// The response to loss (BDR-5, BDR-35). Until the next echo, losses halve the window at most once
+/// per srtt, but not below 2 segments.
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     halved_at: Option<Time>,
@@ -68,8 +69,8 @@ struct Outstanding {
 /// Chooses the designated packets of one flow and measures the time between them. The reports add up to the flow's
 /// lifetime, to the nanosecond (BDR-20).
 ///
-/// The time begins when a designated packet is *sent*, even if the packet is lost later, because the router that
-/// drops the packet has counted it on arrival. Routers behind that router do not get the report.
+/// The time begins when a designated packet is *sent*, even if the packet is lost later. The router that drops the
+/// packet has already counted it on arrival. Later routers on the path do not get the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// When the last designated packet was sent; `None` before the SYN.
@@ -77,7 +78,7 @@ pub struct Designator {
     outstanding: Option<Outstanding>,
     /// Number of packets since the last designated packet, including that packet.
     packets: u32,
-    /// `time_per_cwin` of the last window.
+    /// The paper's `time_per_cwin`, for the last window.
     window_time: Span,
     data_sent: bool,
     finished: bool,
@@ -112,9 +113,9 @@ impl Designator {
         Some(report)
     }
 
-    /// Handles an ACK, with the echo of the designated packet or without. Everything before `snd_una` has
-    /// arrived (BDR-34). If the echo of a designated packet was lost, the packet's ACK is enough:
-    /// no designated packet is in flight any more, so the next one may be sent.
+    /// Handles an ACK. `echo` is whether the ACK carries the echo of a designated packet. All packets before
+    /// `snd_una` have arrived (BDR-34). If the echo of a designated packet was lost, the ACK of the packet is enough.
+    /// The packet is no longer in flight, so the next designated packet may be sent.
     ///
     /// The echo has no number. An echo may therefore belong to a packet that was declared lost. It
     /// then counts as the echo of the current designated packet, and two designated packets can be
@@ -238,7 +239,7 @@ mod tests {
         let next = d.on_send(ms(700), 2, RTO, PACKET).unwrap();
         assert_eq!((next.t_rep, next.size_cwin), (Span::from_millis(600), 2));
         d.on_retransmission(0);
-        assert!(d.on_send(ms(701), 3, RTO, PACKET).is_none(), "another packet was sent again");
+        assert!(d.on_send(ms(701), 3, RTO, PACKET).is_none(), "packet 0 was not designated");
         d.on_retransmission(2);
         let next = d.on_send(ms(710), 4, RTO, PACKET).unwrap();
         assert_eq!(next.t_rep, Span::from_millis(10));
@@ -260,7 +261,7 @@ mod tests {
         d.on_established();
         assert!(d.on_send(ms(100), 7, RTO, PACKET).is_some());
         d.on_ack(ms(200), false, 7);
-        assert!(d.is_outstanding(), "7 is the next one expected");
+        assert!(d.is_outstanding(), "the receiver still expects packet 7");
         d.on_ack(ms(200), false, 8);
         assert!(!d.is_outstanding());
     }
@@ -331,7 +332,7 @@ mod tests {
     }
 
     proptest! {
-        /// BDR-20: the reports add up to the flow's lifetime, whichever packets are designated. The next packet is
+        /// BDR-20: the reports add up to the flow's lifetime for any choice of designated packets. The next packet is
         /// designated only after the last designated packet was acknowledged, retransmitted or declared lost.
         #[test]
         fn reports_add_up_to_any_life_time(

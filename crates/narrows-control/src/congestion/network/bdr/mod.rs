@@ -1,5 +1,6 @@
-//! The BDR sender: one packet per window asks the routers for a recommendation, which becomes the
-//! window (Loureiro, Mascolo and Monteiro; BDR-30 to BDR-36). [`designator`] chooses the packets.
+//! The BDR sender. One packet per window asks the routers for a recommendation, and the sender sets
+//! its window to the answer (Loureiro, Mascolo and Monteiro; BDR-30 to BDR-36). [`designator`]
+//! chooses the packets.
 
 pub mod designator;
 
@@ -27,9 +28,11 @@ pub struct Bdr {
 crate::parameters! {
     /// The choices of the sender.
     pub struct Choices {
-        /// `literal` is the paper's sender: gains, no designated packet in SYN and FIN, and the flow's initial window.
+        /// `literal` is the paper's sender. It applies gains, designates neither the SYN nor the FIN, and uses the
+        /// flow's initial window.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper; BDR-D6");
-        /// Send a window over the smoothed RTT. The paper's sender sends as soon as the window allows.
+        /// Whether the sender spreads each window over the smoothed RTT. The paper's sender sends as soon as the
+        /// window allows.
         pub pacing: bool = true, flag().from("BDR-25");
     }
 }
@@ -61,7 +64,7 @@ impl Bdr {
         self.choices.reading == Reading::Literal
     }
 
-    /// Sets the pacing rate to a window per srtt (BDR-25), or leaves the flow unpaced.
+    /// Sets the pacing rate to one window per srtt (BDR-25), or leaves the flow unpaced.
     fn pace(&self, srtt: Span, window: &mut Window) {
         let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
         window.pacing_rate = (self.choices.pacing && srtt > Span::ZERO)
@@ -71,12 +74,13 @@ impl Bdr {
     /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
-            // Resolved mode: a rate. The minimum RTT keeps the queue out of the window (BDR-25).
+            // In resolved mode the echo is a rate. The window uses the minimum RTT, so it leaves no data for a queue
+            // (BDR-25).
             Echo::Rate(rate) => {
                 self.advice = rate;
                 window.cwnd = window_of(rate, min_rtt, self.packet);
             }
-            // Literal mode: the packets to add, as in the paper (BDR-26).
+            // In literal mode the echo is the number of packets to add, as in the paper (BDR-26).
             Echo::Gain(gain) => window.cwnd = apply_gain(window.cwnd, gain),
             // A change is XCP's feedback, which BDR ignores.
             Echo::Change(_) => return,
@@ -96,7 +100,7 @@ impl Controller for Bdr {
         let rtt = connection.rtt.unwrap_or(Span::ZERO);
         match connection.echo {
             Some(echo) => self.on_echo(echo, rtt, window),
-            // In the paper the SYN carries no header, so the first window needs no router.
+            // In the paper the SYN carries no header, so no router sets the first window.
             None if self.is_literal() => {}
             // There is no BDR router on the path (BDR-32).
             None => {
@@ -125,8 +129,8 @@ impl Controller for Bdr {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         match &mut self.fallback {
             Some(cubic) => cubic.on_congestion(event, window),
-            // The transport sets the window to 1 after a timeout; the next echo restores it
-            // (BDR-35).
+            // After a timeout, the transport sets the window to 1. The next echo restores the
+            // window (BDR-35).
             None if event.signal == Signal::Timeout => {}
             None => window.cwnd = self.backoff.on_loss(event.now, event.srtt, window.cwnd),
         }
@@ -157,7 +161,7 @@ impl Controller for Bdr {
     }
 
     fn header_bytes(&self) -> u16 {
-        // Only a designated packet carries a header, and there is one at a time (BDR-33).
+        // Only a designated packet carries a header, and only one is in flight at a time (BDR-33).
         if self.fallback.is_some() || self.designator.is_outstanding() {
             return 0;
         }

@@ -6,7 +6,7 @@ use crate::congestion::bbr::bounded::shared::Shared;
 use crate::congestion::{Ack, Window};
 use crate::units::Rate;
 
-/// Sends at the bandwidth.
+/// Sends at the estimated bandwidth.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Cruise;
 

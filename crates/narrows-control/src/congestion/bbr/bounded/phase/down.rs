@@ -1,4 +1,4 @@
-//! Down drains the queue of a probe and leaves headroom (BBR2-5, BBR3-6). A cycle of ProbeBW begins with it.
+//! Down drains the queue of a probe and leaves headroom (BBR2-5, BBR3-6). A cycle of ProbeBW begins with Down.
 
 use super::{Cruise, Phase, Refill, Rules};
 use crate::congestion::bbr::bounded::params::{Gains, Params};
@@ -7,7 +7,7 @@ use crate::congestion::bbr::gain::Gain;
 use crate::congestion::{Ack, Window};
 use crate::units::{Rate, Time};
 
-/// Sends less than the bandwidth.
+/// Sends at less than the estimated bandwidth.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Down;
 

@@ -6,7 +6,7 @@ use crate::congestion::bbr::bounded::shared::Shared;
 use crate::congestion::bbr::gain::Gain;
 use crate::congestion::{Ack, Window};
 
-/// Sends less than the bandwidth.
+/// Sends at less than the estimated bandwidth.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Drain {
     /// The round in which Drain began.
@@ -16,8 +16,8 @@ pub(in super::super) struct Drain {
 impl Drain {
     pub(super) fn enter(shared: &mut Shared, window: &mut Window) -> Phase {
         shared.bounds.forget_round();
-        // With a low threshold, the transport does not use the slow-start rule when it decides whether the
-        // window limits the sender.
+        // The transport decides whether the window limits the sender. With this low threshold, the transport does not
+        // use the slow-start rule for that decision.
         window.ssthresh = shared.params.min_cwnd;
         Phase::Drain(Drain { since: shared.model.round })
     }

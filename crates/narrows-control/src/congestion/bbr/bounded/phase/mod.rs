@@ -22,7 +22,7 @@ use crate::units::{Rate, Time};
 
 /// The rules of a phase. The functions named `on_...` return the next phase if this phase ends.
 trait Rules {
-    /// Returns the numbers of the phase and of its step in ProbeBW, for traces. The steps have the numbers of the
+    /// Returns the numbers of the phase and of its step in ProbeBW, for traces. The steps are numbered as in the
     /// module's `bbr_pacing_gain_phase`.
     fn numbers(&self) -> (u32, Option<u32>);
 
@@ -147,7 +147,8 @@ impl Phase {
         }
     }
 
-    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired`: the estimate of the propagation time has expired.
+    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired` is whether the estimate of the propagation time has
+    /// expired.
     #[inline]
     pub(super) fn on_rtt(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window, expired: bool) {
         if expired && !shared.idle_restart && !matches!(self, Phase::ProbeRtt(_)) {

@@ -13,7 +13,7 @@ pub(in super::super) struct ProbeRtt(probe_rtt::ProbeRtt);
 
 impl ProbeRtt {
     pub(super) fn enter(shared: &mut Shared, ack: &Ack, window: &Window) -> Phase {
-        // `true`: the phase changes first, so the larger of the two windows stays saved.
+        // The phase changes first, so the larger of the two windows stays saved (`true`).
         shared.saved.save(window.cwnd, true);
         shared.cycle.interrupt();
         shared.model.start_round(ack.delivered);
@@ -26,7 +26,7 @@ impl ProbeRtt {
         self.0.on_ack(ack, &mut shared.model, few, stay).then(|| leave(shared, ack.now, window))
     }
 
-    /// Called when the sender restarts from idle. The queue has been empty in the idle time.
+    /// Called when the sender restarts from idle. The queue was empty during the idle time.
     pub(in super::super) fn on_restart(
         &self,
         shared: &mut Shared,

@@ -1,4 +1,4 @@
-//! Refill fills the pipe for one round before a probe, so that losses in the probe result from the volume of the
+//! Refill fills the pipe for one round before a probe. Losses in the probe are then caused by the volume of the
 //! probe.
 
 use super::{Phase, Rules, Up};
@@ -8,7 +8,7 @@ use crate::congestion::bbr::bounded::shared::Shared;
 use crate::congestion::{Ack, Window};
 use crate::units::Rate;
 
-/// Sends at the bandwidth, without the short-term bounds.
+/// Sends at the estimated bandwidth, without the short-term bounds.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Refill;
 
@@ -20,8 +20,8 @@ impl Refill {
         Phase::Refill(Refill)
     }
 
-    /// Begins another probe if the last data of a probe was acknowledged, and that probe was stopped as a precaution
-    /// and had no excessive loss (first half of `AdaptLongTermModel`).
+    /// Begins another probe after the last data of a probe was acknowledged (first half of `AdaptLongTermModel`). It
+    /// does so only if that probe was stopped as a precaution and had no excessive loss.
     #[inline]
     pub(super) fn if_safe(shared: &mut Shared, ack: &Ack) -> Option<Phase> {
         let feedback = shared.cycle.follow(shared.model.round_start);
@@ -31,7 +31,7 @@ impl Refill {
         (feedback == Feedback::Safe).then(|| Refill::enter(shared))
     }
 
-    /// Begins a probe if one is due.
+    /// Begins a probe if a probe is due.
     #[inline]
     pub(super) fn if_due(shared: &mut Shared, ack: &Ack, window: &Window) -> Option<Phase> {
         let is_due = shared.cycle.is_due(ack.now, || shared.target(window), &shared.params);

@@ -6,7 +6,7 @@ use crate::congestion::bbr::bounded::shared::Shared;
 use crate::congestion::{Ack, Window};
 use crate::units::{Rate, Time};
 
-/// Sends more than the bandwidth.
+/// Sends at more than the estimated bandwidth.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Up {
     since: Time,
@@ -28,7 +28,7 @@ impl Up {
         }
         match shared.params.up_exit {
             UpExit::Queue(gain) => {
-                // Includes the segment that is about to leave, as in v1.
+                // The amount includes the segment that is about to leave, as in v1.
                 let in_flight = ack.prior_in_flight.saturating_add(1);
                 ack.now.since(self.since) > shared.model.min_rtt
                     && in_flight
@@ -37,7 +37,7 @@ impl Up {
             }
             UpExit::Plateau => {
                 if ack.cwnd_limited && window.cwnd >= shared.bounds.longterm {
-                    // The long-term bound limits the bandwidth, so the lack of growth is no plateau.
+                    // The long-term bound limits the bandwidth, so the lack of growth does not count as a plateau.
                     shared.model.full_pipe.restart(bw);
                     return false;
                 }
