@@ -1,7 +1,7 @@
-//! The speed scenarios: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
+//! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
+//! lists all scenarios.
 //!
-//! The program does not measure its own CPU time: the caller does. The program therefore also runs under
-//! `perf` and callgrind.
+//! The caller measures the CPU time, not this program. The program can therefore also run under `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +47,7 @@ fn tcp(cc: &str, mss: u32) -> TransportPlan {
     }
 }
 
-/// `pairs` senders and receivers at one bottleneck; each packet takes three hops.
+/// A dumbbell with `pairs` senders and receivers. Each packet takes three hops.
 fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Plan {
     let (left, right) = (2 * pairs, 2 * pairs + 1);
     let delay = rtt.scale(1, 2);
@@ -86,8 +86,8 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
 /// Payload bytes of B3's packets of 1000 bytes.
 const B3_MSS: u32 = 948;
 
-/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml resolves to this plan; Reno is its case
-/// `reno-10`): 2000 flows/s through 1 Gbit/s at an RTT of 100 ms for 30 s.
+/// The plan of experiment B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml; Reno is its case
+/// `reno-10`). 2000 flows/s pass a link of 1 Gbit/s with an RTT of 100 ms for 30 s.
 fn b3(cc: &str) -> Plan {
     let deep = Some(5000);
     let half_way = Span::from_millis(25);
@@ -135,7 +135,7 @@ fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
     }
 }
 
-/// 10 Gbit/s of datagrams for a second over `hops` links of `delay` each.
+/// Datagrams at 10 Gbit/s for a second, over `hops` links with a delay of `delay` each.
 fn chain(hops: u32, delay: Span) -> Plan {
     Plan {
         seed: 1,
@@ -178,7 +178,7 @@ fn peak_kib() -> u64 {
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Sum of a column of a table; 0 if it does not exist.
+/// Sum of a column of a table; 0 if the table or the column does not exist.
 fn total(results: &Results, table: &str, column: &str) -> u64 {
     let table = results.tables.iter().find(|t| t.name == table);
     table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
@@ -186,8 +186,8 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 
 /// Completion times of sized flows, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. All other flows have
-/// time to finish. Times are sums in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. All other flows have time to
+/// finish. Each time is the sum over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -202,10 +202,11 @@ struct Completions {
     long_ns: u64,
 }
 
-/// The study leaves out flows that begin in the first three seconds.
+/// Flows that start within this time of the start or the end of the run are left out. The study leaves out flows that
+/// begin in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
-/// Figures 5 and 6 of the BDR paper: a short flow has up to 30 packets. In the study, a long flow has 100
-/// packets or more.
+/// Maximum size of a short flow, as in figures 5 and 6 of the BDR paper. In the study, a long flow has 100 packets or
+/// more.
 const SHORT_PACKETS: u64 = 30;
 const LONG_PACKETS: u64 = 100;
 

@@ -1,4 +1,4 @@
-//! Runs a plan with many seeds and only counts the rows of the results: `seeds PLAN.json COUNT THREADS`.
+//! Runs a plan with many seeds, and counts only the rows of the results. Usage: `seeds PLAN.json COUNT THREADS`.
 //!
 //! `benches/throughput.py` compares sweeps in Python with this loop.
 

@@ -1,4 +1,5 @@
-//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan then uses both by name.
+//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan then selects the algorithm and
+//! sets the parameter by name.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example own_controller
@@ -44,7 +45,7 @@ pub(crate) const FIXED: Entry = Entry {
     })
 };
 
-/// Two flows, one after the other: with the default window, and with half of it.
+/// Two flows, one after the other. The first flow has the default window, and the second has half of it.
 const PLAN: &str = r#"{
     "seed": 1,
     "duration": 20000000000,

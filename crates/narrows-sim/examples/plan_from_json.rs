@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use narrows_sim::plan::Plan;
 
-/// Times are nanoseconds and rates bytes/s.
+/// A small plan. Times are in nanoseconds, and rates are in bytes/s.
 const SMALL: &str = r#"{
     "seed": 7,
     "duration": 5000000000,

@@ -1,7 +1,8 @@
 //! Packets as they pass links and hosts, for packet captures.
 //!
-//! The simulator counts segments. Captured packets have the byte numbers of real TCP. Both ends begin with sequence
-//! number 0, so the first byte of data has number 1. Receive windows are not part of packets in the simulator.
+//! The simulator numbers segments, but captured packets have the byte numbers of real TCP. Both ends begin with
+//! sequence number 0, so the first byte of data has number 1. Receive windows are not part of packets in the
+//! simulator.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +11,8 @@ use narrows_control::units::Time;
 
 /// Receives captured packets, in the order of time.
 pub trait Tap {
-    /// Called for each packet at each place of the plan's capture. The run ends at a [`ControlFlow::Break`], e.g. if a file
-    /// cannot be written.
+    /// Called for each packet at each place of the plan's capture. The run ends at a [`ControlFlow::Break`], e.g. if
+    /// a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
@@ -20,9 +21,10 @@ pub trait Tap {
 pub enum Place {
     /// The end of the link with this index in the plan.
     Link(u32),
-    /// The node with this index, whose flow sends the packet. The time is that of the transport, before any queue.
+    /// The node with this index, at which the flow sends the packet. The time is the time at which the transport
+    /// sends it, before any queue.
     Sent(u32),
-    /// The node with this index, whose flow receives the packet.
+    /// The node with this index, at which the flow receives the packet.
     Received(u32),
 }
 
@@ -52,7 +54,7 @@ pub struct Captured<'a> {
     pub header: Header,
     /// The echo of a congestion header.
     pub echo: Option<Echo>,
-    /// The TCP header; `None`: UDP.
+    /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
     /// The payload of a datagram, if an external transport has written it. Otherwise only its length is known.
     pub contents: &'a [u8],
@@ -73,17 +75,17 @@ pub struct FlowName {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment {
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub syn: bool,
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub ack: bool,
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub fin: bool,
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub rst: bool,
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub ece: bool,
-    /// The flag of this name.
+    /// The TCP flag of this name.
     pub cwr: bool,
     /// Sequence number.
     pub seq: u32,

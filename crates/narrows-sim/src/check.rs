@@ -13,8 +13,8 @@ use crate::plan::{
 use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
 
-/// Longest duration of a run. The event queue limits it: a time is 64 bits of nanoseconds, and an event's
-/// sequence number has 36 bits.
+/// Longest duration of a run. The event queue limits the duration, because a time has 64 bits (in nanoseconds) and an
+/// event's sequence number has 36 bits.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
@@ -26,15 +26,15 @@ const MAX_FLOWS: u64 = 10_000_000;
 /// Checks every value and reference of a plan.
 ///
 /// # Errors
-/// The first invalid value.
+/// Returns the first invalid value.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     check_with(plan, Catalogue::built_in())
 }
 
-/// Like [`check`], but accepts the congestion controllers in `controllers` instead of the built-in ones.
+/// Like [`check`], but accepts the congestion controllers in `controllers` instead of the built-in controllers.
 ///
 /// # Errors
-/// The first invalid value.
+/// Returns the first invalid value.
 pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
     check_parts(plan, controllers, &NoTransports)
 }
@@ -327,7 +327,7 @@ fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) ->
     controllers.check(choice).map_err(|problem| invalid(at, problem))
 }
 
-/// Returns the error of a problem with the key `at`, or with a parameter of it.
+/// Returns the error for a problem with the key `at` or with one of its parameters.
 fn invalid(at: &str, problem: Problem) -> Error {
     let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
     Error::invalid(key, problem.found, problem.expected)

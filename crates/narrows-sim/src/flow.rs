@@ -13,8 +13,8 @@ use crate::transport::StackFlow;
 
 /// The identity of a flow at rate controllers: indices instead of addresses.
 ///
-/// A slot is used by one flow after another. Two flows of the same flow plan that use the same slot have the
-/// same identity. On a real network, two flows have the same identity when a host uses a port again.
+/// Several flows may use a slot, one after another. If they belong to the same flow plan, they have the same
+/// identity. Likewise, on a real network, two flows have the same identity when a host uses a port again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
@@ -27,11 +27,12 @@ pub(crate) struct FlowIndex {
     proto: Proto,
 }
 
-/// A flow plan that gives no service gets this number plus its index. The services in plans are ports, which
-/// are lower.
+/// A flow plan without a service gets this number plus its index as its service. The services in plans are ports, and
+/// all ports are lower than this number.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
-/// L3 bytes that a full datagram of a [`Stack`](TransportPlan::Stack) is assumed to have, for the RTT of an empty path.
+/// Assumed L3 bytes of a full datagram of a [`Stack`](TransportPlan::Stack). The RTT of the empty path is computed
+/// with this size.
 const STACK_PACKET_BYTES: u64 = 1480;
 
 /// The same for a full packet of a [`Program`](TransportPlan::Program): Ethernet's MTU.
@@ -76,8 +77,8 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Returns the service of the flow. A flow plan that gives no service is a service of its own. Late
-    /// packets belong to no service, which is the number 0.
+    /// Returns the service of the flow. A flow plan without a service is a service of its own. Late packets belong to
+    /// no service and have the number 0.
     fn service(&self) -> u32 {
         self.service
     }
@@ -205,7 +206,7 @@ impl EmptyPath {
     /// The function assumes that no rate controller shapes a link to a lower rate.
     ///
     /// # Errors
-    /// A flow has no path.
+    /// Returns an error if a flow has no path.
     pub fn of_flows(plan: &Plan) -> Result<Vec<EmptyPath>, Error> {
         let mut paths = Paths::new(plan);
         let services: Vec<Service> = plan.links.iter().map(|l| Service::new(&l.rate)).collect();
@@ -225,12 +226,12 @@ impl EmptyPath {
     }
 }
 
-/// The data of a flow that its row in the results needs.
+/// The data of a flow for its row in the results.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
     /// Number in the results.
     pub(crate) id: u32,
-    /// Index in the plan, and number within its group.
+    /// Index of the flow plan, and number of the flow within the group of this plan.
     pub(crate) plan: u32,
     pub(crate) member: u32,
     pub(crate) key: FlowIndex,

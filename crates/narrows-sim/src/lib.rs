@@ -37,7 +37,7 @@ pub mod plan {
 
 /// Version of the simulator's behaviour. Equal plans give equal results as long as this number is equal.
 ///
-/// `tests/python/test_behaviour.py` compares results with recorded ones, and says when to increase this
+/// `tests/python/test_behaviour.py` compares results with recorded results, and explains when to increase this
 /// number.
 pub const BEHAVIOUR: u32 = 1;
 

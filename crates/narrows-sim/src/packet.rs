@@ -57,8 +57,8 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Position in the table of paths: the next link.
     pub(crate) hop: u32,
-    /// Number of flows that have ended in this slot. With this count, late packets of an ended flow are not
-    /// mistaken for packets of the slot's next flow.
+    /// Number of flows that have ended in this slot. This number distinguishes late packets of an ended flow from
+    /// packets of the slot's next flow.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,
@@ -72,7 +72,7 @@ pub(crate) struct Packet {
     pub(crate) ack: u32,
     /// Timestamp value in milliseconds, plus one (`Timestamps::clock`).
     pub(crate) ts: u32,
-    /// Timestamp echo, in the same unit as `ts`; 0: no echo.
+    /// Timestamp echo, in the same unit as `ts`; 0 if there is no echo.
     pub(crate) ts_echo: u32,
     /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks and store the congestion
     /// header here.
@@ -84,7 +84,7 @@ pub(crate) struct Packet {
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
     /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction). In a datagram, the index of
-    /// its contents plus one; 0: it has no contents.
+    /// its contents plus one; 0 if the datagram has no contents.
     pub(crate) echo: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The packets in the network, and the contents of datagrams.
 //!
 //! A TCP segment or a datagram of constant size has no contents, only a length. A datagram of a [`Transport`] has the
-//! bytes that the transport wrote. They are stored here and freed with their packet.
+//! bytes that the transport wrote. These bytes are stored here, and freed with their packet.
 //!
 //! [`Transport`]: crate::transport::Transport
 
@@ -12,7 +12,7 @@ use crate::packet::{Packet, flag};
 pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
-    /// Whether a packet has had contents. Runs without such packets then need not look at each packet.
+    /// Whether any packet so far has had contents. If not, the code need not examine each packet.
     has_contents: bool,
 }
 
@@ -65,7 +65,8 @@ impl Packets {
         }
     }
 
-    /// Frees a packet that was dropped. Not inlined, so that the path of the other packets stays short.
+    /// Frees a packet that was dropped. The function is not inlined, so that the code for all other packets stays
+    /// short.
     #[cold]
     #[inline(never)]
     pub(crate) fn discard(&mut self, packet: u32) {

@@ -17,8 +17,8 @@ const CHECKSUM: usize = 16;
 /// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
 const ROOM_BYTES: usize = 60 + 4;
 
-/// Computes the TCP checksum of a header without payload. The addresses of the pseudo header are zero; its protocol
-/// and length are real.
+/// Computes the TCP checksum of a header without payload. The addresses in the pseudo header are zero. The protocol
+/// and the length in it have their real values.
 fn sum_of(header: &[u8]) -> u16 {
     let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();
@@ -66,7 +66,8 @@ fn header(p: &Packet) -> Writer {
     w
 }
 
-/// Writes `code` into the real bytes of a packet's header, reads it back, and returns whether code and checksum are right.
+/// Writes `code` into the real bytes of a packet's header, reads it back, and returns whether code and checksum are
+/// right.
 pub(crate) fn survives_encoding(p: &Packet, code: RateCode) -> bool {
     let before = if p.is(flag::RATE) { RateCode::from_bits(p.rate_code) } else { RateCode::UNASSIGNED };
     let plain = header(p);

@@ -1,4 +1,5 @@
-//! Memory: no allocation per packet, and bounded memory for a flow and for a packet in flight.
+//! Tests that the simulator allocates no memory per packet, and that the memory per flow and per packet in flight is
+//! bounded.
 #![allow(missing_docs)]
 
 #[allow(dead_code, unreachable_pub)]
@@ -58,8 +59,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Allocations and packet-hops of a run of this length. Each event stores two names in the results; their
-/// allocations do not count.
+/// Returns the numbers of allocations and packet-hops of a run of this length. Each event stores two names in the
+/// results. The allocations of these names do not count.
 fn cost(mut plan: Plan, seconds: u64) -> (u64, u64) {
     plan.duration = Span::from_secs(seconds);
     plan.probes.interval = Span::ZERO;
@@ -134,7 +135,7 @@ fn an_idle_flow_takes_less_than_two_kibibytes_and_a_packet_in_flight_less_than_2
     // Memory per flow, including the flow's row in the results and the spare capacity of vectors.
     let flow = (peak(&idle_flows(32_768)) - peak(&idle_flows(1))) / 32_767;
     assert!(flow < 2048, "{flow} bytes for each idle flow");
-    // 12,000 bits per packet: 65,536 and 655 packets.
+    // A packet has 12,000 bits, so the two plans have 65,500 and 667 packets in flight.
     let packet = (peak(&packets_in_flight(786)) - peak(&packets_in_flight(8))) / 64_833;
     assert!(packet < 200, "{packet} bytes for each packet in flight");
 }

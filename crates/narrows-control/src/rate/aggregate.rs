@@ -8,7 +8,8 @@
 use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Identifies a flow, so that the controller finds it without a search. Valid while the controller knows the flow.
+/// Identifies a flow, so that the controller finds it without a search. The handle is valid until the controller
+/// removes the flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowHandle(pub(super) u64);
 
@@ -19,7 +20,7 @@ pub struct Counts {
     pub since: Time,
     /// L3 bytes of the flow's data packets that arrived at the port.
     pub bytes: Bytes,
-    /// Payload bytes that the sequence numbers skipped. They were lost before this switch
+    /// Payload bytes that are missing according to gaps in the sequence numbers. They were lost before this switch
     /// (BRF-100).
     pub missing: Bytes,
     /// Whether the sender reported that its application does not limit the flow (BRF-100).
@@ -117,17 +118,17 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// this one. With `key` the result is the rate for that flow, otherwise the rate for an unknown flow.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
-    /// Returns the controller as a counter of reports, if it keeps no flows. The data plane then takes no records of the
-    /// port's flows, and counts their designated packets instead.
+    /// Returns the controller as a counter of reports, if it keeps no flows. The data plane then takes no records of
+    /// the port's flows, and counts their designated packets instead.
     fn report_counter(&mut self) -> Option<&mut dyn ReportCounter> {
         None
     }
 }
 
-/// The part of an [`Aggregated`] controller that keeps no flows (BDR): it takes the sums of designated packets, and gives
-/// all flows one rate.
+/// The additional interface of an [`Aggregated`] controller that keeps no flows (BDR). Such a controller takes sums
+/// over designated packets, and gives all flows one rate.
 pub trait ReportCounter {
-    /// Returns the maximum time that counts from one report.
+    /// Returns the maximum time of one report. A longer time in a report counts as this maximum.
     fn report_max(&self) -> Span;
 
     /// Takes the sums of designated packets. Called in each tick.

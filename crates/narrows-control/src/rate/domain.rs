@@ -1,5 +1,5 @@
-//! Controllers of a whole domain. One controller serves all ports with the same kind of rate
-//! controller. A control network connects it to these ports.
+//! Controllers of a whole domain. One controller serves all ports with the same kind of rate controller. A control
+//! network connects the controller to these ports.
 
 use super::{FlowIdentity, FlowKey, Message, PortId};
 use crate::units::{Span, Time};

@@ -1,5 +1,6 @@
-//! Tests every header-based controller with headers that no sender of ours would write. Nothing may panic, each
-//! result must be an amount that the controller may grant, and headers of other protocols must pass unchanged.
+//! Tests every header-based controller with arbitrary headers, including headers that no sender of Narrows writes. No
+//! controller may panic. Each result must be an amount that the controller may grant. Headers of other protocols must
+//! pass unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -43,7 +44,7 @@ fn advice() -> impl Strategy<Value = Recommendation> {
     prop_oneof![rate().prop_map(Recommendation::Rate), any::<i32>().prop_map(Recommendation::Gain)]
 }
 
-/// Generates arbitrary words as received, and values beyond the range of a word.
+/// Generates headers from arbitrary received words, and headers with values beyond the range of a word.
 fn header() -> impl Strategy<Value = Header> {
     let of = proptest::option::of::<_>;
     let report = (any::<[bool; 3]>(), span(), any::<u32>(), span(), number(1500)).prop_map(
@@ -170,7 +171,8 @@ proptest! {
                             if ours { granted(before, header, capacity, residues) } else { header == before },
                             "{name}: {before:?} became {header:?} at {capacity:?} with {residues:?}"
                         );
-                        // The result fits into words, or is the largest word.
+                        // The header can be encoded, because a value that does not fit into a word becomes the
+                        // largest word.
                         prop_assert_eq!(Header::from_words(header.to_words()).wire_bytes(), before.wire_bytes());
                     }
                     Step::Port { capacity, departed, queued, limit } => {

@@ -65,7 +65,7 @@ pub enum Queueing {
         /// policed: a packet that would have to wait is dropped (BRF-23).
         queues_udp: bool,
     },
-    /// The port keeps its own queue and that queue's limit.
+    /// The port keeps its own queue with the limit of this queue.
     Own,
 }
 

@@ -92,7 +92,7 @@ proptest! {
             let values = random_values(known, &mut next);
             match registry::build::<FlowKey>(entry.name, &values, 1, Bytes::new(MTU)).map(|_| ()) {
                 Ok(()) => drop(behaviour(entry.name, &values)),
-                // Each value is valid, so this one conflicts with another value.
+                // Each value is valid by itself, so the reported value must conflict with another value.
                 Err(problem) => {
                     let name = problem.parameter.clone().unwrap_or_default();
                     let parameter = entry.parameter(&name);

@@ -75,11 +75,12 @@ macro_rules! controllers {
             ALL
         }
 
-        /// Builds the rate controller `name` for a port. Parameters are in base units; those that are absent have
-        /// their default.
+        /// Builds the rate controller `name` for a port. Parameters are in base units. Absent parameters have their
+        /// defaults.
         ///
         /// # Errors
-        /// No rate controller has this name, or the first unknown or invalid parameter.
+        /// Returns an error if no rate controller has this name, and otherwise the first unknown or invalid
+        /// parameter.
         pub fn build<K: FlowIdentity>(
             name: &str, params: &Values, port: PortId, mtu: Bytes,
         ) -> Result<RateController<K>, Problem> {

@@ -28,8 +28,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. The
-    /// index is the domain; an index above all domains means a notice to a source.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. The index is the
+    /// domain. An index above all domains means that a notice arrives at a source.
     Domain = 6,
     /// Samples are due, or the measurement interval starts. Index: which of the two (see `samples`).
     Sample = 7,
@@ -91,7 +91,7 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 /// The heap has no root. Group `e + 1` of four siblings holds the children of entry `e`, and group 0 has no
 /// parent. The earliest event is either the front key or the least key of group 0.
 pub(crate) struct EventQueue {
-    /// The front key: the least key pushed since it was last taken, or [`NONE`].
+    /// The front key: the least key that was pushed since the front key was last taken, or [`NONE`].
     front: u128,
     /// Entries `0..len` are keys; the entries after them are empty.
     heap: Vec<Siblings>,
@@ -147,7 +147,7 @@ impl EventQueue {
         })
     }
 
-    /// Adds the later of `key` and the front key to the heap. The earlier one becomes the front key.
+    /// Adds the later of `key` and the front key to the heap. The earlier key becomes the front key.
     #[inline(never)]
     fn add(&mut self, mut key: u128) {
         if key < self.front {

@@ -37,8 +37,8 @@ impl Random {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Creates a stream. Use this function for many streams with successive numbers if only the first values
-    /// of each stream are used.
+    /// Creates a stream. Use this function if there are many streams with successive numbers, and only the first
+    /// values of each stream are used.
     ///
     /// The first values of PCG32 streams with successive numbers are almost evenly spaced, so they are more
     /// regular than random values. This function therefore also hashes the stream number into the state
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn first_numbers_of_scattered_streams_are_as_uneven_as_random_ones() {
         for choices in [2, 3, 4, 8] {
-            // The mean over 60 seeds has a standard deviation of 0.18 for two choices, and a smaller one for
-            // more choices.
+            // The mean over 60 seeds has a standard deviation of 0.18 for two choices. For more choices, the standard
+            // deviation is smaller.
             let scattered = evenness(Random::scattered, choices);
             assert!((0.45..1.6).contains(&scattered), "{choices}: {scattered}");
         }

@@ -18,7 +18,8 @@ pub struct Impairments {
     random: [Random; 3],
 }
 
-/// A policer. It counts tokens in billionths of a byte, so that a rate in bytes/s adds a whole number each nanosecond.
+/// A policer. It counts tokens in billionths of a byte. A rate in bytes/s then adds a whole number of tokens each
+/// nanosecond.
 #[derive(Clone, Debug)]
 struct Policer {
     rate: Rate,
@@ -41,7 +42,7 @@ impl Policer {
 
     /// Takes the tokens of a packet. Returns `false`, and takes none, if there are too few.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // A relay's times are not quite in order.
+        // The times that a relay passes are not always in order.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;
@@ -137,8 +138,9 @@ mod tests {
     }
 
     proptest! {
-        /// In each interval of time at most the burst and the rate times its length pass. A packet is only dropped if it
-        /// would exceed this in an interval that begins with an earlier packet, or if it exceeds the burst.
+        /// In each interval, at most the burst plus the rate times the length of the interval passes. A packet is
+        /// dropped only if it would exceed this limit in an interval that begins with an earlier packet, or if it is
+        /// larger than the burst.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..60),

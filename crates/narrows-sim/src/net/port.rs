@@ -22,7 +22,8 @@ use crate::probe::Histogram;
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortStats {
-    /// Packets offered to the queue, and packets dropped by the queue. Random losses on the link are not included (MET-21).
+    /// Packets offered to the queue, and packets dropped by the queue. Random losses on the link are not included
+    /// (MET-21).
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
@@ -54,7 +55,7 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
-/// Reasons to look at a packet at the end of a link. If a link has none, a single test per packet skips them all.
+/// Reasons to examine a packet at the end of a link. If a link has no reason, a single test per packet is enough.
 pub(crate) mod watch {
     /// The receiving node has a switch with a rate controller.
     pub(crate) const SWITCH: u8 = 1;
@@ -81,12 +82,12 @@ pub(crate) struct Port {
     /// Sojourn times, if the port is probed.
     pub(crate) sojourn: Option<Box<Histogram>>,
     measure_from: Time,
-    /// Departed bytes at the start of the measurement interval, and at the last sample.
+    /// Bytes that had left the port at the start of the measurement interval, and at the last sample.
     departed_at_start: u64,
     departed_at_sample: u64,
     /// The switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
-    /// The reasons to look at packets at the end of the link: see [`watch`].
+    /// The reasons to examine packets at the end of the link; see [`watch`].
     pub(crate) watch: u8,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
@@ -161,8 +162,8 @@ impl Port {
                 let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
-            // The rate controller must see each packet when it leaves. A plain FIFO computes departures on arrival, so a
-            // scheduling queue replaces it.
+            // The rate controller must see each packet when it leaves. A plain FIFO computes departures on arrival,
+            // so a scheduling queue replaces it.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -291,7 +292,8 @@ impl Port {
                 self.transmit(finish, me, w.packet, packets, events);
             }
             Next::Wait(until) if until != Time::NEVER => {
-                // Tokens are counted in nanoseconds. The next attempt must be at a later time, or the run would not advance.
+                // Tokens are counted in nanoseconds. The next attempt must be at a later time, or the run would not
+                // advance.
                 let at = until.max(now + Span::from_nanos(1));
                 scheduled.wake_at = Some(at);
                 events.push(at, Kind::Ready, me);

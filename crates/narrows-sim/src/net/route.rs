@@ -12,12 +12,12 @@ use crate::engine::Random;
 use crate::error::Error;
 use crate::plan::{FlowPlan, Plan};
 
-/// Marks the end of a path. A packet that reads this mark has reached its host.
+/// Marks the end of a path. A packet whose next link is this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
-/// First element of the key of a path that is identified by its links.
+/// First element of the key if a path is identified by its links.
 const BY_LINKS: u32 = u32::MAX - 1;
 
-/// The paths of a flow, as their starts in the table of paths.
+/// The paths of a flow. Each path is given by its start in the table of paths.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct BothWays {
     /// Path from the sender to the receiver.
@@ -37,18 +37,18 @@ pub(crate) struct Paths {
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
     into: Vec<Vec<u32>>,
-    /// For each node at which paths start: the last link of the shortest path to each other node.
+    /// For each node at which paths start, the last link of the shortest path to each other node.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
-    /// For ECMP, for each node to which paths lead: the distance from every other node.
+    /// For ECMP: the distances from every other node to each node to which paths lead.
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Maximum number of elements in all `trees` together, and in all `distances` together. If a network needs
-/// more, the stored ones are discarded and computed again when needed. A fat tree with k = 32 needs 5
-/// million. An element has 8 bytes in `trees`, and 24 in `distances`.
+/// Maximum number of elements in all `trees` together, and in all `distances` together. If a network needs more, the
+/// stored elements are discarded, and computed again when they are needed. A fat tree with k = 32 needs 5 million. An
+/// element has 8 bytes in `trees`, and 24 in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
-/// Delay and number of hops of a shortest path; `None`: there is no path.
+/// Delay and number of hops of a shortest path; `None` if there is no path.
 type Distance = Option<(Span, u32)>;
 
 /// Whether paths start at a node or lead to it.
@@ -108,7 +108,7 @@ impl Paths {
         Ok(BothWays { forward, reverse: reverse.ok_or_else(|| unreachable(flow.to, flow.from))? })
     }
 
-    /// Returns the paths of a flow that ECMP distributes. `usual` are its paths without ECMP.
+    /// Returns the paths of a flow that may use ECMP. `usual` are the flow's paths without ECMP.
     pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, random: &mut Random) -> BothWays {
         let forward = self.one_of_equal(flow.from, flow.to, random).unwrap_or(usual.forward);
         let reverse = if flow.return_path.is_some() {

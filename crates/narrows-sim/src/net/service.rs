@@ -29,8 +29,7 @@ pub enum Service {
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step that applied at the last query, and the start of the repetition that contains this
-    /// step.
+    /// Index of the step that applied at the last call, and the start of the repetition that contains this step.
     cursor: usize,
     base: Time,
 }
@@ -78,8 +77,8 @@ impl Service {
             Service::Constant { rate, last } => {
                 // Nearly all packets of a link have one of two sizes, and a division costs more than a comparison.
                 if last.0 != bytes {
-                    // The time is at least a nanosecond. Otherwise a link with an infinite rate could send
-                    // infinitely many packets at one time.
+                    // A transmission takes at least a nanosecond. Otherwise a link with an infinite rate could send
+                    // infinitely many packets at the same time.
                     *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
@@ -279,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_transmission_across_a_rate_change_uses_both_rates() {
-        // 12 Mbit/s until 10 ms, then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms. When the rate
-        // changes, half of the packet has left.
+        // The link has 12 Mbit/s until 10 ms, and then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms. When the
+        // rate changes, half of the packet has left.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);

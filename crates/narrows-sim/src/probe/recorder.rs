@@ -15,9 +15,9 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per controlled port: how many packets and messages carry its feedback.
+    /// A row per controlled port, with the numbers of packets and messages that carry its feedback.
     pub signalling: Table,
-    /// For each BRF port, a row per measured flow that has ended: training data for bandwidth models.
+    /// A row per BRF port and measured flow that has ended. These rows are training data for bandwidth models.
     pub flow_records: Table,
     /// Quantiles.
     pub distributions: Table,
@@ -155,7 +155,7 @@ impl Recorder {
         }
     }
 
-    /// Adds the quantiles of a histogram: one for each per cent, and further quantiles in the tail.
+    /// Adds the quantiles of a histogram: one quantile for each whole per cent, and further quantiles in the tail.
     pub fn record_distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
         if histogram.is_empty() {
             return;

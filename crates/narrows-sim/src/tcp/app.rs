@@ -1,5 +1,5 @@
-//! The sending application. The data that it has sent is a function of time, so it needs no timer while the
-//! sender is busy.
+//! The sending application. The amount of data that it has produced is a function of time, so it needs no timer while
+//! the sender is busy.
 //!
 //! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 
@@ -119,7 +119,7 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // The application closes at its stop time, not at the first chunk after the stop time.
+                // The application closes at its stop time, even if the next chunk would be ready only later.
                 Chunk::Wait(next.min(self.stop))
             }
         }

@@ -17,7 +17,7 @@ const PACING_AVOIDANCE: f64 = 1.2;
 pub(crate) struct Control {
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
-    /// Window of a new connection and after an idle time, segments.
+    /// Window of a new connection and of a connection after an idle time, segments.
     initial_segments: u32,
     usage: Usage,
 }
@@ -39,7 +39,7 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the wait after which an unused window shrinks. Called when the window has changed, and for
+    /// Restarts the waiting time after which an unused window shrinks. Called when the window has changed, and for
     /// each ACK that may grow it.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {

@@ -52,8 +52,8 @@ impl Flight {
         Losses { retransmission: self.board.retrans_out < before, timeout: found.timeout }
     }
 
-    /// Marks the first segment as lost. Marks all later segments as lost, too, unless they are SACKed, or so
-    /// recent that RACK would still wait for them.
+    /// Marks the first segment as lost. Also marks each later segment as lost, unless it is SACKed or so recent that
+    /// RACK would still wait for it.
     pub(super) fn mark_all_lost(&mut self, now: Time, control: &mut Control) {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {

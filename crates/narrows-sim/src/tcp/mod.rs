@@ -1,4 +1,4 @@
-//! TCP as in Linux, without I/O: the inputs are packets and timers, the outputs are packets.
+//! TCP as in Linux, without I/O. The inputs are packets and timers, and the outputs are packets.
 //!
 //! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection). The
 //! module [`flight`] combines these four. Then read [`control`] (the controller and its window), and

@@ -13,8 +13,8 @@ const LARGEST_BYTES: u32 = 65_535 << 14;
 /// Growth of the window for each segment that arrives (Linux tcp_grow_window).
 const GROWTH_SEGMENTS: u32 = 2;
 
-/// Overhead of a socket buffer that is allocated with the payload and rounded up to a power of two: headroom, headers and
-/// `skb_shared_info` (Linux SKB_TRUESIZE).
+/// Overhead of a socket buffer that is allocated with the payload and rounded up to a power of two: headroom, headers
+/// and `skb_shared_info` (Linux SKB_TRUESIZE).
 const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
 /// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
 const SKB_STRUCT_BYTES: u32 = 256;
@@ -22,8 +22,8 @@ const SKB_STRUCT_BYTES: u32 = 256;
 /// The size of a receiver's window and its maximum, in segments (Linux `rcv_ssthresh` and half of
 /// `sk_rcvbuf`).
 ///
-/// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux grows it
-/// with the data that the application reads in an RTT.
+/// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux
+/// grows it with the data that the application reads in an RTT.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Opening {
     segments: u32,
@@ -40,15 +40,15 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if the window no longer limits the sender once it has opened completely.
+/// Value of `Offer::cost` if a completely open window does not limit the sender.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
 ///
-/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer. Half of the
-/// remaining memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario
-/// limits the window, that limit does not depend on the free memory. If the plan has no `receive_memory`, a
-/// completely open window does not limit the sender.
+/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer takes. Half of the remaining
+/// memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window,
+/// that limit does not depend on the free memory. If the plan has no `receive_memory`, a completely open window does
+/// not limit the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
@@ -59,7 +59,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Creates the offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments.
-    /// Half of the socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits` says whether the buffer
+    /// Half of the socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits` is true if the buffer
     /// still limits the sender after the window has opened.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
@@ -74,8 +74,8 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// Returns how far the window has opened. The receiver keeps its own copy of this state and updates it in
-    /// the same way.
+    /// Returns the current and the maximum size of the window. The receiver keeps its own copy of this state and
+    /// updates it in the same way.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }

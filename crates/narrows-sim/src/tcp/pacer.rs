@@ -20,9 +20,9 @@ impl Pacer {
         self.next
     }
 
-    /// Advances the time by one packet. If the packet was sent late by less than one packet's time, the next
-    /// packet is sent that much earlier (Linux makes up for at most half a packet's time). After a longer
-    /// pause, the pacer starts again from `now`.
+    /// Advances the time by one packet. If the packet was late by less than the time of one packet, the gap to the
+    /// next packet is shorter by this delay. (Linux shortens the gap by at most half the time of a packet.) After a
+    /// longer pause, the pacer starts again from `now`.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

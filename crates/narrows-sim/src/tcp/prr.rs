@@ -6,7 +6,7 @@
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prr {
-    /// Window at entry, in segments. RFC 6937 uses the flight size here; Linux uses the window.
+    /// Window at entry, in segments. RFC 6937 uses the flight size here, but Linux uses the window.
     prior_cwnd: u32,
     delivered: u32,
     /// Segments sent since entry.

@@ -1,5 +1,5 @@
-//! RACK: a segment is lost if a segment sent later was delivered more than a reordering window ago (RFC 8985, Linux
-//! `tcp_recovery.c`).
+//! RACK: a segment counts as lost if a segment that was sent later was delivered more than a reordering window ago
+//! (RFC 8985, Linux `tcp_recovery.c`).
 //!
 //! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
 //! may indicate a loss, and when the reordering timer expires.
@@ -21,7 +21,7 @@ pub(crate) struct Rack {
     /// Transmission time and number of the delivered segment that was sent last.
     sent: Time,
     seq: u32,
-    /// RTT of the segment delivered last.
+    /// RTT of the segment that was delivered last.
     rtt: Span,
     advanced: bool,
     /// Whether reordering was observed on this connection.
@@ -34,7 +34,7 @@ pub(crate) struct Rack {
     persist: u8,
     dsack_round: Option<u32>,
     dsack_seen: bool,
-    /// Each segment below this one is SACKed or marked lost, or was retransmitted.
+    /// Each segment below this number is SACKed or marked lost, or was retransmitted.
     scan: u32,
 }
 
@@ -84,7 +84,7 @@ impl Rack {
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
         // If the RTT is below the minimum, the ACK is for the original transmission and arrived after the
-        // retransmission. Such an RTT says nothing about the retransmission.
+        // retransmission. Such an RTT gives no information about the retransmission.
         if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }
@@ -226,8 +226,8 @@ impl Rack {
 mod tests {
     use super::*;
 
-    /// TV-S13: min_rtt is 40 ms, and the window is 10 ms. Two segments are sent at 0 and 2 ms, and
-    /// the second is delivered at 42 ms. The first is lost at 50 ms.
+    /// TV-S13: min_rtt is 40 ms, and the window is 10 ms. Two segments are sent at 0 and 2 ms, and the second is
+    /// delivered at 42 ms. The first segment counts as lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
@@ -269,7 +269,7 @@ mod tests {
         let found = rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ());
         assert_eq!(found, Detection { newly_lost: 1, timeout: Some(ms(51)) });
 
-        // The same for retransmissions: 0 and 1 are retransmitted, 4 is delivered.
+        // The same applies to retransmissions. Segments 0 and 1 are retransmitted, and segment 4 is delivered.
         board.mark_lost(1);
         board.record_retransmission(ms(50), 0);
         board.record_retransmission(ms(51), 1);
@@ -290,14 +290,15 @@ mod tests {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let segment = Segment::new(ms(0), 1448, false, false);
         let mut rack = Rack::new();
-        // The ACK of segment 0 is delayed, 1 is lost, 2 arrives: one ACK acknowledges 0 and SACKs 2. SACKs are processed first.
+        // The ACK of segment 0 is delayed, segment 1 is lost, and segment 2 arrives. One ACK then acknowledges
+        // segment 0 and SACKs segment 2. SACKs are processed first.
         rack.begin_ack();
         rack.deliver(ms(40), 2, &segment, Span::from_millis(40));
         rack.deliver(ms(40), 0, &segment, Span::from_millis(40));
         assert!(!rack.reordering_seen);
         rack.begin_ack();
         rack.deliver(ms(41), 1, &segment, Span::from_millis(40));
-        assert!(rack.reordering_seen, "an original that a later ACK reports has arrived late");
+        assert!(rack.reordering_seen, "an original transmission that a later ACK reports has arrived late");
     }
 
     #[test]

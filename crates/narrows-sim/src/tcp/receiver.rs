@@ -1,4 +1,5 @@
-//! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN echo.
+//! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN
+//! echo.
 //!
 //! `Flow` calls the receiver for each packet that travels from the sender to the receiver, and when the
 //! receiver's timer expires.
@@ -45,7 +46,7 @@ pub(crate) struct Receiver {
     exact_ce: bool,
     /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
     rate_option: bool,
-    /// Whether each ACK carries the option too.
+    /// Whether each ACK carries the rate option, too.
     rate_in_acks: bool,
     /// The echo of received congestion headers that the receiver has not sent yet.
     echo: Option<Echo>,
@@ -205,8 +206,8 @@ impl Receiver {
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // The CE mark differs from the mark of the segments before. First, these segments are
-                // acknowledged with their own mark (RFC 8257 section 3.2). Like Linux, the receiver then also
+                // This packet's CE mark differs from the mark of the earlier segments. The receiver first
+                // acknowledges the earlier segments with their own mark (RFC 8257 section 3.2). Like Linux, it then
                 // acknowledges this packet at once, with the new mark.
                 if self.unacked > 0 {
                     self.send_ack(io);
@@ -220,7 +221,7 @@ impl Receiver {
                 self.quick = self.quick.max(1);
             }
             if p.is(flag::CE) && !self.echo_ce {
-                // Acknowledge at once, as the sender's window may be very small (Linux __tcp_ecn_check_ce).
+                // Acknowledge at once, because the sender's window may be very small (Linux __tcp_ecn_check_ce).
                 self.echo_ce = true;
                 self.quick = self.quick.max(2);
             }
@@ -361,9 +362,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two SACK blocks fit into a header with a rate option, but at 10 % loss every ACK has more
-        // blocks to report. The option takes precedence over the third block: without the option, the sender
-        // would receive no rates and assume that its switch has failed. (BRF-11 leaves the choice open.)
+        // Only two SACK blocks fit into a header with a rate option, but at 10 % loss every ACK has more blocks to
+        // report. The option takes precedence over the third block. Without the option, the sender would receive no
+        // rates, and would assume that its switch has failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {

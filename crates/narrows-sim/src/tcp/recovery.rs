@@ -1,5 +1,5 @@
-//! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675), and
-//! the timer.
+//! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC
+//! 6675), and the timer.
 //!
 //! For each ACK, the sender calls `update_state` before it updates the window, and `arm` afterwards. `transmit`
 //! handles the timer and calls `enter_loss` and `enter_by_timer`.
@@ -19,7 +19,8 @@ use super::undo::{Rexmit, Undo};
 /// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
 /// Additional wait of probes and of RACK's timer, so that ACKs arrive first: Linux TCP_TIMEOUT_MIN_US (6.1:
-/// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; the simulator does not.
+/// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds the time up to a jiffy. The simulator does not
+/// round it.
 const SLACK: Span = Span::from_millis(2);
 /// Shortest wait. In Linux the shortest wait is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
@@ -95,8 +96,8 @@ impl LossRecovery {
                         self.end_reduction(now, control);
                     } else if control.is_window_of_transport() {
                         // With SACK, Linux's tcp_try_undo_recovery() returns false, so Linux also calls
-                        // tcp_end_cwnd_reduction(). The undo has cleared the marker, so this call leaves the
-                        // window unchanged. It only sends CA_EVENT_COMPLETE_CWR to the controller.
+                        // tcp_end_cwnd_reduction(). The undo has cleared the marker, so this call leaves the window
+                        // unchanged. The call only sends CA_EVENT_COMPLETE_CWR to the controller.
                         control.cc.on_recovered(now, &mut control.window);
                         control.window.cwnd = control.window.cwnd.max(1);
                     }
@@ -241,7 +242,7 @@ impl LossRecovery {
         flight.mark_all_lost(now, control);
         let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
         if reduced && flight.board.una < self.high_seq {
-            // The threshold is reduced only once per window, but the controller is notified of the timeout.
+            // The threshold is reduced only once per window, but the controller is notified of each timeout.
             let ssthresh = control.window.ssthresh;
             control.signal(now, Signal::Timeout, true, flight.board.in_flight(), flight.rtt.srtt);
             control.window.ssthresh = ssthresh;
@@ -349,7 +350,7 @@ impl LossRecovery {
         if !retransmitted || progress.dsack {
             self.probe = None;
         } else if ack > end {
-            // The probe repaired a loss: reduce the window once, without a recovery.
+            // The probe repaired a loss. The window is reduced once, without a recovery.
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
                 self.undo.marker = None;

@@ -17,7 +17,8 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Minimum sample; [`Span::MAX`] before the first. Linux discards a minimum after 300 s; the simulator does not.
+    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum after 300 s. The simulator
+    /// keeps it.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,
@@ -29,7 +30,8 @@ impl Rtt {
     }
 
     /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT
-    /// (`tcp_rtt_estimator`). It also keeps 4 * rttvar at 200 ms or more; here, [`rto`](Rtt::rto) applies this bound.
+    /// (`tcp_rtt_estimator`). Linux also keeps 4 * rttvar at 200 ms or more. In the simulator, [`rto`](Rtt::rto)
+    /// applies this bound.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);
@@ -44,7 +46,8 @@ impl Rtt {
         self.srtt = self.srtt.scale(7, 8) + rtt.scale(1, 8);
     }
 
-    /// Returns the timeout with backoff. As in Linux, it is srtt + max(200 ms, 4 * rttvar) before the backoff.
+    /// Returns the timeout with backoff. As in Linux, the timeout before the backoff is srtt + max(200 ms, 4 *
+    /// rttvar).
     pub(crate) fn rto(&self) -> Span {
         let base = if self.srtt == Span::ZERO {
             RTO_INITIAL

@@ -17,7 +17,8 @@ pub(crate) struct Sampler {
     first_sent: Time,
     /// Segments marked lost so far.
     pub(crate) lost: u64,
-    /// BBR-5: the flow is application-limited until `delivered` exceeds this number; 0 if it is not.
+    /// BBR-5: the flow is application-limited until `delivered` exceeds this number. The number is 0 if the flow is
+    /// not application-limited.
     app_limited: u64,
 }
 
@@ -70,8 +71,8 @@ impl Sampler {
             return;
         }
         draft.prior = Some(Prior {
-            // A segment stores only the lower 32 bits of the count. They suffice, because far fewer than 2^32
-            // segments are delivered while a segment is in flight.
+            // A segment stores only the lower 32 bits of the count. The lower bits suffice, because far fewer than
+            // 2^32 segments are delivered while a segment is in flight.
             delivered: widen(self.delivered, segment.delivered),
             time: segment.delivered_time,
             sent: segment.sent,

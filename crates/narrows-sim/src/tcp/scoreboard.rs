@@ -83,14 +83,14 @@ pub(crate) struct Scoreboard {
     pub(crate) sacked_out: u32,
     pub(crate) lost_out: u32,
     pub(crate) retrans_out: u32,
-    /// No segment below this one waits for retransmission.
+    /// No segment below this number waits for retransmission.
     lost_hint: u32,
     /// Highest SACKed segment + 1.
     pub(crate) high_sacked: u32,
     /// SACK blocks of the previous ACK, which have already been processed.
     known: [SackBlock; 3],
-    /// Retransmissions in order of time: (time, segment). An entry is stale if the segment was delivered,
-    /// marked lost or retransmitted since; readers skip it.
+    /// Retransmissions in order of time: (time, segment). An entry is stale if the segment has since been delivered,
+    /// marked lost or retransmitted. Readers skip stale entries.
     pub(crate) retransmissions: Ring<(Time, u32)>,
 }
 

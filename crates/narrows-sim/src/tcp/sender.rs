@@ -28,7 +28,7 @@ pub(crate) struct Config {
     /// Header fields of all packets of the sender.
     pub(crate) template: Template,
     pub(crate) mss: u16,
-    /// Window of a new connection and after an idle time, segments.
+    /// Window of a new connection and of a connection after an idle time, segments.
     pub(crate) initial_segments: u32,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Config {
 pub(crate) enum Phase {
     SynSent,
     Established,
-    /// All data and the FIN are acknowledged, and the peer has closed; or the connection has failed.
+    /// All data and the FIN are acknowledged and the peer has closed, or the connection has failed.
     Closed,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Progress {
     pub(super) ts_echo: u32,
     draft: Draft,
     rtt: Option<Span>,
-    /// RTTs of the first and the last original transmission that the SACK blocks newly report.
+    /// RTTs of the first and the last original transmission among the segments that the SACK blocks newly report.
     sack_rtt: Option<(Span, Span)>,
 }
 
@@ -174,7 +174,7 @@ impl Sender {
             return;
         }
         if self.phase == Phase::Closed {
-            // In TIME_WAIT, a FIN means that the last ACK was lost: send it again.
+            // In TIME_WAIT, a FIN means that the last ACK was lost, so the ACK is sent again.
             if p.is(flag::FIN) {
                 let ack = self.packet(io, flag::ACK | flag::FIN);
                 io.send(ack);
@@ -188,7 +188,7 @@ impl Sender {
             return;
         }
         if p.is(flag::SYN) {
-            // The ACK of the handshake was lost: send it again.
+            // The ACK of the handshake was lost, so it is sent again.
             let ack = self.packet(io, flag::ACK);
             io.send(ack);
             return;
@@ -362,8 +362,8 @@ impl Sender {
             if d.end <= p.ack || inside {
                 progress.dsack = true;
                 self.counters.spurious += 1;
-                // If there are more duplicates than retransmissions, the network duplicates packets. These DSACKs do not
-                // indicate spurious retransmissions (Linux tcp_dsack_seen).
+                // If there are more duplicates than retransmissions, the network duplicates packets. These DSACKs do
+                // not indicate spurious retransmissions (Linux tcp_dsack_seen).
                 if self.counters.spurious <= self.counters.retransmits {
                     self.recovery.undo.on_dsack(d, p.ack);
                     self.flight.rack.on_dsack();
@@ -389,7 +389,8 @@ impl Sender {
         self.flight.board.store_blocks(&blocks[first..]);
     }
 
-    /// Removes acknowledged segments from the scoreboard, and takes the RTT sample of the ACK (Linux `tcp_clean_rtx_queue`).
+    /// Removes acknowledged segments from the scoreboard, and takes the RTT sample of the ACK (Linux
+    /// `tcp_clean_rtx_queue`).
     #[inline]
     fn take_cumulative(&mut self, io: &Io<'_>, ack: u32, progress: &mut Progress) {
         let now = io.now;
@@ -417,8 +418,8 @@ impl Sender {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
             Some((rtt, rtt))
         };
-        // Linux updates srtt with the RTT of the first segment that an ACK covers, and passes the RTT of the
-        // last one to controllers.
+        // Linux updates srtt with the RTT of the first segment that an ACK covers, and passes the RTT of the last
+        // segment to controllers.
         let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
         let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
         progress.rtt = Some(last);

@@ -1,4 +1,5 @@
-//! Transmission: retransmissions first, then new data, as the congestion window, the pacer and the receiver's window allow.
+//! Transmission. The sender sends retransmissions first and then new data, as the congestion window, the pacer and
+//! the receiver's window allow.
 //!
 //! The sender calls `send_after_ack` when it has processed an ACK. A Send event of the flow calls `transmit` when the
 //! pacer or the application permits the next segment. A Timer event calls `on_timer`.
@@ -26,8 +27,7 @@ impl Sender {
     /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A time that has passed already does not hold back a segment. If there is still an unsent segment,
-        // it waits for an ACK.
+        // A time in the past does not delay a segment. If a segment is still unsent, it waits for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
@@ -75,8 +75,8 @@ impl Sender {
         }
     }
 
-    /// Handles the timer. The caller has checked that the timer has expired. As in Linux, the retransmission timeout, the tail
-    /// loss probe and RACK's reordering timer share one timer.
+    /// Handles the timer. The caller has checked that the timer has expired. As in Linux, the retransmission timeout,
+    /// the tail loss probe and RACK's reordering timer share one timer.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         match std::mem::replace(&mut self.recovery.timer, Timer::Off) {
             Timer::Off => {}
@@ -195,11 +195,11 @@ impl Sender {
         }
     }
 
-    /// Notifies the controller of a transmission with nothing in flight. Linux treats it as a start
+    /// Notifies the controller of a transmission with nothing in flight. Linux treats such a transmission as a start
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after
-    /// a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only
-    /// after idle times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if
-    /// the application limited the flow.
+    /// a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after
+    /// idle times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if the
+    /// application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -224,7 +224,7 @@ impl Sender {
         if self.flight.board.nxt() >= self.offer.edge() {
             return false;
         }
-        // BRF-100: once per RTT, a segment carries an option of eight bytes. It reports that the application
+        // BRF-100: once per RTT, a segment carries an option of eight bytes. This option reports that the application
         // does not limit the flow.
         let option = self.control.cc.wants_feedback()
             && io.now >= self.option_at
@@ -294,8 +294,8 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC 8257,
-        // retransmissions are ECN-capable.
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC
+        // 8257, retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.recovery.send_cwr) {

@@ -1,4 +1,4 @@
-//! The state that undoes a window reduction, and the choice of what to transmit after an ACK.
+//! The state that is needed to undo a window reduction, and the choice of what to transmit after an ACK.
 //!
 //! `recovery` stores this state when a reduction begins, and reads it at later ACKs.
 
@@ -9,13 +9,13 @@ use crate::packet::SackBlock;
 pub(super) enum Rexmit {
     /// Lost segments first, then new data.
     Lost,
-    /// New data first: F-RTO tests whether the new data is acknowledged.
+    /// New data first, because F-RTO tests whether the new data is acknowledged.
     New,
     /// New data only, because the ACKs of segments that were considered lost arrive now.
     Nothing,
 }
 
-/// The state before a reduction, which restores it if the reduction was unnecessary.
+/// The state before a window reduction. The sender restores it if the reduction was unnecessary.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
     /// `una` at the start of the episode; `None` if the reduction cannot be undone.

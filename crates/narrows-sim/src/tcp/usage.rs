@@ -1,7 +1,7 @@
 //! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
 //!
-//! `control` calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The answers
-//! decide whether a controller may grow the window, and when an unused window shrinks.
+//! `control` calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The
+//! results determine whether a controller may grow the window, and when an unused window shrinks.
 
 use narrows_control::congestion::Window;
 use narrows_control::units::{Span, Time};

@@ -43,7 +43,7 @@ impl StackFlow {
         &*self.transport
     }
 
-    // The event loop calls the following methods. They are marked as cold, so that they do not slow down TCP.
+    // The event loop calls the methods below. They are marked as cold, so that they do not slow down TCP.
 
     #[cold]
     pub(crate) fn next_timer(&self) -> Time {

@@ -1,9 +1,9 @@
-//! Transport protocols that somebody else implemented, as flows of a simulation.
+//! External transport protocols: implementations from other crates that run as flows of a simulation.
 //!
-//! A [`Transport`] is both ends of one flow, without I/O: datagrams and timers go in, datagrams come out. The simulator
-//! carries the datagrams through the network, with queues, losses and ECN marks, together with flows of its own TCP. Pass a
-//! [`Transports`] to [`Run::transports`](crate::Run::transports). It builds the [`Transport`] of each flow whose plan is a
-//! [`StackPlan`]. The crate `narrows-quinn` is an example.
+//! A [`Transport`] is both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs are
+//! datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks, together
+//! with flows of its own TCP. Pass a [`Transports`] to [`Run::transports`](crate::Run::transports). It builds the
+//! [`Transport`] of each flow whose plan is a [`StackPlan`]. The crate `narrows-quinn` is an example.
 
 mod flow;
 
@@ -20,7 +20,7 @@ pub use crate::tcp::{App, Chunk};
 /// The most bytes that a UDP datagram over IPv4 can carry.
 pub const MAX_CONTENTS_BYTES: usize = u16::MAX as usize - UDP_HEADER_BYTES as usize;
 
-/// Beginning of the kind of an event: the connection of a flow failed. The reason follows.
+/// Beginning of the kind of an event that reports a failed connection of a flow. The reason follows this text.
 pub const CONNECTION_LOST: &str = "connection-lost: ";
 
 /// An end of a flow.
@@ -47,7 +47,7 @@ pub enum Ecn {
 /// A UDP datagram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datagram {
-    /// The bytes behind the UDP header.
+    /// The bytes after the UDP header.
     pub contents: Vec<u8>,
     /// The ECN field.
     pub ecn: Ecn,
@@ -66,10 +66,11 @@ pub trait Transport: Send {
     /// simulator reads it after each method that takes an [`Output`].
     fn next_timer(&self) -> Time;
 
-    /// Called at [`next_timer`](Transport::next_timer). Afterwards the timer must be later than now.
+    /// Called at [`next_timer`](Transport::next_timer). After this call, `next_timer` must return a time later than
+    /// now.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
-    /// Returns whether both ends have finished. The flow then ends, and only its state is read once more.
+    /// Returns whether both ends have finished. The flow then ends, and the simulator reads its state once more.
     fn is_finished(&self) -> bool;
 
     /// Returns the application bytes that the receiver has delivered in order so far.
@@ -106,13 +107,13 @@ pub struct TransportState {
     pub min_rtt: Option<Span>,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// Number of retransmission timeouts; for QUIC, of persistent congestion events.
+    /// Number of retransmission timeouts; for QUIC, number of persistent congestion events.
     pub timeouts: u64,
     /// The time at which the last byte was acknowledged.
     pub acked_at: Option<Time>,
     /// The time at which the receiver had all data.
     pub received_at: Option<Time>,
-    /// When and why the connection failed, if it ended early. The results have it as an event.
+    /// Time and reason of the failure, if the connection failed. The results contain the failure as an event.
     pub failure: Option<(Time, String)>,
 }
 
@@ -130,7 +131,7 @@ impl Output<'_> {
         self.now
     }
 
-    /// Sends a datagram from an end to the other end. One with more than [`MAX_CONTENTS_BYTES`] is not sent.
+    /// Sends a datagram from an end to the other end. A datagram with more than [`MAX_CONTENTS_BYTES`] is not sent.
     pub fn send(&mut self, from: End, datagram: Datagram) {
         if datagram.contents.len() <= MAX_CONTENTS_BYTES {
             self.sent.push((from, datagram));
@@ -150,7 +151,7 @@ pub struct FlowSetup<'a> {
     pub stack: &'a StackPlan,
     /// The sending application.
     pub app: App,
-    /// Seed for all random choices. It differs by flow, and the plan's seed determines it.
+    /// Seed for all random choices. Each flow has its own seed, which is derived from the plan's seed.
     pub seed: u64,
     /// The flow's number.
     pub flow: FlowNumber,
@@ -168,8 +169,8 @@ pub trait Transports: Sync {
     /// Returns the first invalid part.
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem>;
 
-    /// Builds the transport of a flow. [`check`](Transports::check) has accepted the stack. If it returns `None`, the flow sends
-    /// nothing.
+    /// Builds the transport of a flow, whose stack [`check`](Transports::check) has accepted. If this method returns
+    /// `None`, the flow sends nothing.
     fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>>;
 
     /// Whether the flows of a plan may be programs. The simulator runs no programs.
@@ -178,7 +179,7 @@ pub trait Transports: Sync {
     }
 }
 
-/// No transports: a plan can only have TCP and UDP.
+/// No transports. Plans can then use only TCP and UDP.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct NoTransports;
 
@@ -194,8 +195,8 @@ impl Transports for NoTransports {
     }
 }
 
-/// Returns the congestion controller of a flow as results write it: for TCP its name, for a stack also the name of the
-/// stack (`quinn:bbr`), each with the given parameters; for UDP `udp`.
+/// Returns the name of a flow's congestion controller in the results. For TCP it is the name with the given
+/// parameters. For a stack the name of the stack precedes it (`quinn:bbr`). For UDP the result is `udp`.
 pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
     match transport {
         TransportPlan::Tcp { cc, .. } => controllers.label(cc),

@@ -1,4 +1,4 @@
-//! When flows start: members of groups, and the arrival times and sizes of Poisson sources.
+//! Start times of the flows of groups, and arrival times and sizes of the flows of Poisson sources.
 
 use narrows_control::units::{Span, Time};
 
@@ -51,8 +51,8 @@ impl Arrivals {
     }
 }
 
-/// Returns the size such that this share of the flows is smaller, by linear interpolation between two points.
-/// The share is below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
+/// Returns the size below which this share of the flows lies, by linear interpolation between two points. The share
+/// is below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];

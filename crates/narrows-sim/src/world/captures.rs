@@ -30,7 +30,8 @@ pub(super) struct Captures<'p> {
     tap: &'p mut dyn Tap,
     /// For each node: whether the packets of its flows are captured.
     is_captured: Vec<bool>,
-    /// The flows whose packets may be under way, by slot and generation: at most two in each slot.
+    /// The flows whose packets may still be in the network, by slot and generation. There are at most two flows for
+    /// each slot.
     flows: FxHashMap<(u32, u16), Known>,
 }
 
@@ -111,7 +112,7 @@ impl Known {
                 *block = (self.start(from.start), self.start(from.end));
             }
         } else if !segment.syn {
-            // In the simulator the last ACK has a FIN flag, too. In TCP only the last segment has it.
+            // In the simulator the last ACK has a FIN flag, too. In TCP only the last segment has this flag.
             let is_last_ack = segment.fin && self.fin.is_some_and(|fin| p.seq > fin);
             segment.fin &= !is_last_ack;
             segment.seq = self.start(p.seq);
@@ -151,7 +152,7 @@ impl Captures<'_> {
 }
 
 impl<'p> World<'p> {
-    /// Begins to pass captured packets to `tap`. Without places in the plan, nothing is captured.
+    /// Begins to pass captured packets to `tap`. If the plan names no places, no packets are captured.
     pub(super) fn start_captures(&mut self, tap: &'p mut dyn Tap) {
         let Some(plan) = &self.plan.capture else { return };
         if plan.links.is_empty() && plan.hosts.is_empty() {
@@ -196,7 +197,8 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be under way, those of earlier flows are not.
+                // Packets of the slot's previous flow may still be in the network, but packets of earlier flows are
+                // not.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));
@@ -213,7 +215,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Ends the run. The other events of this time still happen, but nothing more is captured.
+    /// Ends the run. The other events of this time are still processed, but no more packets are captured.
     fn end_by_capture(&mut self) {
         self.end = self.now;
         self.captures = None;

@@ -1,5 +1,5 @@
-//! The SDN controllers, at most one for each kind of rate controller. Every message between an SDN controller
-//! and a switch is delayed by the plan's control delay.
+//! The SDN controllers. There is at most one SDN controller for each kind of rate controller. Every message between
+//! an SDN controller and a switch is delayed by the plan's control delay.
 //!
 //! The event loop calls `message_event`. Actions of rate controllers call `send_to_domain`.
 
@@ -16,7 +16,7 @@ use crate::flow::FlowIndex;
 use crate::net::{Paths, Port};
 use crate::plan::{Plan, SdnPlan};
 
-/// Domain events with this index or a higher one are notices to sources.
+/// Domain events with this index or a higher index are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
 
 /// A message of a rate controller.
@@ -24,7 +24,8 @@ pub(super) type Message = rate::Message<FlowIndex>;
 
 /// An SDN controller, its control network and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers that this controller serves, and their ports with their parameters.
+    /// Kind of the rate controllers that this SDN controller serves, and the ports of these controllers with their
+    /// parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
     /// The controller; `None` during an outage.

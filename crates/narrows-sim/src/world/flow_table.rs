@@ -1,4 +1,4 @@
-//! The table of flows. A slot is used by one flow after another.
+//! The table of flows. Several flows may use a slot, one after another.
 //!
 //! The module `flows` adds a flow when a source starts it, and frees its slot when it ends. The other modules find a
 //! flow by its slot (for a packet, an event or a sample), or by the identity that a rate controller knows.

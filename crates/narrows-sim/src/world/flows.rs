@@ -29,9 +29,9 @@ pub(super) struct Source {
     arrivals: Option<Arrivals>,
     /// The starts of a group with jitter.
     starts: Vec<Time>,
-    /// The paths of its flows without ECMP.
+    /// The paths of the source's flows without ECMP.
     paths: BothWays,
-    /// Draws the paths of its flows with ECMP. The paths do not depend on the flows of other plans.
+    /// Draws the paths of the source's flows with ECMP. The paths do not depend on the flows of other flow plans.
     choices: Random,
     empty: EmptyPath,
 }
@@ -258,9 +258,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. ACKs move the deadline to a later time but leave the pending event, so most
-    /// events occur before the deadline. After such an early event, a new one is scheduled for the current
-    /// deadline.
+    /// Handles a timer event. ACKs move the deadline to a later time but leave the pending event, so most events
+    /// occur before the deadline. After such an early event, a new event is scheduled for the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let is_live = self.flows.is_live(slot);
         let flow = &mut self.flows[slot];

@@ -79,19 +79,20 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. It is updated every few tens of thousands of events. After the run, it is the end time.
+    /// The simulated time. This value is updated every few tens of thousands of events. After the run, it is the end
+    /// time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 
-    /// The number of events so far, updated with the time.
+    /// The number of events so far. This number is updated together with the time.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Ends the run soon. The results are those of a plan with the duration [`Results::stopped`]. Only `ideal_fct_s` and
-    /// `rtt_empty_s` can differ, if the rate of a link changes later. If the run stops in the warm-up, figures of the
-    /// measurement interval are NaN.
+    /// Ends the run soon. The results are those of a plan with the duration [`Results::stopped`]. The only exceptions
+    /// are `ideal_fct_s` and `rtt_empty_s`, which can differ if the rate of a link would change later. If the run
+    /// stops in the warm-up, figures of the measurement interval are NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -108,16 +109,16 @@ const REPORT_INTERVAL: u64 = 1 << 16;
 /// Simulates a plan. The same plan gives the same results, bit for bit.
 ///
 /// # Errors
-/// The plan is invalid, or [`Error::Cancelled`] after `cancel` was set.
+/// Returns an error if the plan is invalid, or [`Error::Cancelled`] after `cancel` was set.
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
     Run::new(plan).cancel(cancel).start()
 }
 
-/// Like [`run`], but with the given congestion controllers instead of the built-in ones: a [`Catalogue`] with rows of
-/// your own, or a function.
+/// Like [`run`], but with the given congestion controllers instead of the built-in controllers. `controllers` is a
+/// [`Catalogue`] with your own rows, or a function.
 ///
 /// # Errors
-/// As [`run`].
+/// The same errors as [`run`].
 pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers) -> Result<Results, Error> {
     Run::new(plan).controllers(controllers).cancel(cancel).start()
 }
@@ -149,14 +150,15 @@ impl<'a> Run<'a> {
         Run { plan, controllers, transports: &NoTransports, cancel: None, monitor: None, tap: None }
     }
 
-    /// Uses these congestion controllers instead of the built-in ones: a [`Catalogue`] with rows of your own, or a
-    /// function.
+    /// Uses these congestion controllers instead of the built-in controllers. `controllers` is a [`Catalogue`] with
+    /// your own rows, or a function.
     pub fn controllers(mut self, controllers: &'a dyn Controllers) -> Self {
         self.controllers = controllers;
         self
     }
 
-    /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default there are none.
+    /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default there
+    /// are none.
     pub fn transports<'b>(self, transports: &'b dyn Transports) -> Run<'b>
     where
         'a: 'b,
@@ -189,7 +191,7 @@ impl<'a> Run<'a> {
     /// Checks the plan without running it.
     ///
     /// # Errors
-    /// The plan is invalid.
+    /// Returns an error if the plan is invalid.
     pub fn check(&self) -> Result<(), Error> {
         check_parts(self.plan, self.controllers, self.transports)
     }
@@ -197,7 +199,7 @@ impl<'a> Run<'a> {
     /// Simulates the plan. The same plan with the same parts gives the same results, bit for bit.
     ///
     /// # Errors
-    /// The plan is invalid, or the run was cancelled.
+    /// Returns an error if the plan is invalid or the run was cancelled.
     pub fn start(self) -> Result<Results, Error> {
         self.check()?;
         let (cancel, monitor) = (AtomicBool::new(false), Monitor::default());
@@ -242,7 +244,7 @@ pub(crate) struct World<'p> {
     recorder: Recorder,
     /// Packets that an endpoint has just sent.
     outbox: Vec<u32>,
-    /// The captured packets; `None`: nothing is captured.
+    /// The captures; `None` if nothing is captured.
     captures: Option<Box<Captures<'p>>>,
     counts: Counts,
 }
@@ -382,7 +384,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Delivers a packet to its flow. It is not inlined into `arrive`, so that `arrive` stays small enough to be
+    /// Delivers a packet to its flow. The function is not inlined into `arrive`. So `arrive` stays small enough to be
     /// inlined into `dispatch`, which runs for every hop.
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {

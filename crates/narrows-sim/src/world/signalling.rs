@@ -1,4 +1,5 @@
-//! The cost of feedback (MET-82): packets rewritten by switches and messages of the control network, per controlled port.
+//! The cost of feedback (MET-82): the numbers of packets that switches rewrite, and of messages of the control
+//! network, per controlled port.
 //!
 //! The bytes that feedback adds to packets are counted once, in the rows of the flows that send the packets.
 

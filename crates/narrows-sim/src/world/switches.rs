@@ -1,9 +1,9 @@
 //! Switches. They pass the fields of packets to the rate controllers of `narrows-control` and perform the
 //! controllers' actions.
 //!
-//! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a link to a
-//! switch, and `switch_timer`. `domain` calls `message_to_switch` for each message to a switch, and `samples`
-//! asks for allocations.
+//! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a
+//! link to a switch, and `switch_timer`. `domain` calls `message_to_switch` for each message to a switch, and
+//! `samples` asks for allocations.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
@@ -104,7 +104,8 @@ impl World<'_> {
             self.switches[index as usize].actions = actions;
         }
         let switch = &mut self.switches[index as usize];
-        // A timer in the past means "at once", but the next event must be at a later time, or the run would not advance.
+        // A timer in the past means "at once". But the next event must be later than now. Otherwise the run would not
+        // advance.
         let wake_at = wake_at.max(self.now + narrows_control::units::Span::from_nanos(1));
         if wake_at < switch.timer_at {
             switch.timer_at = wake_at;
@@ -176,8 +177,8 @@ impl World<'_> {
             // This packet is an ACK of a flow in the other direction, and this port allocates no rate to such
             // a flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without per-flow state counts such ACKs as input, because they use its link
-            // (RCP-1, XCP-1).
+            // A controller without per-flow state counts ACKs of the other direction as input, because they use its
+            // link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

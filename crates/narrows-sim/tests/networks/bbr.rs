@@ -3,8 +3,8 @@
 use crate::common::*;
 use narrows_control::units::Span;
 
-/// Goodputs in Mbit/s of two flows at a link of 50 Mbit/s with an RTT of 40 ms, from 20 s to 60 s. The second
-/// flow starts after two seconds.
+/// Returns the goodputs in Mbit/s of two flows at a link of 50 Mbit/s with an RTT of 40 ms, from 20 s to 60 s. The
+/// second flow starts after two seconds.
 fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
     let bdp = 50e6 * 0.04 / 8.0 / 1500.0;
     let mut plan = path(mbit(50), ms(40), fifo(packets((bdps * bdp) as u32)), 60);
@@ -28,7 +28,7 @@ fn two_flows_of_the_same_kind_converge_to_similar_rates() {
     }
 }
 
-/// Coexistence with CUBIC is the purpose of the bounds and of slower probing (BBR3-5). With a buffer of one
+/// BBR v2 and v3 have bounds and probe more slowly, so that they coexist with CUBIC (BBR3-5). With a buffer of one
 /// BDP or less, v2 and v3 still get more than a quarter of the link.
 #[test]
 fn cubic_gets_far_more_against_v2_and_v3_than_against_v1() {

@@ -1,8 +1,8 @@
-//! A snapshot of the behaviour of each controller of the catalogue. A change of a controller's behaviour
-//! changes its table and is thus seen in review.
+//! A snapshot of the behaviour of each controller of the catalogue. If the behaviour of a controller changes, its
+//! table changes, and reviewers see the change.
 //!
-//! Units: rate and goodput of both flows in Mbit/s, RTTs in ms, buffer in BDP, loss in per cent. `again` counts
-//! retransmissions.
+//! The rate and the goodputs of both flows are in Mbit/s, RTTs in ms, buffers in BDP, and losses in per cent. `again`
+//! is the number of retransmissions.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use narrows_control::catalogue;
 use narrows_control::units::{Span, Time};
 use narrows_sim::plan::LossPlan;
 
-/// Two flows for 10 s; the first second is not measured.
+/// Runs two flows for 10 s, and returns a row of the table. The first second is not measured.
 fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
     let bdp = rate as f64 * 1e6 * rtt as f64 / 1e3 / 8.0 / 1500.0;
     let mut plan = path(mbit(rate), ms(rtt), fifo(packets((buffer * bdp) as u32)), 10);
@@ -37,8 +37,8 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     for named in catalogue::all() {
-        // These algorithms need a rate controller at the ports. Without one, their rows would show only their
-        // fallback.
+        // These algorithms need a rate controller at the ports. Without a rate controller, their rows would show only
+        // their fallback.
         if named.entry.needs.service.is_some() {
             continue;
         }

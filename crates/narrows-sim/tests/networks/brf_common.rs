@@ -13,7 +13,8 @@ pub const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// `eta` of the resolved mode (BRF-21).
 pub const ETA: f64 = 0.98;
 
-/// A plan under construction. Links come in pairs: an even index is the forward link, the next one the reverse link.
+/// A plan under construction. Links come in pairs: a link with an even index is a forward link, and the next link is
+/// its reverse link.
 pub struct Net {
     pub plan: Plan,
 }
@@ -107,7 +108,8 @@ pub fn literal() -> serde_json::Value {
     serde_json::json!({ "mode": "literal" })
 }
 
-/// Samples of a flow's or link's column in `[from, to)` seconds. `of` is the name of the index column.
+/// Returns the samples of a column for one flow or link in `[from, to)` seconds. `of` is the name of the column with
+/// the index of the flow or link.
 pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, from: f64, to: f64) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == table).expect("a table of this name");
     let (ids, times) = (table.u64(of).expect("ids"), table.f64("t_s").expect("times"));

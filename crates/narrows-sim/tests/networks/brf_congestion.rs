@@ -1,10 +1,11 @@
-//! Queues drain, capacities change, and switches and controllers fail and return (BRF-70 to BRF-82, BRF-100 to BRF-105).
+//! Tests of BRF when queues must drain, when capacities change, and when switches and controllers fail and return
+//! (BRF-70 to BRF-82, BRF-100 to BRF-105).
 
 use crate::brf_common::*;
 use narrows_control::units::{Rate, Time};
 use narrows_sim::plan::RatePlan;
 
-/// Two greedy flows over a link with these steps of (ms, Mbit/s).
+/// Returns a network with two greedy flows over a link whose rate changes in these steps of (ms, Mbit/s).
 fn varying(steps: &[(u64, u64)], capacity_is_configured: bool, seconds: u64) -> Net {
     let (mut net, senders, client) = star(mbit(100), &[20, 40], resolved(), seconds);
     let steps: Vec<(Time, Rate)> = steps.iter().map(|(t, rate)| (at(*t), mbit(*rate))).collect();
@@ -32,13 +33,14 @@ fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     assert!(events(&r, "congestion-queue").iter().any(|t| (2.0..2.1).contains(t)));
     let most = queue(&r, 2.0, 2.2).into_iter().fold(0.0, f64::max);
     assert!((25_000.0..=100e6 / 8.0 * 0.06).contains(&most), "{most}");
-    // 0.3 s at 25 Mbit/s are 940 kB.
+    // From 2.3 s on, the queue is short. At 25 Mbit/s the link can send 940 kB in 0.3 s.
     assert!(queue(&r, 2.3, 4.0).iter().all(|q| *q <= 12_000.0), "{:?}", queue(&r, 2.3, 4.0));
     assert_near(throughput(&r, 2.5, 4.0), 25.0 * ETA, 0.01);
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// theta2: ten new flows start at the same time. Each gets its share at once, and the old flows are reduced an RTT later.
+/// theta2: ten new flows start at the same time. Each new flow gets its share at once, and the rates of the old flows
+/// are reduced an RTT later.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);
@@ -74,8 +76,8 @@ fn brf_41_the_literal_steady_state_is_congestion() {
     assert_eq!(found(resolved()), 0);
 }
 
-/// BRF-101: with a configured capacity, a change takes effect after a few RTTs: the feedback takes one, and
-/// the sender then doubles its rate per RTT.
+/// BRF-101: if the capacity is configured, a change takes effect after a few RTTs. The feedback takes one RTT, and
+/// the sender then at most doubles its rate per RTT.
 #[test]
 fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (4_000, 10), (6_000, 40)], true, 8).run();
@@ -85,8 +87,8 @@ fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     assert!(queue(&r, 4.6, 6.0).iter().all(|q| *q <= 12_000.0));
 }
 
-/// BRF-101: with a measured capacity, the port finds a higher rate by probes that double, and a lower rate by
-/// its queue.
+/// BRF-101: if the capacity is measured, the port finds a higher capacity by probes whose size doubles, and a lower
+/// capacity by its queue.
 #[test]
 fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (5_000, 10), (7_000, 40)], false, 10).run();
@@ -98,7 +100,7 @@ fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     }
 }
 
-/// An outage of the radio link for two seconds. The flows recover within half a second.
+/// The radio link has an outage of two seconds. The flows recover within half a second.
 #[test]
 fn brf_101_flows_recover_from_an_outage() {
     for configured in [true, false] {

@@ -1,10 +1,11 @@
-//! Crowds: so many flows that the fair share is less than one packet per RTT (BRF-16, BRF-30, BRF-80, BRF-90).
+//! Tests with crowds, which are so many flows that the fair share is less than one packet per RTT (BRF-16, BRF-30,
+//! BRF-80, BRF-90).
 
 use crate::brf_common::*;
 use narrows_sim::Results;
 use narrows_sim::plan::{AppPlan, SizePlan};
 
-/// Flows that start evenly from 0.1 s on, for `arrive_ms`.
+/// Runs a crowd whose flows start evenly spaced in the `arrive_ms` ms after 0.1 s.
 fn crowd(flows: u32, rate_mbit: u64, arrive_ms: u64) -> Results {
     const GROUPS: u64 = 20;
     let (mut net, senders, client) = star(mbit(rate_mbit), &[20], resolved(), 8);
@@ -43,12 +44,13 @@ fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);
     let delay = p99(&r, 10, 2.1);
     println!("p99 {delay:.1} ms at {:.1} Mbit/s", throughput(&r, 2.1));
-    // 30 ms are 25 packets of 1.2 ms. The gaps between the packets of different flows are random.
+    // A packet takes 1.2 ms, so 30 ms are a queue of 25 packets. The gaps between the packets of different flows are
+    // random.
     assert!(delay < 30.0, "{delay}");
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
 }
 
-/// A slot is used by one flow after another. The log names an ended flow by its plan and its slot.
+/// Several flows may use a slot, one after another. The log names an ended flow by its plan and its slot.
 #[test]
 fn events_name_flows_that_have_ended_by_plan_and_slot() {
     let (mut net, senders, client) = star(mbit(100), &[20], resolved(), 5);

@@ -4,7 +4,7 @@ use crate::brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::LossPlan;
 
-/// Hosts at both ends of a line of switches, with links of these rates in Mbit/s.
+/// Returns a network with hosts at both ends of a line of switches. The links have these rates in Mbit/s.
 fn line(rates: &[u64], seconds: u64) -> (Net, u32, u32) {
     let mut net = Net::new(seconds);
     let nodes: Vec<u32> = (0..=rates.len()).map(|i| net.node(format!("R{i}"))).collect();
@@ -31,7 +31,7 @@ fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
     }
 }
 
-/// Data passes A (100 Mbit/s), then B (30 Mbit/s); ACKs pass A only. B sees no ACKs for a second, and then
+/// Data passes switch A (100 Mbit/s) and then switch B (30 Mbit/s). ACKs pass only A. After a second without ACKs, B
 /// sends A the rate to write (BRF-63). The queue that has grown at B until then has drained after 3.6 s.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
@@ -61,9 +61,9 @@ fn brf_63_another_switch_writes_the_rate_of_a_switch_without_acks() {
     assert!(queue > 100_000.0, "without a controller the rate is not written: {queue}");
 }
 
-/// Data passes only A, and ACKs pass only B. B did not see the SYN, so the SYN-ACK carries no rate, and the flow starts with
-/// CUBIC (BRF-93). A sees no ACKs for a second, and then sends B the rate. The sender then uses this rate,
-/// because both ends support BRF.
+/// Data passes only switch A, and ACKs pass only switch B. B did not see the SYN, so the SYN-ACK carries no rate, and
+/// the flow starts with CUBIC (BRF-93). After a second without ACKs, A sends the rate to B. The sender then uses this
+/// rate, because both ends support BRF.
 #[test]
 fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
     let mut net = Net::new(8);
@@ -87,14 +87,14 @@ fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
         let paces = samples(&r, "flow_samples", "flow", flow, "pacing_bps", 3.0, 8.0);
         assert!(paces.iter().all(|p| (p / 49e6 - 1.0).abs() < 0.03), "flow {flow} is not rated: {paces:?}");
     }
-    // 5 ms at 100 Mbit/s.
+    // The limit is a queue of 5 ms at 100 Mbit/s.
     let mut queue = samples(&r, "link_samples", "link", u64::from(bottleneck), "queue_bytes", 4.0, 8.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
     assert!(p95 < 62_500.0, "{p95}");
 }
 
-/// A path without a BRF switch (BRF-93): the sender is CUBIC from the first packet.
+/// On a path without a BRF switch, the sender uses CUBIC from the first packet (BRF-93).
 #[test]
 fn brf_93_without_a_switch_the_sender_is_cubic() {
     let found = |cc: &str| {
@@ -104,12 +104,12 @@ fn brf_93_without_a_switch_the_sender_is_cubic() {
         (r.goodput(0), r.u("flows", "retransmits", 0))
     };
     let ((brf, lost), (cubic, lost_by_cubic)) = (found("brf"), found("cubic"));
-    // BRF's handshake segments carry one more option.
+    // The comparison allows a difference, because handshake segments of BRF carry one more option.
     assert_near(brf, cubic, 0.01);
     assert!(lost > 0 && lost.abs_diff(lost_by_cubic) <= lost_by_cubic / 5 + 5, "{lost}, {lost_by_cubic}");
 }
 
-/// Loss after the switch reduces goodput only by the lost packets (BRF-91), in both modes.
+/// In both modes, loss after the switch reduces goodput only by the lost packets (BRF-91).
 #[test]
 fn brf_91_a_loss_never_changes_the_rate() {
     // In the literal mode, the detector reduces rates slightly in every other period (BRF-41).
@@ -127,8 +127,8 @@ fn brf_91_a_loss_never_changes_the_rate() {
     }
 }
 
-/// A fifth of the data is lost before the switch. Less arrives than was allocated, but the allocation must not shrink
-/// (BRF-100).
+/// A fifth of the data is lost before the switch. The arrival rate is below the allocation, but the allocation must
+/// not shrink (BRF-100).
 #[test]
 fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     let (mut net, senders, client) = star(mbit(20), &[20, 30], resolved(), 60);
@@ -144,8 +144,8 @@ fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     }
 }
 
-/// Two thousand SYNs per second without answers: the half-open table is bounded, and established flows are not affected
-/// (BRF-104).
+/// Two thousand SYNs per second get no answers. The half-open table is bounded, and established flows are not
+/// affected (BRF-104).
 #[test]
 fn brf_104_a_flood_of_syns_evicts_no_established_flow() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20, 20], resolved(), 6);

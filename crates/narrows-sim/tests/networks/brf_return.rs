@@ -1,4 +1,5 @@
-//! Flows get rates even if the switch has missed or forgotten their handshake (BRF-105).
+//! Tests that flows get rates even if the switch has not seen their handshake, or no longer has a record of it
+//! (BRF-105).
 
 use crate::brf_common::*;
 use narrows_control::units::Span;
@@ -10,9 +11,8 @@ fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
 }
 
-/// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one
-/// segment per RTT shows that the sender supports BRF. The first segment that the switch sees after its
-/// return is therefore rarely such a segment.
+/// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one segment per
+/// RTT shows that the sender supports BRF. So the first segment after the switch's return usually does not show it.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]

@@ -37,8 +37,8 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
 }
 
-/// Runs two flows; the second one begins at 2 s. Returns the results and the longest queue from 2 s to 3 s,
-/// in bytes.
+/// Runs two flows. The second flow begins at 2 s. Returns the results and the longest queue from 2 s to 3 s, in
+/// bytes.
 fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     let (mut net, senders, client) = star(mbit(RATE), &[40, 40], params, 4);
     net.plan.probes.interval = ms(5);
@@ -57,7 +57,8 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
     assert_near(goodput(&r, 0, 1.0, 2.0), part(1.0), 0.01);
     // The SYN is sent at 2.00 s, and the first data a round trip later. Half a round trip after that, 45 segments
-    // arrive, and then three times as many per round trip. The share needs 163.
+    // arrive. In each further round trip, three times as many segments arrive as in the previous round trip. The
+    // share is 163 segments per round trip.
     assert_near(goodput(&r, 1, 2.06, 2.1), 45.0 * 1448.0 * 8.0 / 40e3, 0.06);
     assert_near(goodput(&r, 1, 2.18, 2.3), part(0.5), 0.03);
     assert_near(goodput(&r, 0, 2.2, 4.0), part(0.5), 0.02);
@@ -71,7 +72,8 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
 #[test]
 fn tv_12_the_papers_rules_cause_a_queue() {
     let (_, most) = with_a_newcomer(literal());
-    // 49 Mbit/s for at most 60 ms: the other flow gets feedback every 40 ms, and the feedback takes 20 ms.
+    // The queue grows at 49 Mbit/s for at most 60 ms. The other flow gets feedback every 40 ms, and the feedback
+    // takes 20 ms to arrive.
     assert!((10_000.0..=49e6 / 8.0 * 0.060).contains(&most), "{most}");
 }
 
@@ -83,7 +85,7 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     net.add(senders[2], client, tcp("brf"));
     let r = net.run();
     assert_near(goodput(&r, 0, 2.0, 6.0), 8.0, 0.01);
-    // A headroom of 5 to 10 % is kept for the first flow.
+    // The port keeps a headroom of 5 to 10 % for the first flow.
     let others = [1, 2].map(|f| goodput(&r, f, 2.0, 6.0) / PAYLOAD);
     for found in others {
         assert!(
@@ -93,8 +95,8 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     }
 }
 
-/// Two flows need a tenth of the link each, and the rest is divided between them. A flow that suddenly needs everything gets
-/// half of the link with its next feedback, before a cycle has measured its demand.
+/// Two flows need a tenth of the link each, and the rest is divided between them. A flow that suddenly needs
+/// everything gets half of the link with its next feedback, before a cycle has measured its demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -126,8 +128,8 @@ fn brf_16_idle_and_restart() {
     assert!(goodput(&r, 1, 4.4, 5.9) > 47.0);
 }
 
-/// Nine flows of one subscriber get as much as one flow of another, by address and by mark (BRF-106). Without subscribers
-/// they get nine times as much.
+/// If shares are by subscriber (address or mark), nine flows of one subscriber get as much as one flow of another
+/// subscriber (BRF-106). If shares are by flow, the nine flows get nine times as much.
 #[test]
 fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     let found = |share: &str| {
@@ -189,7 +191,8 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.rate_controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
-        // CUBIC starts later, because flows are numbered in the order of their starts.
+        // The CUBIC flows start later. The results number flows in the order of their starts, so the BRF flows come
+        // first.
         let cubic = net.add(senders[1], client, tcp("cubic"));
         (cubic.count, cubic.start) = (other, at(10));
         let r = net.run();
@@ -265,7 +268,7 @@ fn brf_21_udp_reserves_only_what_it_needs() {
     assert_near(goodput(&r, 1, 2.0, 6.0), 0.02 * 72.0 / 100.0, 0.05);
 }
 
-/// Packets of elephants wait for each other; packets of a mouse overtake them (BRF-50, BRF-51).
+/// Packets of elephants wait for each other. Packets of a mouse overtake packets of elephants (BRF-50, BRF-51).
 #[test]
 fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     let rtt = |layers: bool, elephants: u32| {
@@ -281,7 +284,8 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
         1e3 * mean(&rtts)
     };
     let (alone, with, without) = (rtt(true, 1), rtt(true, 8), rtt(false, 8));
-    // A packet of an elephant may be in transmission: 0.6 ms at worst.
+    // A packet of a mouse may have to wait for the transmission of a packet of an elephant, which takes at most 0.6
+    // ms.
     assert!(with - alone < 0.3, "{with}, alone {alone}");
     assert!(without - alone > 2.0 * (with - alone), "{without}, with layers {with}, alone {alone}");
 }
@@ -304,8 +308,8 @@ fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     assert_near(as_meant, 0.49, 0.03);
 }
 
-/// A hundred flows on 10 Mbit/s get 98 kbit/s each, a sixth of a packet per RTT. Senders must use this rate, or the queue
-/// would never drain (BRF-104 bounds absurd rates, not low ones).
+/// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. Senders must use
+/// this rate. Otherwise the queue would never drain. BRF-104 limits absurd rates, but this low rate is valid.
 #[test]
 fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);
@@ -316,7 +320,8 @@ fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let mut queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 20.0, 40.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
-    // Random arrivals at 98 % of the link would give 24 packets on average (M/D/1); paced flows give fewer.
+    // With random arrivals at 98 % of the link, the queue would have 24 packets on average (M/D/1). With paced flows,
+    // the queue is shorter.
     assert!(p95 <= 36_000.0, "{p95}");
     for flow in 0..100 {
         assert_near(goodput(&r, flow, 20.0, 40.0), 0.098 * PAYLOAD, 0.02);

@@ -1,4 +1,5 @@
-//! Congestion controllers from outside the crate: a program adds a row to the catalogue and names it in a plan.
+//! Tests congestion controllers from outside the crate. A program adds a row to the catalogue and uses its name in a
+//! plan.
 
 use std::sync::atomic::AtomicBool;
 

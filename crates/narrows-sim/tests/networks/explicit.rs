@@ -20,8 +20,9 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in
-/// both directions, a port that did not count these ACKs would allocate 102 % of its link and keep a queue.
+/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in both
+/// directions, a port that did not count these ACKs would allocate 102 % of its link, and its queue would never
+/// drain.
 #[test]
 fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
     for (kind, queue) in [("rcp", 0.6), ("xcp", 15.0)] {
@@ -54,7 +55,7 @@ fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
     }
 }
 
-/// On a path without a router of its kind, each of these algorithms is an ordinary sender.
+/// On a path without a router of their kind, senders of RCP, BDR, PACEC and OBP behave like CUBIC.
 #[test]
 fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     for cc in ["rcp", "bdr", "pacec", "obp"] {
@@ -68,7 +69,7 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: equal increments keep an unequal split; the resolved law removes it.
+/// BDR-D2: with equal increments, an unequal split remains. The resolved law makes it equal.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
@@ -188,7 +189,7 @@ fn obp_is_stable_with_two_flows_and_not_with_four() {
     assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
 }
 
-/// A header takes its bytes from the payload of a full packet. Goodput is lower by the header's share of the packet.
+/// The bytes of a header reduce the payload of a full packet. Goodput is lower by the header's share of the packet.
 #[test]
 fn headers_reduce_goodput_by_their_size() {
     let goodput = |kind: &str| {
@@ -221,7 +222,7 @@ fn the_same_seed_gives_the_same_results() {
         plan.probes.traces = true;
         plan.flows.push(group(kind, 3, 100));
         plan.flows.push(FlowPlan { start: at(1_000), ..udp(Rate::from_bits_per_sec(10_000_000)) });
-        // NaN differs from itself, so compare the text.
+        // The test compares the text of the results, because NaN differs from itself.
         assert!(format!("{:?}", run(&plan)) == format!("{:?}", run(&plan)), "{kind}");
     }
 }

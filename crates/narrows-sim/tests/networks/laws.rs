@@ -1,4 +1,5 @@
-//! Known laws of congestion controllers: goodput with random loss, the end of slow start, shares and queues of Copa.
+//! Tests known laws of congestion controllers: goodput with random loss, the end of slow start, and shares and queues
+//! of Copa.
 
 use crate::common::*;
 use narrows_control::catalogue::Choice;
@@ -20,8 +21,8 @@ fn mbits(window: f64, rtt: u64) -> f64 {
     window * 1448.0 * 8.0 / (rtt as f64 * 1_000.0)
 }
 
-/// Mathis et al. 1997: a mean window of sqrt(3/(2p)) segments. The paper's factor for delayed ACKs does not
-/// apply, because Linux counts acknowledged segments, not ACKs.
+/// Mathis et al. 1997: the mean window is sqrt(3/(2p)) segments. The paper's factor for delayed ACKs does not apply,
+/// because Linux counts acknowledged segments, not ACKs.
 fn square_root_law(p: f64) -> f64 {
     (1.5 / p).sqrt()
 }
@@ -56,9 +57,9 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. 0.7 x 8
-/// is rounded down to 5. In addition, a cycle has only six round trips, and the window follows the Reno
-/// estimate one round trip late.
+/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. The reduced
+/// window 0.7 x 8 is rounded down to 5. In addition, a cycle has only six round trips, and the window follows the
+/// Reno estimate one round trip late.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
@@ -90,7 +91,8 @@ fn hystart_leaves_slow_start_before_the_buffer_overflows() {
     assert!(dropped("reno").0 > 100, "without HyStart, slow start overshoots by a window");
 }
 
-/// With `receive_memory`, half of the receive buffer per RTT is the limit. Without it, the link is the limit.
+/// With `receive_memory`, a flow gets at most half of the receive buffer per RTT. Without `receive_memory`, only the
+/// link limits the flow.
 #[test]
 fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     let mut plan = path(mbit(100), ms(100), fifo(packets(100_000)), 20);
@@ -104,7 +106,7 @@ fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     assert!((0.98..=1.0).contains(&(held / law)), "{held} Mbit/s, the law says {law}");
 }
 
-/// Random loss slows BBR down if out-of-order segments take memory of the receiver.
+/// Random loss slows BBR down if out-of-order segments occupy memory of the receiver.
 #[test]
 fn memory_for_out_of_order_segments_slows_bbr_down() {
     let goodput = |buffer: u64| {
@@ -114,13 +116,13 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // 1.25 MB are in flight. Without loss, an eighth of the buffer would be enough.
+    // 1.25 MB are in flight. Without loss, an eighth of the larger buffer would be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }
 
-/// Arun and Balakrishnan 2018, section 3: the queue of n flows oscillates between 0 and 2.5 n/delta packets, and the flows
-/// have equal rates.
+/// Arun and Balakrishnan 2018, section 3: the queue of n flows oscillates between 0 and 2.5 n/delta packets, and the
+/// flows have equal rates.
 #[test]
 fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
     for n in [2, 4] {

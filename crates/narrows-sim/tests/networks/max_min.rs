@@ -1,4 +1,4 @@
-//! Tests in random networks how close each rate controller comes to the max-min fair rates.
+//! Tests how close the goodputs under each rate controller come to the max-min fair rates, in random networks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,16 +10,17 @@ use crate::brf_common::*;
 #[derive(Clone, Copy)]
 struct Law {
     kind: &'static str,
-    /// Part of a link's capacity that the law gives away.
+    /// Share of a link's capacity that the law allocates.
     eta: f64,
     /// Number of random networks.
     seeds: u64,
-    /// Goodputs are means from this time to the end, both in seconds.
+    /// Start and end of the time over which goodputs are averaged, in seconds.
     measured: (f64, u64),
 }
 
-/// Max-min fair rates from their definition: all rates rise together until a link is full. The flows of this link stop, and
-/// the others continue (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2). `paths[f]`: the links of flow f.
+/// Max-min fair rates from their definition: all rates rise together until a link is full. The rates of the flows on
+/// this link then stop, and the other rates continue to rise (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
+/// `paths[f]` are the links of flow f.
 fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = vec![0.0; paths.len()];
     let mut rising = vec![true; paths.len()];
@@ -43,8 +44,8 @@ fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     rates
 }
 
-/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction: one ACK of
-/// 52 bytes for two packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
+/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction. There is one ACK
+/// of 52 bytes for two packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
 fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = max_min(capacities, paths);
     for _ in 0..10 {
@@ -60,12 +61,12 @@ fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
 
 #[test]
 fn the_reference_solves_the_textbook_example() {
-    // One long flow over three links, one short flow on each.
+    // One long flow uses three links, and each link also carries one short flow.
     let paths = vec![vec![0, 1, 2], vec![0], vec![1], vec![2]];
     assert_eq!(max_min(&[10.0, 4.0, 8.0], &paths), [2.0, 8.0, 2.0, 6.0]);
 }
 
-/// Deterministic numbers (Knuth's MMIX generator, upper half).
+/// A generator of deterministic numbers (the upper half of the numbers of Knuth's MMIX generator).
 struct Dice(u64);
 
 impl Dice {
@@ -75,8 +76,8 @@ impl Dice {
     }
 }
 
-/// Simulates a random tree of 3 to 6 switches with this law at both ends of every link, and 3 to 10 greedy flows between
-/// random switches. Returns the relative errors of the goodputs.
+/// Simulates a random tree of 3 to 6 switches with this law at both ends of every link, and 3 to 10 greedy flows
+/// between random switches. Returns the relative errors of the goodputs.
 fn errors(law: Law, seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
@@ -117,7 +118,7 @@ fn errors(law: Law, seed: u64) -> Vec<f64> {
         paths.push(upward.chain(downward).collect::<Vec<usize>>());
         let delays = [ms(1 + dice.roll(12)), ms(1 + dice.roll(3))];
         let (a, b) = (net.host(switches[from], delays[0]), net.host(switches[to], delays[1]));
-        // Starts are in order, because the results number flows by their start.
+        // The flows start in the order of their numbers, because the results number flows by their start.
         net.add(a, b, tcp(law.kind)).start = at(10 * n + dice.roll(10));
     }
     let r = net.run();
@@ -127,7 +128,7 @@ fn errors(law: Law, seed: u64) -> Vec<f64> {
     found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
-/// The sorted errors of all flows, computed by two threads.
+/// Returns the sorted errors of all flows. Two threads compute them.
 fn all_errors(law: Law) -> Vec<f64> {
     let next = AtomicU64::new(0);
     let work = || {
@@ -147,7 +148,7 @@ fn all_errors(law: Law) -> Vec<f64> {
 /// How close the goodputs are to the max-min fair rates.
 #[derive(Debug)]
 struct Found {
-    /// Part of the flows within 3 %.
+    /// Share of the flows whose goodput is within 3 % of the max-min fair rate.
     near: f64,
     /// Mean of the absolute errors.
     mean: f64,
@@ -178,11 +179,11 @@ fn measure(law: Law) -> Found {
     found
 }
 
-/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port
-/// with slow flows that an earlier switch limits. The port has to measure the rates of these flows: with a
-/// dozen packets per window, one packet more or less is 8 %. The port also keeps headroom for each of them.
-/// With headroom for three such flows, a fourth flow of the same rate loses up to a sixth of its rate. Limits
-/// of a later switch are exact, because a port reads them in ACKs.
+/// 98 of 100 flows are within 3 % of their rate, and all flows are between 80 % and 105 %. The exceptions share a
+/// port with slow flows that an earlier switch limits. The port has to measure the rates of these slow flows. With a
+/// dozen packets per window, one packet more or less is an error of 8 %. The port also keeps headroom for each slow
+/// flow. With headroom for three such flows, a fourth flow of the same rate loses up to a sixth of its rate. The
+/// limits of a later switch are known exactly, because a port reads them in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -204,10 +205,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow
-/// that another port limits does not use its part of the redistributed capacity. A link between bottlenecks
-/// is therefore not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM
-/// 2005). BDR divides the capacity by the number of flows, and counts flows that another port limits fully.
+/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that
+/// another port limits does not use its part of the redistributed capacity. Therefore a link that carries such flows
+/// is not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR
+/// divides the capacity by the number of flows, and counts flows that another port limits fully.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 const ETA: f64 = 0.98;
 
-/// Routers R0 - R1 - R2 - R3 in a line, 100, 40 and 100 Mbit/s, 10 ms each; PACEC at every port towards R3.
+/// Returns a network of the routers R0 - R1 - R2 - R3 in a line. The links have 100, 40 and 100 Mbit/s and a delay of
+/// 10 ms each. PACEC runs at every port towards R3.
 fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
     let mut net = Net::new(seconds);
     let routers: Vec<u32> = (0..4).map(|i| net.node(format!("R{i}"))).collect();
@@ -50,8 +51,8 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
-/// PAC-4: a rate holds until the next update, whatever the control period is. A lone flow gets the same rate
-/// in each period, and keeps the link full.
+/// PAC-4: with any control period, a rate applies until the next update. A lone flow gets the same rate in each
+/// period, and keeps the link full.
 #[test]
 fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
     for (signal, cc) in [("out-of-band", "pacec"), ("in-band", "brf")] {
@@ -68,9 +69,9 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 }
 
 /// PAC-18: the law as printed in the paper divides the unused capacity. Two flows oscillate between half of the link
-/// and almost nothing. Here, feedback takes part of a period, so a measurement covers two rates, and the
-/// oscillation decays. (If the new rate applies for a part `a` of the period, the eigenvalues are the roots
-/// of x^2 + a x + 1 - a.) Afterwards, half of the link stays idle.
+/// and almost nothing. In this network, the feedback takes a part of a period, so a measurement covers two rates, and
+/// the oscillation decays. (If the new rate applies for a part `a` of the period, the eigenvalues are the roots of
+/// x^2 + a x + 1 - a.) Afterwards, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {
@@ -96,7 +97,7 @@ fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     assert_near(end, 49.0, 0.02);
 }
 
-/// PAC-22, PAC-21: a new flow is admitted at once. When a flow ends, the others get its share within two
+/// PAC-22, PAC-21: a new flow is admitted at once. When a flow ends, the other flows get its share within two
 /// periods.
 #[test]
 fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
@@ -114,7 +115,7 @@ fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
     assert_near(goodput(&results, 0, 7.5, 9.0), 100.0 * ETA * PAYLOAD, 0.03);
 }
 
-/// Background traffic is subtracted first (PAC-18), and the unused part of a flow's grant goes to others.
+/// Background traffic is subtracted first (PAC-18), and the unused part of a flow's grant goes to other flows.
 #[test]
 fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
     let (mut net, r) = line(10, Value::Null);

@@ -8,7 +8,7 @@ use narrows_sim::plan::FlowPlan;
 /// Bandwidth-delay product of the longer path, in packets.
 const BDP: f64 = 416.7;
 
-/// Goodput of the 50 ms flow, divided by that of the 10 ms flow.
+/// Goodput of the 50 ms flow, divided by the goodput of the 10 ms flow.
 fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     let mut plan = path(mbit(100), ms(0), fifo(packets((buffer_bdp * BDP) as u32)), 40);
     plan.warmup = Span::from_secs(5);
@@ -25,7 +25,7 @@ fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     r.goodput(1) / r.goodput(0)
 }
 
-/// The BBQ paper's first measurement: 87.3 and 6.3 Mbit/s on real hosts.
+/// In the first measurement of the BBQ paper, on real hosts, the flows got 87.3 and 6.3 Mbit/s.
 #[test]
 fn bbr_gives_most_of_the_link_to_the_longer_path() {
     let over = long_over_short("bbr", 5.0);

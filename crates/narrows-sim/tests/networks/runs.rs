@@ -1,4 +1,4 @@
-//! Laws of every run: determinism, conservation and completion. No plan makes a run panic.
+//! Tests the laws of every run: determinism, conservation and completion. No plan makes a run panic.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -31,14 +31,15 @@ fn busy(seed: u64) -> Plan {
 
 #[test]
 fn the_same_plan_gives_the_same_results() {
-    // NaN differs from itself, so compare the text.
+    // The test compares the text of the results, because NaN differs from itself.
     let text = |seed| format!("{:?}", run(&busy(seed)));
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
 }
 
-/// After an RTT for the handshake, slow start sends 30 packets in rounds of 2, 4, 8 and 16 packets, of 10 and
-/// 20, or of 30.
+/// After an RTT for the handshake, slow start sends the 30 packets of a flow. With an initial window of 1, the rounds
+/// have 1, 2, 4, 8 and 15 packets. With larger initial windows, they have 2, 4, 8 and 16 packets, 10 and 20 packets,
+/// or 30 packets.
 #[test]
 fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
     for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {
@@ -85,9 +86,9 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// An outage of a second, and a fifth of the rate after it. A flow may keep more in flight than path and
-/// queue can hold. Each retransmission of its first lost segment is then dropped, until its window reacts to
-/// the losses.
+/// The link has an outage of a second, and then a fifth of its rate. A flow may keep more packets in flight than path
+/// and queue can hold. Each retransmission of its first lost segment is then dropped, until its window reacts to the
+/// losses.
 #[test]
 fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {

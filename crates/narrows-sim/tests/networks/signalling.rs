@@ -23,7 +23,8 @@ fn there_is_no_signalling_without_a_controller() {
     assert!(of_flow(&r, "sent_bytes") > 1_000_000 + 52 * of_flow(&r, "sent_packets"));
 }
 
-/// RCP-4: 12 bytes in the SYN, in each segment and in the ACK of the receiver's FIN. The port lowers the rate in all of them.
+/// RCP-4: the SYN, each segment and the ACK of the receiver's FIN carry 12 bytes for RCP. The port lowers the rate in
+/// all these packets.
 #[test]
 fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     let mut plan = dumbbell("rcp", 40, 1_000, 5);
@@ -33,15 +34,15 @@ fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     assert_eq!(u(&r, "rewritten_data"), 1_002);
     assert_eq!((u(&r, "rewritten_acks"), u(&r, "messages"), u(&r, "notices")), (0, 0, 0));
     let echoes = of_flow(&r, "signal_bytes") - 12 * 1_002;
-    // The sum of: the payload; headers of 52 bytes, or 60 in the SYN and the SYN-ACK; as many ACKs as echoes;
-    // and the third packet of the handshake, which carries no echo.
+    // The sum has four parts. These are the payload, headers of 52 bytes (60 in the SYN and the SYN-ACK), one ACK for
+    // each echo, and the third packet of the handshake, which carries no echo.
     let acks = echoes / 8;
     let plain = 1_436_000 + 52 * (1_000 + 1 + (acks - 1) + 1) + 60 + 60;
     assert_eq!(echoes % 8, 0);
     assert_eq!(of_flow(&r, "sent_bytes"), plain + of_flow(&r, "signal_bytes"));
 }
 
-/// BDR-6: 16 bytes once per window, so fewer packets are rewritten than with RCP.
+/// BDR-6: only one packet per window carries the 16 bytes of BDR. So the port rewrites fewer packets than with RCP.
 #[test]
 fn bdr_rewrites_one_packet_of_a_window() {
     let mut plan = dumbbell("bdr", 40, 1_000, 10);
@@ -53,7 +54,7 @@ fn bdr_rewrites_one_packet_of_a_window() {
     assert!(of_flow(&r, "signal_bytes") <= (16 + 8) * u(&r, "rewritten_data") + 24);
 }
 
-/// BRF-9: the option is in every ACK, and the port writes into one per RTT.
+/// BRF-9: every ACK carries the option, and the port writes a rate into one ACK per RTT.
 #[test]
 fn brf_writes_into_acks() {
     let mut plan = dumbbell("brf", 40, 1_000, 10);

@@ -1,4 +1,4 @@
-//! Many flows in few plans: paths by ECMP, starts with jitter, and measured sizes.
+//! Tests flow plans with many flows: paths by ECMP, starts with jitter, and measured sizes.
 
 use crate::common::*;
 use narrows_control::units::{Span, Time};
@@ -27,7 +27,7 @@ fn parallel(n: u32, flows: u32) -> Plan {
     plan
 }
 
-/// Runs the plan. Returns the number of packets on each link whose ends match `from` and `to`.
+/// Runs the plan. Returns the number of packets on each link whose start matches `from` and whose end matches `to`.
 fn on(plan: &Plan, from: impl Fn(u32) -> bool, to: impl Fn(u32) -> bool) -> Vec<u64> {
     let results = run(plan);
     let links = plan.links.iter().enumerate();
@@ -50,7 +50,7 @@ fn equal_paths_share_the_flows_and_ack_paths_are_drawn_anew() {
     }
     assert!(back.iter().all(|&packets| packets > 0), "{back:?}");
     let other = on(&Plan { seed: 2, ..plan }, |from| from == 2, |to| to >= 4);
-    assert_ne!(up, other, "the seed decides");
+    assert_ne!(up, other, "another seed gives other paths");
 }
 
 #[test]
@@ -108,7 +108,8 @@ proptest! {
 #[test]
 fn measured_sizes_have_the_mean_of_their_distribution() {
     let points = vec![(0.0, 0.0), (1_000.0, 0.5), (10_000.0, 0.9), (1_000_000.0, 1.0)];
-    // The mean of each piece is its middle: 0.5 x 500 + 0.4 x 5,500 + 0.1 x 505,000.
+    // The mean of each piece of the distribution is its middle, so the mean is 0.5 x 500 + 0.4 x 5,500 + 0.1 x
+    // 505,000.
     let expected = 250.0 + 2_200.0 + 50_500.0;
     let size = SizePlan::Empirical { points };
     let source = FlowPlan { app: AppPlan::Poisson { per_sec: 1_000.0, size }, ..bulk("reno") };

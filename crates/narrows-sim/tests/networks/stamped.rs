@@ -82,7 +82,7 @@ fn flows_with_different_rtts_get_equal_shares() {
     for kind in LAWS {
         let mut plan = stamped(kind, 10, 14);
         plan.warmup = ms(7_000);
-        // A third node with 90 ms more delay.
+        // The third node has 90 ms more delay.
         plan.nodes.push("c".into());
         let fast = mbit(10_000);
         plan.links.push(link(1, 2, fast, ms(0), fifo(LimitPlan::default())));
@@ -125,7 +125,7 @@ fn flows_keep_the_guarantee_of_their_class_against_cubic() {
         plan.flows.push(senders(kind, 2, 300));
         plan.flows.push(bulk("cubic"));
         let r = run(&plan);
-        // Flows are numbered by their starts: CUBIC is the second.
+        // Flows are numbered by their starts, so the CUBIC flow is the second flow.
         let shares = shares(&r, 3, 6.0, 12.0);
         assert!(jain(&[shares[0], shares[2]]) > 0.99, "{kind}: {shares:?}");
         assert!(shares[0] + shares[2] > 82.0 && shares[1] > 4.0, "{kind}: {shares:?}");

@@ -1,5 +1,5 @@
-//! The number of flows, estimated from the reports of designated packets, with a few words of state
-//! and no table.
+//! Estimates the number of flows from the reports of designated packets. The state is a few words, and there is no
+//! flow table.
 //!
 //! Each flow reports the time since its last report, so the reports of a flow add up to its lifetime. The estimators
 //! differ in the time over which they average. An estimate may be below 1.
@@ -57,7 +57,8 @@ impl Count {
     }
 }
 
-/// Equation (1): the mean since the router was started. It cannot follow changes (BDR-D1).
+/// Equation (1): the mean number of flows since the router was started. This estimator cannot follow changes
+/// (BDR-D1).
 #[derive(Clone, Debug)]
 pub(super) struct Lifetime {
     /// When `router_time` began.
@@ -86,12 +87,11 @@ impl Exponential {
     }
 }
 
-/// BDR-21, the alternative: the sum of the reports of the last ten buckets, divided by the time of
-/// these buckets. Buckets keep their length when tau changes. Buckets from before the start are
-/// empty.
+/// The alternative of BDR-21: the sum of the reports in the last ten buckets, divided by the total length of these
+/// buckets. Buckets keep their length when tau changes. Buckets from before the start are empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
-    /// The complete buckets in a ring: sum of reports, length.
+    /// The complete buckets, in a ring. Each has the sum of its reports and its length.
     full: [(f64, f64); BUCKETS - 1],
     oldest: usize,
     /// The current bucket, and when it began.
@@ -107,8 +107,8 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // After so long a silence, all buckets are empty. A restart limits the loop below to one turn of the
-        // ring.
+        // There was no report for longer than all buckets together, so all buckets are empty. Starting again limits
+        // the loop below to one turn of the ring.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -156,7 +156,8 @@ mod tests {
         }
     }
 
-    /// BDR-D1, TV-D2: the paper's estimator ten seconds after a step from 100 to 400 flows.
+    /// BDR-D1, TV-D2: ten seconds after a step from 100 to 400 flows, the paper's estimator has not followed the
+    /// step.
     #[test]
     fn tv_d2_the_lifetime_average_cannot_follow_bdr_d1() {
         let mut literal = count(Reading::Literal, Estimator::Exponential);
@@ -167,7 +168,8 @@ mod tests {
         assert!((read - 127.27).abs() < 0.005, "{read}");
     }
 
-    /// TV-D2: 400 - 300 exp(-2), a second after the step. The reports cause a ripple of 0.2.
+    /// TV-D2: one second after the step, the expected count is 400 - 300 exp(-2). The reports cause a ripple of 0.2
+    /// flows.
     #[test]
     fn tv_d2_the_exponential_window_follows() {
         let mut count = exponential();
@@ -191,7 +193,7 @@ mod tests {
         steady(&mut count, 100, 0.0, 5.0);
         assert!((count.read(at(5.0), 0.5) - 100.0).abs() < 0.5);
         steady(&mut count, 400, 5.0, 6.0);
-        // The window is 2.25 s to 2.5 s long. One second of it has four times as many flows.
+        // The window is 2.25 s to 2.5 s long. In the last second of the window, there are four times as many flows.
         let read = count.read(at(6.0), 0.5);
         assert!((100.0 + 300.0 / 2.5..100.0 + 300.0 / 2.2).contains(&read), "{read}");
         steady(&mut count, 400, 6.0, 7.5);
@@ -213,8 +215,9 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report. So if tau is five times the time between
-    /// reports, it counts a single flow as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
+    /// A designated packet reads the count just after its own report, when the count is highest. If tau is five times
+    /// the time between reports, the packet reads 0.2 / (1 - exp(-0.2)) for a single flow. The mean of the count over
+    /// time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

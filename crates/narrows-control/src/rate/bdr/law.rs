@@ -1,6 +1,6 @@
-//! The law of one port: it computes each packet's recommendation from the reports of designated
-//! packets and the traffic of the port (BDR-40 to BDR-43). It costs a dozen operations per
-//! designated packet and two additions per other packet.
+//! The law of one port: it computes each packet's recommendation from the reports of designated packets and the
+//! traffic of the port (BDR-40 to BDR-43). The law costs a dozen operations per designated packet and two additions
+//! per other packet.
 
 use super::count::Count;
 use super::meter::Meter;
@@ -11,8 +11,8 @@ use crate::parameter::Reading;
 use crate::rate::aggregate::Reports;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum of the mean time between reports, seconds. Reports of zero must not make the time to
-/// drain the queue zero.
+/// Minimum of the mean time between reports, seconds. The minimum keeps the time to drain the queue above zero, even
+/// if all reports are zero.
 const MEAN_MIN: f64 = 1e-4;
 /// Weight of a new report in the mean time between reports (BDR-21).
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
@@ -20,8 +20,8 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// Below this count, the port counts as having no flows. The law compares the count with this limit before it
-/// raises the count to at least 1.
+/// If the estimated number of flows is below this limit, the port has no flows. The law makes this comparison before
+/// it raises the number to at least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -34,7 +34,7 @@ pub struct Report {
     /// The packet carries the flow's first report after the SYN. A router without a table cannot recognise the first
     /// report, so one of the unused flag bits of BDR-6 marks it.
     pub first_data: bool,
-    /// Time since this flow's previous designated packet was sent.
+    /// Time since the sender sent this flow's previous designated packet.
     pub t_rep: Span,
     /// Packets since the previous designated packet. The number includes the previous designated
     /// packet, but not this one. Used only in literal mode.
@@ -56,7 +56,7 @@ pub enum Recommendation {
 
 impl Recommendation {
     /// Applies the min rule of BDR-3: returns the new field of a packet that arrived with `field`. A path with
-    /// routers of both modes is a configuration error; in that case the first recommendation stands.
+    /// routers of both modes is a configuration error. In that case the packet keeps the first recommendation.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -149,10 +149,10 @@ impl Law {
         }
     }
 
-    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The reports count
-    /// as if all of them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits
-    /// it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains
-    /// parts of reports that `number` does not count yet.
+    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The law treats all these
+    /// reports as if they arrived now. Each time in these reports is at most `t_rep_max`, because the data plane
+    /// limits it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains parts
+    /// of reports that `number` does not count yet.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
@@ -198,8 +198,8 @@ impl Law {
         self.ticked_at + self.wait
     }
 
-    /// Returns the number of flows that shares are computed for. In resolved mode the number is at least 1 and
-    /// includes newcomers (BDR-21, BDR-22). In literal mode it is the result of equation (1).
+    /// Returns the number of flows among which the law divides the capacity. In resolved mode the number is at least
+    /// 1 and includes newcomers (BDR-21, BDR-22). In literal mode the number is the result of equation (1).
     pub fn flows(&self, now: Time) -> f64 {
         let tau = self.tau();
         let counted = self.count.read(now, tau);
@@ -209,9 +209,9 @@ impl Law {
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
     }
 
-    /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). It is for packets that are
-    /// stamped but not designated. In literal mode it is C / N, another reading of the paper's recommendation
-    /// (BDR-D3).
+    /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). The port writes this rate
+    /// into packets that carry a rate but are not designated. In literal mode the rate is C / N, another reading of
+    /// the paper's recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
@@ -295,8 +295,8 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// Updates the mean time between reports with `reports` reports whose mean is `said` seconds. The first
-    /// report sets the mean, because nothing else is known about the paths.
+    /// Updates the mean time between reports with `reports` reports whose mean is `said` seconds. The first report
+    /// sets the mean, because the law has no other information about the paths.
     fn learn_mean(&mut self, said: f64, reports: u64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);

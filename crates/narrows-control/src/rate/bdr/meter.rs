@@ -20,7 +20,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Counts bytes that have passed: of BDR flows, and of others.
+    /// Counts the bytes that have passed: `own` of BDR flows, and `other` of all other flows.
     pub(super) fn count(&mut self, own: Bytes, other: Bytes) {
         self.own += own;
         self.other += other;
@@ -88,6 +88,6 @@ mod tests {
         meter.sample(0.05, 0.1);
         assert!((meter.used() - 50_000.0).abs() < 1e-6);
         meter.sample(0.0, 0.1);
-        assert!((meter.used() - 50_000.0).abs() < 1e-6, "no time, no sample");
+        assert!((meter.used() - 50_000.0).abs() < 1e-6, "a sample of zero length is ignored");
     }
 }

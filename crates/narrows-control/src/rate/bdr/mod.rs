@@ -1,11 +1,10 @@
-//! BDR, per-flow bandwidth distribution in routers: a port counts its flows without a table and
-//! tells each flow its share.
+//! BDR, per-flow bandwidth distribution in routers: a port estimates the number of its flows without a table, and
+//! sends each flow its share.
 //!
-//! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in
-//! Routers (BDR)". `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and
-//! window, the designated packet (DP), reports the time since the flow's last designated packet.
-//! The sum of these times over all flows is the integral of the number of flows over time. [`Params::mode`]
-//! selects the paper's equations or the repaired ones.
+//! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)". `BDR-n`
+//! are the rules of `docs/reference/rules/bdr.md`. One packet per flow and window, the designated packet (DP),
+//! reports the time since the flow's last designated packet. The sum of these times over all flows is the integral of
+//! the number of flows over time. [`Params::mode`] selects the paper's equations or the repaired equations.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -18,7 +17,7 @@
 //! | [`port`] | a port whose packets carry reports and advice |
 //! | `stateless` | a port that writes the rate into ACKs, for stock hosts and real switches |
 //!
-//! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). On real hosts it is
+//! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). On real hosts the sender is
 //! [`congestion::network::brf`](crate::congestion::network::brf) with `designate`.
 
 mod count;

@@ -1,18 +1,18 @@
-//! Flows that have sent a SYN but no data. Without this code, the count would include these flows too late, by a
-//! round trip and a tau (BDR-22).
+//! Newcomers: flows that have sent a SYN but no data. Without this code, the count would include newcomers a round
+//! trip and a tau too late (BDR-22).
 //!
-//! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first data reports
-//! its handshake. If half of a flow's life is its handshake, as in the paper's traffic, it would overestimate
-//! the count by a quarter. The code therefore adds half of the excess of newcomers over their average of the
-//! last tau. The excess is zero in a steady state, and in a burst it is almost all newcomers.
+//! Deviation: adding half of all newcomers would count handshakes twice, because the report in a flow's first data
+//! includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, and the count
+//! would be a quarter too high. The code therefore compares the number of newcomers with its average over the last
+//! tau, and adds half of the excess. The excess is zero in a steady state, and in a burst it is almost all newcomers.
 
 use crate::units::Time;
 
 /// Weight of a newcomer before its first report (BDR-22).
 const WEIGHT: f64 = 0.5;
-/// Number of age classes: four quarters of the longest wait for the first data, and the current class. The
-/// timer runs every half of the mean time between reports, so a newcomer is forgotten after 2 to 2.5 times
-/// that mean (BDR-22: 2).
+/// Number of age classes: four quarters of the longest wait for the first data, and the current class. The timer
+/// expires twice per mean time between reports, so a newcomer is forgotten after 2 to 2.5 times that mean (BDR-22:
+/// 2).
 const AGES: usize = 5;
 
 /// The counter n_new and its average.
@@ -33,7 +33,7 @@ impl Newcomers {
         self.ages.iter().copied().map(f64::from).sum()
     }
 
-    /// Returns the average at `now`. It is exact, because the counter is constant between events.
+    /// Returns the average at `now`. The average is exact, because the counter is constant between events.
     fn mean(&self, now: Time, tau: f64) -> f64 {
         let kept = libm::exp(-now.since(self.at).as_secs_f64() / tau);
         self.mean * kept + self.waiting() * (1.0 - kept)
@@ -114,7 +114,7 @@ mod tests {
     fn syns_without_data_are_forgotten_after_two_reports_time() {
         let mut newcomers = Newcomers::new(Time::ZERO);
         newcomers.on_syns(at(0.01), 0.5, 1);
-        // Timers every 0.05 s, the mean time between reports is 0.1 s.
+        // The timer expires every 0.05 s. The mean time between reports is 0.1 s.
         for i in 1..=4 {
             newcomers.age(at(0.05 * f64::from(i)), 0.5, 1);
         }

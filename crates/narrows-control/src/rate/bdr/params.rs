@@ -37,7 +37,7 @@ crate::parameters! {
         pub t_q_factor: f64 = 2.0, number(0.1, 1000.0).from("BDR-23");
         /// Distribute the bandwidth that flows limited elsewhere do not use.
         pub redistribution: bool = true, flag().from("BDR-24");
-        /// Growth of the share per mean time between reports while the link is not full.
+        /// Relative growth of the share while the link is not full, per mean time between reports.
         pub redistribution_step: f64 = 0.1, number(0.0, 1.0).from("BDR-24");
         /// The link is not full if its utilisation is below this share of `eta`.
         pub u_threshold: f64 = 0.9, number(0.0, 1.0).from("BDR-24");
@@ -45,16 +45,17 @@ crate::parameters! {
         pub queue_threshold: f64 = 0.01, number(0.0, 1.0).from("BDR-24");
         /// Count flows that have sent a SYN but no data, if there are more such flows than usual.
         pub anticipation: bool = true, flag().from("BDR-22");
-        /// How flows are counted.
+        /// How the number of flows is estimated.
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
         /// Mean time between reports that is assumed before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum time that counts from a report. Idle or false senders may report more. A report counts as at most
-        /// t_rep_max / tau flows. If signal is ack, t_rep_max is at most 4.194303 s, the longest time that a report
-        /// can contain.
+        /// Maximum time of a report. A longer time, from an idle sender or a false report, counts as this maximum. A
+        /// report counts as at most t_rep_max / tau flows. If signal is ack, t_rep_max is at most 4.194303 s, the
+        /// longest time that a report can contain.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
-        /// How rates reach senders: in headers, as published, or in ACKs with BRF's option, from senders `brf` with
-        /// `designate`. An ACK carries a rate, not a gain, so ACKs require resolved mode.
+        /// How rates reach senders: in headers as published (`header`), or in ACKs with BRF's option (`ack`). With
+        /// `ack`, the senders must be `brf` with `designate`. An ACK carries a rate, not a gain, so ACKs require
+        /// resolved mode.
         pub signal: Signal = Signal::Header, word(Signal::WORDS).from("ours");
     }
 }

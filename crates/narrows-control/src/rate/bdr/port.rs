@@ -14,7 +14,7 @@ pub struct BdrPort {
     law: Law,
     /// Bytes that had left the port at the last reading: of BDR flows, and of all other flows.
     seen: (Bytes, Bytes),
-    /// The last reading, for traces.
+    /// Time of the last reading, for traces.
     at: Time,
 }
 
@@ -35,7 +35,7 @@ impl BdrPort {
     }
 }
 
-/// Returns the bytes that have left the port so far: of flows with the header, and of all others.
+/// Returns the bytes that have left the port so far: of flows with the header, and of all other flows.
 fn departed(port: &PortCounters) -> (Bytes, Bytes) {
     let own = rated(&port.departed);
     (own, port.departed.iter().copied().sum::<Bytes>() - own)
@@ -48,7 +48,7 @@ impl HeaderController for BdrPort {
 
     fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
-        // After an outage of the router the port's counters have advanced.
+        // If the router restarts after an outage, the port's counters do not start at zero.
         self.seen = departed(port);
     }
 
@@ -57,7 +57,7 @@ impl HeaderController for BdrPort {
         if let Header::Bdr(header) = header {
             self.count(now, port);
             let ours = self.law.on_report(now, &header.report, port.backlog(), port.limit());
-            // A handshake has no window to add a gain to (BDR-D6).
+            // A handshake has no window, so it gets no gain (BDR-D6).
             if !(header.report.syn && matches!(ours, super::Recommendation::Gain(_))) {
                 header.advice = Some(ours.stamp(header.advice));
             }

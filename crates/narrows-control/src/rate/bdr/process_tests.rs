@@ -1,4 +1,4 @@
-//! The count compared with the true number, for random flows.
+//! Compares the estimated number of flows with the true number, for random flows.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -49,8 +49,8 @@ fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) 
     events
 }
 
-/// Figures from 5 s on: mean and standard deviation of Nhat, mean of the true number, and mean relative
-/// error.
+/// Statistics from 5 s on: mean and standard deviation of the estimate Nhat, mean of the true number, and mean
+/// relative error.
 struct Outcome {
     mean: f64,
     sd: f64,

@@ -63,7 +63,7 @@ fn run(params: Params, steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Timer(c, queued, limit) => {
                 capacity = Rate::from_bytes_per_sec(c);
                 law.on_timer(now, capacity, Bytes::new(queued), limit.map(Bytes::new));
-                prop_assert!(law.next() > now, "a timer that is due again at once");
+                prop_assert!(law.next() > now, "the timer is due again at once");
             }
             Step::Wait(nanos) => now += Span::from_nanos(nanos),
         }

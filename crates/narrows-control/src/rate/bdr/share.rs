@@ -2,7 +2,7 @@
 
 use crate::units::Time;
 
-/// The state of the port that BDR-23 needs. Values are bytes and bytes/s, times in seconds.
+/// The state of the port that BDR-23 needs, in bytes, bytes/s and seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) capacity: f64,
@@ -50,8 +50,9 @@ pub(super) struct Usage {
     pub(super) threshold: f64,
     /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// There was no report for a long time. Shares then do not grow (ours). Otherwise an idle port would
-    /// allocate its link several times over to new flows. A single flow has the whole link anyway.
+    /// There was no report for a long time. Shares do not grow on an idle port (ours). Otherwise g would grow without
+    /// traffic, and new flows would together get a multiple of the link. A single flow has the whole link even
+    /// without growth.
     pub(super) idle: bool,
 }
 
@@ -94,7 +95,7 @@ impl Redistribution {
             return;
         }
         let since = *self.low_since.get_or_insert(now);
-        // u counts as at least a thousandth, because it may be zero.
+        // u may be zero, so it is raised to at least a thousandth before the division.
         let most = usage.eta / usage.used.max(1e-3);
         if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
             // A late timer must not cause a larger step.
@@ -154,7 +155,8 @@ mod tests {
         }
     }
 
-    /// TV-D7, BDR-D2: the paper's increments are equal in packets, so differences between windows stay.
+    /// TV-D7, BDR-D2: the paper changes all windows by the same number of packets, so differences between windows
+    /// stay.
     #[test]
     fn tv_d7_equal_increments_are_not_fair_and_rates_are() {
         let over = -12.5 * 1000.0 / 0.1;
@@ -196,7 +198,7 @@ mod tests {
     fn growth_waits_two_reports_then_adds_a_tenth_per_report() {
         let mut g = Redistribution::default();
         run(&mut g, 0, 4, 0.5);
-        assert_eq!(g.factor(), 1.0, "not low for 2 x 0.1 s yet");
+        assert_eq!(g.factor(), 1.0, "the utilisation was not low for 2 x 0.1 s yet");
         run(&mut g, 4, 8, 0.5);
         assert!((g.factor() - 1.2).abs() < 1e-9, "{}", g.factor());
         run(&mut g, 8, 100, 0.5);

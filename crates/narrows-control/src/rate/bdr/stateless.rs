@@ -1,14 +1,14 @@
 //! BDR for stock hosts and real switches: senders report in TCP options, and the port writes its rate into ACKs.
 //!
-//! The paper's receiver copies the recommendation from the designated packet into an ACK (BDR-50). Stock receivers do not
-//! do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
+//! The paper's receiver copies the recommendation from the designated packet into an ACK (BDR-50). Stock receivers do
+//! not do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
 //!
 //! * All ACKs carry the present rate, not only the ACK of the designated packet.
-//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only memory
-//!   for this is [`Recent`], an array of fixed size. It is indexed by a hash of addresses and ports, and
-//!   holds the times of the last designated packets.
-//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender paces, and
-//!   can send less than one packet per RTT.
+//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only memory for
+//!   this is [`Recent`], an array of fixed size. This array is indexed by a hash of addresses and ports, and holds
+//!   the times of the last designated packets.
+//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender
+//!   paces, and can send less than one packet per RTT.
 
 use core::hash::BuildHasher;
 
@@ -27,12 +27,12 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Number of cells in which a port without a flow table stores the times of designated packets, by a hash of
 /// addresses and ports. A power of two.
 pub const CELLS: u32 = 1 << 17;
-/// Flows whose last designated packet is older than this time get no rate (ours). The longest time between two designated
-/// packets of a flow with data is two timeouts (BDR-27).
+/// Flows whose last designated packet is older than this time get no rate (ours). A flow with data sends designated
+/// packets at most two timeouts apart (BDR-27).
 pub const FRESH: Span = Span::from_secs(4);
 
-/// The times of designated packets. Flows with the same hash share a cell, so a flow that designates no packets can get a
-/// rate, which its sender ignores.
+/// The times of designated packets. Flows with the same hash share a cell, so a flow that designates no packets can
+/// get a rate, which its sender ignores.
 #[derive(Clone, Debug, Default)]
 struct Recent(Vec<Time>);
 
@@ -222,8 +222,9 @@ impl ReportCounter for Stateless {
         self.law.on_reports(now, reports, self.watch.port.queued, self.watch.port.limit);
     }
 
-    /// Returns the rate for the middle of the time until the next reports. The count decays in this time, so a rate for its
-    /// beginning would be too low (2.5 % with reports every 10 ms and tau = 200 ms).
+    /// Returns the rate for the middle of the time until the next reports. The estimated number of flows decays
+    /// during this time, so the rate for its beginning would be too low (by 2.5 % with reports every 10 ms and tau =
+    /// 200 ms).
     fn common_rate(&self, now: Time) -> Rate {
         self.present_rate(self.watch.ahead(now))
     }

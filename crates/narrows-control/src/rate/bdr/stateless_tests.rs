@@ -1,5 +1,5 @@
-//! Tests a port without a flow table: the test vectors of the count, with sums instead of packets, and which
-//! flows get rates.
+//! Tests a port without a flow table. The tests repeat the test vectors of the flow count with sums instead of
+//! packets, and check which flows get rates.
 
 use super::*;
 use crate::congestion::network::bdr::designator::window;
@@ -57,7 +57,8 @@ fn plain() -> Params {
     Params { redistribution: false, ..Params::default() }
 }
 
-/// TV-D2: 400 - 300 exp(-2), a second after the step. With sums over 10 ms, the error is below 1 %.
+/// TV-D2: one second after the step, the expected count is 400 - 300 exp(-2). With sums over 10 ms, the error is
+/// below 1 %.
 #[test]
 fn tv_d2_a_step_from_100_to_400_flows_with_sums() {
     let mut port = Port::new(plain(), 1000.0);
@@ -106,8 +107,8 @@ fn grants_are_the_rates_of_newcomers() {
     assert!((one / ten - 20.0 / 11.0).abs() < 0.02, "{one} {ten}");
 }
 
-/// A report may be sent as several segments, and the last of them may pass in a later tick than the others.
-/// The mean time between reports still does not exceed the maximum of one report.
+/// A report may be sent as several segments. The last segment may pass in a later tick than the other segments. The
+/// mean time between reports still does not exceed the maximum of one report.
 #[test]
 fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
     let mean = |reports| {
@@ -184,11 +185,11 @@ fn the_answer_to_a_designated_syn_has_the_first_rate() {
     offer(&mut port, &syn);
     let first = reverse(&mut port, &packet(1, 0, SYN_ACK, RateOption::Unassigned)).unwrap();
     let share = first.as_f64() / mbit(98.0).as_f64();
-    // Two flows, and half a newcomer until its first report.
+    // The port counts two flows, and a newcomer as half a flow until its first report.
     assert!((0.35..0.52).contains(&share), "{share}");
 }
 
-/// The port has no record of any flow, so its state does not grow with the number of flows.
+/// An agent's port has no record of any flow, so its state does not grow with the number of flows.
 #[test]
 fn an_agents_port_keeps_nothing_of_flows() {
     let mut port = Port::new(plain(), 100.0);

@@ -1,4 +1,4 @@
-//! The whole law: steps, steady streams of short flows, and two flows in a closed loop.
+//! Tests the whole law with steps, steady streams of short flows, and two flows in a closed loop.
 
 use super::*;
 use crate::congestion::network::bdr::designator::{apply_gain, window};
@@ -54,7 +54,7 @@ fn tv_d2_a_step_from_100_to_400_flows_is_359_after_a_second() {
     assert!((share * flows / 0.98e9 - 1.0).abs() < 1e-5, "{share}");
 }
 
-/// BDR-D1: the same step with the paper's estimator, ten seconds later.
+/// BDR-D1: ten seconds after the same step, the law with the paper's estimator has not followed the step.
 #[test]
 fn bdr_d1_the_literal_law_lags_behind() {
     let mut law = law(Params { mode: Reading::Literal, ..Params::default() }, gbit());
@@ -80,7 +80,7 @@ fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     now
 }
 
-/// TV-D4 (Little's law) and the windows of TV-D3, with newcomers counted as by default.
+/// TV-D4 (Little's law) and the windows of TV-D3. Newcomers are counted as in the default configuration.
 #[test]
 fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     for (capacity, per_rtt, rtts, flows, packets) in
@@ -98,7 +98,7 @@ fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
 }
 
 /// BDR-22: with anticipation, a burst of SYNs raises the estimated number of flows by half of the new flows, before
-/// the first of them has sent data.
+/// any of these flows has sent data.
 #[test]
 fn a_burst_is_anticipated() {
     let shares = [false, true].map(|anticipation| {
@@ -111,9 +111,9 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Runs two flows on a link of 100 packets per RTT; one starts with 90 of them. Each flow reports once per RTT. The
-/// reports of the two flows are half an RTT apart. The link forwards at most its capacity, and its queue is not
-/// reported. Returns the windows after 100 RTTs.
+/// Runs two flows on a link of 100 packets per RTT. The first flow starts with a window of 90 packets, and the second
+/// with 10. Each flow reports once per RTT. The reports of the two flows are half an RTT apart. The link forwards at
+/// most its capacity, and its queue is not reported. Returns the windows after 100 RTTs.
 fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
@@ -123,7 +123,8 @@ fn two_flows(mode: Reading) -> [u32; 2] {
         law.on_bytes(Bytes::new(sum.min(100) * 500), Bytes::ZERO);
         law.on_timer(now, Rate::from_bytes_per_sec(1_000_000), Bytes::ZERO, None);
         let flow = (half % 2) as usize;
-        // Without a second of measurements the paper's law would see an empty link.
+        // The port measures for a second before the flows react. Without these measurements the paper's law would see
+        // an empty link.
         if half > 20 {
             let said = hear(&mut law, now, &Report { size_cwin: windows[flow], ..report() });
             windows[flow] = match said {
@@ -135,22 +136,22 @@ fn two_flows(mode: Reading) -> [u32; 2] {
     windows
 }
 
-/// BDR-D2: on a fully used link there is nothing to distribute, so unequal windows stay unequal.
+/// BDR-D2: on a fully used link there is no spare capacity to distribute, so unequal windows stay unequal.
 #[test]
 fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
     assert_eq!(two_flows(Reading::Literal), [90, 10]);
 }
 
-/// The resolved law: equal shares of almost 98 packets. A designated packet counts two flows as 2.1, because
-/// it reads the count just after its own report.
+/// The resolved law gives both flows equal shares of almost 98 packets. The designated packets see 2.1 flows instead
+/// of two, because each of them reads the count just after its own report.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
     let [a, b] = two_flows(Reading::Resolved);
     assert!(a == b && (88..=98).contains(&(a + b)), "{a} {b}");
 }
 
-/// BDR-24 in a closed loop: of ten flows, five send at most a fifth of their share. The others get
-/// part of the rest, and the link is not overloaded.
+/// BDR-24 in a closed loop: of ten flows, five send at most a fifth of their share. The other flows get a part of the
+/// rest, and the link is not overloaded.
 #[test]
 fn the_rest_of_limited_flows_is_redistributed() {
     let run = |redistribution| {
@@ -162,7 +163,7 @@ fn the_rest_of_limited_flows_is_redistributed() {
             let now = Time::ZERO + Span::from_millis(10 * slot);
             let rate = law.rate(now);
             let all = 5.0 * (rate.as_f64() + rate.min(limit).as_f64());
-            // The count settles in the first two seconds.
+            // The first two seconds are not checked, because the estimated number of flows settles in this time.
             if slot > 200 {
                 peak = peak.max(all / capacity.as_f64());
             }
@@ -196,7 +197,7 @@ fn a_queue_or_a_full_link_ends_redistribution_at_once() {
     let now = run(&mut law, 1, 20_000);
     assert!(law.redistribution() > 1.5, "{}", law.redistribution());
     law.on_report(now, &report(), Bytes::new(1000), buffer);
-    assert!(law.redistribution() > 1.5, "1 % of the buffer is not more than 1 %");
+    assert!(law.redistribution() > 1.5, "a queue of exactly 1 % of the buffer is not above the threshold");
     law.on_report(now, &report(), Bytes::new(1001), buffer);
     assert_eq!(law.redistribution(), 1.0);
     run(&mut law, 41, 20_000);
@@ -220,13 +221,13 @@ fn without_flows_the_share_does_not_grow() {
 fn other_traffic_keeps_its_rate() {
     let mut law = law(Params { redistribution: false, ..Params::default() }, mbit100());
     for half in 1..=200u64 {
-        // 8 Mbit/s of other traffic, as in TV-D10.
+        // The port carries 8 Mbit/s of other traffic, as in TV-D10.
         law.on_bytes(Bytes::ZERO, Bytes::new(50_000));
         law.on_timer(Time::ZERO + Span::from_millis(50 * half), mbit100(), Bytes::ZERO, None);
     }
     assert!((law.background().as_bits_per_sec() - 8e6).abs() < 100.0);
     assert!((law.rate(at(10.0)).as_bits_per_sec() - 90e6).abs() < 100.0);
-    // TV-D10's queue: 150 kbit in 0.2 s are 0.75 Mbit/s.
+    // The queue of TV-D10 has 150 kbit. To drain it in 0.2 s takes 0.75 Mbit/s.
     let queued = Bytes::new(150_000 / 8);
     let Recommendation::Rate(rate) = law.on_report(at(10.0), &Report::default(), queued, None) else {
         panic!("not a rate");
@@ -240,7 +241,7 @@ fn a_change_of_capacity_takes_effect_at_once() {
     steady(&mut law, 10, 0.0, 5.0);
     let before = law.next();
     law.on_timer(at(0.01), mbit100(), Bytes::ZERO, None);
-    assert_eq!(law.next(), before, "the measurements go on");
+    assert_eq!(law.next(), before, "the deadline of the measurement does not change");
     let (rate, flows) = (law.rate(at(5.0)), law.flows(at(5.0)));
     assert!((rate.as_bits_per_sec() * flows / 98e6 - 1.0).abs() < 1e-6);
     law.on_timer(at(5.0), Rate::ZERO, Bytes::ZERO, None);
@@ -265,7 +266,7 @@ fn routers_only_lower_the_field() {
     );
 }
 
-/// A flow that was idle for hours, or lies, counts as at most t_rep_max / tau_min flows.
+/// A flow that was idle for hours, or sends false reports, counts as at most t_rep_max / tau_min flows.
 #[test]
 fn an_absurd_report_counts_for_little() {
     let mut law = law(Params::default(), gbit());
@@ -287,7 +288,7 @@ fn the_first_report_is_the_mean() {
     hear(&mut law, at(0.02), &Report { t_rep: Span::from_millis(36), ..report() });
     assert_eq!(law.mean_report(), Span::from_millis(21));
     law.on_timer(at(0.05), gbit(), Bytes::ZERO, None);
-    assert_eq!(law.next(), at(0.0605), "half of it");
+    assert_eq!(law.next(), at(0.0605), "the next timer is due after half of the mean");
 }
 
 /// Reports a microsecond apart do not make the timer spin, and the paper's law measures over at
@@ -303,8 +304,8 @@ fn timers_have_a_minimum_wait() {
     }
 }
 
-/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports, and soon
-/// no longer affects the average with which newcomers are compared.
+/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports. The flood soon no longer
+/// affects the average with which the number of newcomers is compared.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());
@@ -318,7 +319,7 @@ fn a_flood_of_syns_is_soon_forgotten() {
     assert_eq!(law.flows(at(0.25)), 1.0);
 }
 
-/// One flow on an almost unused link may have the whole link, and no more.
+/// On an almost unused link, one flow gets at most the whole link.
 #[test]
 fn one_flow_never_gets_more_than_the_link() {
     let mut law = law(Params::default(), gbit());
@@ -332,7 +333,7 @@ fn one_flow_never_gets_more_than_the_link() {
     assert_eq!(law.rate(at(10.0)), gbit().mul_f64(0.98));
 }
 
-/// A timer that is a minute late takes one step, not six hundred.
+/// If the timer is a minute late, redistribution takes one step, not six hundred.
 #[test]
 fn a_late_timer_takes_one_step() {
     let mut law = law(Params::default(), gbit());
@@ -359,7 +360,7 @@ fn a_queue_without_a_limit_is_judged_by_its_delay() {
         law.on_report(at(2.0), &report(), Bytes::new(queued), None);
         law.redistribution()
     };
-    // 2 ms of 1 Gbit/s.
+    // The limit of 250,000 bytes is 2 ms of 1 Gbit/s.
     assert!(factor(249_000) > 1.0);
     assert_eq!(factor(251_000), 1.0);
 }

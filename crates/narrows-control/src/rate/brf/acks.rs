@@ -1,17 +1,19 @@
 //! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
-//! These ACKs join the queue of other TCP but belong to no flow of this port. So a split by numbers of flows
-//! gives them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as fast as the
-//! other, the ACKs for its data need up to a fifth of the slower direction.
+//! These ACKs join the queue of other TCP but belong to no flow of this port. So a split by numbers of flows gives
+//! them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as fast as the other
+//! direction, the ACKs for data in the fast direction need up to a fifth of the slow direction.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The reserved rate is this multiple of the measured rate, because delayed ACKs delay the feedback that they carry.
+/// Ratio of the reserved rate to the measured rate. Without a margin, ACKs would wait in the queue, and the feedback
+/// in them would be late.
 const HEADROOM: f64 = 1.05;
-/// Smaller relative changes are ignored, because every change moves all allocations of the port.
+/// Smaller relative changes of the rate are ignored, because every change of the reserved rate changes all
+/// allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. A sample above the average replaces the average, because queued ACKs delay
-/// the feedback that they carry.
+/// Weight of a sample below the average. A sample above the average replaces the average, because the feedback in
+/// ACKs must not wait for a slowly growing reserve.
 const WEIGHT: f64 = 0.25;
 
 /// Measures the rate of the ACKs of the reverse direction: all arrivals for the queue of other TCP, minus the
@@ -65,7 +67,7 @@ mod tests {
         let mut acks = Acks::default();
         let (mut arrived, ms) = (Bytes::ZERO, Span::from_millis);
         for t in 0..1000 {
-            // 1500 B/ms of other TCP and 52 B/ms of ACKs.
+            // The port gets 1500 B/ms of other TCP and 52 B/ms of ACKs.
             acks.record_other(Bytes::new(1500));
             arrived += Bytes::new(1552);
             acks.observe(Time::ZERO + ms(t), arrived, ms(20));

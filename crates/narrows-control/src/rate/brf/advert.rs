@@ -1,4 +1,5 @@
-//! Flows whose ACKs take another path: rates to write at the request of other switches (BRF-63).
+//! Handles flows whose ACKs take another path: the rates that this switch writes into ACKs at the request of other
+//! switches (BRF-63).
 
 use rustc_hash::FxHashMap;
 

@@ -1,9 +1,9 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! Decisions are the same as with packets. Only the measurements differ. In the first part of a counted span,
-//! arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the remaining part are
-//! estimated in proportion to its length, because paced flows send evenly. A flow with frequent reports is moved to
-//! the end of its list only occasionally. So the flow may count as idle too early, by up to a quarter of
+//! Decisions are the same as with packets. Only the measurements differ. At the beginning of a counted interval,
+//! arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the rest of the interval
+//! are estimated in proportion to its length, because paced flows send evenly. A flow with frequent reports is moved
+//! to the end of its list only occasionally. So the flow may count as idle too early, by at most a quarter of
 //! [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::AppClass;
@@ -84,8 +84,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
-        // T may be much shorter than the time between two reports. If all bytes of a report counted within
-        // one T, UDP's load would seem several times as high as it is.
+        // T may be much shorter than the time between two reports. If all bytes of a report counted within one T, the
+        // measured load of UDP would be several times too high.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
 
@@ -175,7 +175,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             return None;
         }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The rated class may be empty now, and then it has no share. So this is its share with the
+        // An empty rated class has no share now. The grant therefore uses the share that the class will have with the
         // newcomers.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,

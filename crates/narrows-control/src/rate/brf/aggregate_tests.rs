@@ -12,7 +12,7 @@ fn bytes_before_the_measurement_do_not_count() {
     assert_eq!(part(15, 10, 20), 500);
     assert_eq!(part(20, 10, 20), 0);
     assert_eq!(part(30, 10, 20), 0);
-    assert_eq!(part(0, 20, 20), 1000, "no time at all");
+    assert_eq!(part(0, 20, 20), 1000, "an interval of zero length");
     assert_eq!(part_after(Time::NEVER, ms(10), ms(20), Bytes::new(1000)), Bytes::ZERO);
 }
 
@@ -93,8 +93,8 @@ proptest! {
         let senders: Vec<Sent> = senders
             .into_iter()
             .map(|(rtt, start, limit, lose_every)| {
-                // Losses keep a limited flow at the border between limited and unlimited (BRF-38),
-                // in either mode.
+                // Limited flows have no losses in this test. With losses, they would stay at the border between
+                // limited and unlimited in either mode (BRF-38).
                 Sent { rtt, start, limit, lose_every: if limit.is_some() { 0 } else { lose_every } }
             })
             .collect();

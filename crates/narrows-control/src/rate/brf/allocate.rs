@@ -26,10 +26,10 @@ pub(super) enum AppClass {
     Held,
 }
 
-/// Returns the class according to BRF-38, or `None` if the count is inconclusive. The packet at either end of
-/// a window may or may not be counted, so counts are uncertain by `tolerance`: zero in the paper, one packet
-/// here. Without the tolerance, a flow of ten packets per window would count as limited whenever only nine of
-/// them fall into the window.
+/// Returns the class according to BRF-38, or `None` if the count is inconclusive. Packets at the two ends of a window
+/// may or may not be counted, so a count may be wrong by `tolerance`. The paper's tolerance is zero. The tolerance
+/// here is one packet. Without the tolerance, a flow of ten packets per window would count as limited whenever only
+/// nine of them fall into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -47,9 +47,8 @@ pub(super) fn classify(
     }
 }
 
-/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were
-/// below the uncertainty of the flow's count, a slow flow could never fill its rate. Two switches
-/// would then keep the flow's rate low.
+/// Minimum and maximum headroom of a flow held by another switch, per mille. With a headroom below the uncertainty of
+/// the count, a slow flow would never seem to fill its rate. Two switches would then keep the flow's rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit the flow.
@@ -89,8 +88,8 @@ pub(super) fn classify_held(
     }
 }
 
-/// Returns the rate of each unlimited flow by the paper's equation 14. The rate is almost zero if the limited flows
-/// want almost the whole capacity (TV-6), and negative if they want more than the capacity (TV-7).
+/// Returns the rate of each unlimited flow by the paper's equation 14. If the limited flows want almost the whole
+/// capacity, the rate is almost zero (TV-6). If they want more than the capacity, the rate is negative (TV-7).
 pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
     (capacity - sum_limited) / unlimited.max(1) as f64
 }
@@ -139,7 +138,7 @@ pub(super) struct Shares<H> {
     spread_residual: bool,
     /// The minimum allocation of BRF-47, as of the last ALLOC.
     floor: Rate,
-    /// Number of times that many demands were changed at once.
+    /// Number of bulk changes of demands so far.
     allotments: u64,
 }
 
@@ -178,13 +177,14 @@ impl<H: Host> Shares<H> {
         self.capacity.saturating_sub(self.newcomers.rate())
     }
 
-    /// Returns the rate of the `k`-th of several newcomers that arrive at the same time, if the port has `capacity`. See
-    /// [`Commitments::share`].
+    /// Returns the rate of the `k`-th of several newcomers that arrive at the same time, for a port with this
+    /// `capacity`. See [`Commitments::share`].
     pub(super) fn newcomer_share(&self, capacity: Rate, k: u64) -> Rate {
         self.newcomers.share(capacity, self.index.len(), k)
     }
 
-    /// Returns the share of this newcomer. Its subscriber's newcomers divide the subscriber's equal share in the same way.
+    /// Returns the share of this newcomer. Its subscriber's newcomers divide the subscriber's equal share in the same
+    /// way.
     pub(super) fn share_of_newcomer(&self, flow: u32) -> Rate {
         let share = self.newcomer_share(self.capacity(), 1);
         let of_subscriber = self.subscribers.as_ref().and_then(|s| s.newcomer_share(flow, self.capacity()));
@@ -293,8 +293,7 @@ impl<H: Host> Shares<H> {
         self.subscribers.as_ref().map(Subscribers::rated)
     }
 
-    /// Returns the number by which the capacity is divided to get the equal share of an active flow, if `flows` flows
-    /// are active.
+    /// Returns the divisor of the capacity that gives the equal share of an active flow, if `flows` flows are active.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
         self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
     }
@@ -322,7 +321,8 @@ impl<H: Host> Shares<H> {
         self.index.level(self.uncommitted()).map_or(UNBOUNDED, |level| level.max(floor))
     }
 
-    /// Computes the allocation of BRF-40: max-min over all demands, with the remainder spread evenly (BRF-42).
+    /// Computes the allocation of BRF-40: max-min fair shares of all demands. The remainder is spread evenly
+    /// (BRF-42).
     pub(super) fn settle(&mut self) {
         self.level = self.fair_level();
         self.spread = if self.spread_residual { self.leftover() } else { 0 };
@@ -419,7 +419,7 @@ impl<H: Host> Shares<H> {
         self.floor = floor;
     }
 
-    /// Counts a change of many demands at once, after which any flow's allocation may differ.
+    /// Counts a bulk change of demands. After such a change, the allocation of any flow may differ.
     pub(super) fn count_allotment(&mut self) {
         self.allotments += 1;
     }
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn tv_8_alternates_in_the_papers_corner_and_not_by_default() {
-        // One flow that wants 10 of 100.
+        // The only flow wants 10 of a capacity of 100.
         let run = |b_head: f64| {
             let mut allocated = 100.0f64;
             core::iter::repeat_with(|| {
@@ -491,8 +491,8 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// For any error of the count within its tolerance, a held flow with its headroom never counts as filling
-    /// its rate, and a flow that fills its rate never counts as held. This is BRF-39 for the smaller pair of
+    /// The error of the count may have any value within its tolerance. A held flow with its headroom never counts as
+    /// filling its rate, and a flow that fills its rate never counts as held. This is BRF-39 for the smaller pair of
     /// threshold and headroom.
     #[test]
     fn a_held_flow_does_not_change_class() {
@@ -519,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_packet_more_or_less_does_not_change_the_class() {
-        // Ten packets in 20 ms are expected.
+        // The allocation permits ten packets in 20 ms.
         let of = |packets: u64| {
             let (rate, span) = (Rate::from_bytes_per_sec(750_000), Span::from_millis(20));
             classify(Bytes::new(packets * 1500), rate, span, 0.95, Bytes::new(1500))

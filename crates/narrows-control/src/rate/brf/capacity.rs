@@ -1,10 +1,10 @@
 //! Estimates the capacity of a link without a configured capacity (BRF-101, `measured`), for example a
 //! radio link.
 //!
-//! While packets wait, the drain rate is the link's rate. The capacity is the maximum of that rate
-//! over the last two periods. When nothing waits, the link may be faster. So after two periods a
-//! probe raises the estimate. The higher estimate is kept if the flows used all of it and still
-//! nothing waited.
+//! While packets wait, the drain rate is the link's rate. The estimated capacity is the maximum of that rate over the
+//! last two periods. While no packet waits, the link may be faster than the estimate. So after two periods without a
+//! queue, a probe raises the estimate. The higher estimate is kept if the flows used all of it and there was still no
+//! queue.
 //!
 //! BRF-101 specifies only this. But a radio's capacity can grow tenfold within a second, and probes of 5 %
 //! that take four periods each would need ten seconds to follow. Therefore, after a filled probe, a probe of
@@ -16,14 +16,15 @@ use std::collections::VecDeque;
 use super::params::Params;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum packets of a rate sample, so that one packet more or less changes the rate by at most 5 %.
+/// Minimum number of packets in a rate sample. With this number, one packet more or less changes the rate by at most
+/// 5 %.
 const SAMPLE_PACKETS: u64 = 20;
 /// Maximum length of a sample, on the slowest link.
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// Up to this number of packets, nothing counts as a queue, because a scheduler's grants and bursts of
-/// senders cause as many.
+/// At most this number of waiting packets does not count as a queue. The grants of a radio link's scheduler and
+/// bursts of senders also make a few packets wait.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
@@ -118,7 +119,7 @@ impl Estimator {
         let left = reading.departed - start.departed;
         let rate = Rate::of(left, span);
         let enough = left.get() >= self.mtu.get() * SAMPLE_PACKETS;
-        // A queue of less than one packet may be the packet in transmission.
+        // A queue of at most one packet may be the packet in transmission.
         if reading.queued <= self.mtu || start.queued <= self.mtu {
             // The queue drained during the sample, so the link could have sent more. The sample may
             // raise the estimate, but not lower it.
@@ -138,7 +139,7 @@ impl Estimator {
         while self.drained.front().is_some_and(|(at, _)| now.since(*at) > horizon) {
             self.drained.pop_front();
         }
-        // A stalled radio drains nothing. The best recent rate is a better estimate than zero.
+        // A stalled radio link drains no packets. The best recent rate is a better estimate than zero.
         if let Some(best) = self.drained.iter().map(|(_, rate)| *rate).max().filter(|r| *r > Rate::ZERO) {
             self.estimate = best;
         }
@@ -168,8 +169,8 @@ impl Estimator {
                 self.step = self.next_step(None);
                 self.probe = Probe::Raised { since: now, counted: None };
             }
-            // Senders learn of the raise within an RTT, and the port sees the effect of all senders after another
-            // RTT.
+            // Senders learn the raised rates within an RTT. After another RTT, their packets at the new rates have
+            // arrived at the port.
             Probe::Raised { since, counted: None } if now.since(since) >= period => {
                 self.probe = Probe::Raised { since, counted: Some((now, reading.arrived)) };
             }
@@ -233,10 +234,14 @@ mod tests {
         let estimates = run_with(plain, 1_250_000, 8_000, |_| 5_000_000, 1.0);
         assert!(estimates[1_000] < 2_500_000, "{}", estimates[1_000]);
         assert!(estimates.last().unwrap() > &4_700_000);
-        assert!(estimates.iter().all(|e| *e <= 5_600_000), "and not past it by more than a probe");
+        assert!(
+            estimates.iter().all(|e| *e <= 5_600_000),
+            "no estimate exceeds the rate by more than a probe"
+        );
     }
 
-    /// Ten times the rate: probes of 5, 10, 20, 40, 80 and 100 %, two periods each.
+    /// The link's rate is ten times the first estimate. Probes of 5, 10, 20, 40, 80 and 100 % follow, each for two
+    /// periods.
     #[test]
     fn growing_probes_find_ten_times_the_rate_in_twenty_periods() {
         let estimates = run(500_000, 2_000, |_| 5_000_000, 1.0);

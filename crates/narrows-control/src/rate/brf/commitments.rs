@@ -1,15 +1,15 @@
 //! The rates of newcomers that no ACK can change yet (BRF-34, ours).
 //!
 //! A newcomer learns its rate from the SYN-ACK. Its next feedback is in the first ACK of its data, an RTT later.
-//! Meanwhile it sends at that rate, however many flows begin after it. With the paper's equation 10, the n-th
-//! newcomer within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end
-//! before they get a smaller rate.
+//! Until then it sends at that rate, even if many other flows begin. With the paper's equation 10, the n-th newcomer
+//! within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end before
+//! they get a smaller rate.
 //!
-//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the
-//! rest among the established flows (whose next ACKs carry smaller rates), the newcomer, and the next
-//! newcomer within the RTT. So the sum stays below the capacity, except for minimum rates (BRF-47), and each
-//! newcomer leaves a part to the next one. Dynamic thresholds with a factor of one divide buffers in the same
-//! way (Choudhury and Hahne, 1998).
+//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the rest
+//! among the established flows (whose next ACKs carry smaller rates), the newcomer, and the next newcomer within the
+//! RTT. So the sum stays below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to
+//! the next newcomer. Dynamic thresholds with a factor of one divide buffers in the same way (Choudhury and Hahne,
+//! 1998).
 
 use crate::units::Rate;
 
@@ -69,7 +69,10 @@ mod tests {
         for (k, expected) in (1..).zip([512, 256, 128, 64]) {
             assert_eq!(Commitments::default().share(capacity, 0, k).as_bytes_per_sec(), expected);
             let rate = commitments.share(capacity, 0, 1).as_bytes_per_sec();
-            assert_eq!(rate, expected, "one after the other as at the same time");
+            assert_eq!(
+                rate, expected,
+                "newcomers that arrive in succession get the same rates as newcomers at the same time"
+            );
             commitments.add(rate);
         }
         assert_eq!((commitments.flows(), commitments.rate()), (4, 960));

@@ -1,5 +1,5 @@
-//! Several switches on a path: their independent decisions must add up to max-min fairness of the
-//! network (BRF-102).
+//! Tests several switches on a path. Their independent decisions must result in max-min fair rates in the network
+//! (BRF-102).
 
 use std::collections::VecDeque;
 
@@ -108,9 +108,9 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The second switch limits the flow that crosses both switches to 24.5. The first switch gives the rest of
-/// its link to its other flow. The first switch reads the second switch's value in the ACKs, so this works
-/// even for senders that do not set the bit of BRF-100.
+/// The second switch limits the flow that crosses both switches to 24.5 Mbit/s. The first switch gives the rest of
+/// its link to its other flow. The first switch reads the second switch's value in the ACKs, so this works even for
+/// senders that do not set the bit of BRF-100.
 #[test]
 fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     for says in [None, Some(true)] {
@@ -120,9 +120,9 @@ fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     }
 }
 
-/// The second switch gives each of its three flows 19.6. The first switch gives each of its two flows the
-/// same rate. The third switch then has 98 - 39.2 left. The third switch must measure that the other switches
-/// hold its flows. Flows without the bit get the full headroom of a tenth, at the expense of the last flow.
+/// The second switch gives each of its three flows 19.6 Mbit/s. The first switch gives each of its two flows the same
+/// rate. The third switch then has 98 - 39.2 Mbit/s left. It must measure that the other switches hold its flows.
+/// Flows without the bit get the full headroom of a tenth, at the expense of the last flow.
 #[test]
 fn a_parking_lot_with_different_rtts_reaches_them_too() {
     for (says, last) in [(Some(true), 58.8), (None, 98.0 - 1.1 * 39.2)] {

@@ -12,7 +12,7 @@ use crate::parameter::Reading;
 use crate::rate::{CongestionKind, Report};
 use crate::units::{Bytes, Rate, Span};
 
-/// Maximum reports kept per port, whatever the poll period.
+/// Maximum number of reports that are kept per port, for any poll period.
 const HISTORY: usize = 64;
 
 /// The thresholds of the detector.
@@ -56,7 +56,7 @@ impl Thresholds {
 pub struct Verdict {
     /// The kind of congestion, if there is any.
     pub kind: Option<CongestionKind>,
-    /// The paper's equation 5: departures over the capacity. In resolved mode it is only logged (BRF-72).
+    /// The paper's equation 5: departures over the capacity. In resolved mode this value is only logged (BRF-72).
     pub netcard_rate: f64,
     /// The paper's equation 6: packets queued over the queue limits.
     pub queue_utilisation: f64,
@@ -79,7 +79,7 @@ pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
 /// The detector of one port.
 #[derive(Clone, Debug, Default)]
 pub struct Detector {
-    /// The newest reports, back to the youngest one that is at least T old.
+    /// The reports of the last period T, and the last report before them.
     history: VecDeque<Report>,
 }
 
@@ -87,7 +87,7 @@ impl Detector {
     /// Evaluates the port from this report and the reports of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
-            // A later report has overtaken this one. Rates over a negative time are meaningless.
+            // A later report has arrived before this report. Rates over a negative time are meaningless.
             self.history.clear();
         }
         let (mut netcard, mut arrivals) = (0.0, 0.0);
@@ -133,9 +133,9 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing
-/// in print. It is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`.
-/// The result is negative for a long queue (TV-9).
+/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in
+/// print. The factor is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`. The
+/// result is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;

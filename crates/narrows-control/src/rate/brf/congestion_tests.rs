@@ -76,7 +76,8 @@ fn kinds(mode: Reading, reports: &[Report]) -> Vec<Option<CongestionKind>> {
 
 #[test]
 fn the_steady_state_at_eta_is_congested_only_in_literal_mode() {
-    // 98 % of the link was allocated, and 98.1 % of it departs. This is the defect of TV-11 (BRF-41).
+    // 98 % of the link was allocated, and the departures are 98.1 % of the link. The literal rules report congestion
+    // here, which is the defect of TV-11 (BRF-41).
     let steady: Vec<Report> = (0..5).map(|i| report(i * 20, i * 245_250, i * 164, 1, 0)).collect();
     assert_eq!(kinds(Reading::Literal, &steady)[1..], [Some(CongestionKind::Burst); 4]);
     assert_eq!(kinds(Reading::Resolved, &steady), [None; 5]);
@@ -91,7 +92,7 @@ fn cubics_standing_queue_is_not_congestion_of_the_rated_class() {
 
 #[test]
 fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
-    // 5 ms at 100 Mbit/s are 41.7 packets.
+    // A link of 100 Mbit/s sends 41.7 packets in 5 ms.
     assert_eq!(kinds(Reading::Resolved, &[report(0, 0, 0, 41, 0)]), [None]);
     assert_eq!(kinds(Reading::Resolved, &[report(0, 0, 0, 42, 0)]), [Some(CongestionKind::Queue)]);
     let share = 0.98 * C * 0.02;

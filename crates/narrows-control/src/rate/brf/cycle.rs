@@ -13,7 +13,7 @@ use crate::rate::counters::rated;
 use crate::rate::{Action, Class, CongestionKind, FlowIdentity, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A queue of at most this many packets ends congestion.
+/// Congestion ends when the queue has at most this many packets.
 const EMPTY_QUEUE: u32 = 2;
 /// From this number of flows on, demands are changed in bulk. A bulk change costs as much as a few hundred
 /// single changes.
@@ -98,7 +98,7 @@ impl Cycle {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    /// Begins a new window, for which counts of earlier windows do not apply.
+    /// Begins a new window. Counts of earlier windows do not apply to the new window.
     fn count_window(&mut self) {
         self.windows = self.windows.wrapping_add(1);
     }
@@ -315,7 +315,7 @@ impl<K: FlowIdentity> Brf<K> {
         if !congested {
             self.report_phase(actions);
         }
-        // At most one reduction per T, because the last one has not taken effect yet.
+        // There is at most one reduction per T, because the last reduction has not taken effect yet.
         if self.reductions.reduced_within(now, self.cycle.period) {
             return;
         }
@@ -339,9 +339,9 @@ impl<K: FlowIdentity> Brf<K> {
         let g = self.cycle.period.mul_f64(self.params.g_periods);
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
-            // The factor relates to full allocations, not to reduced ones. A reduction takes two T to take
-            // effect at the port. If each reduction scaled the previous one, a single queue would reduce all
-            // rates several times before the first reduction takes effect.
+            // The factor applies to full allocations, not to allocations that are already reduced. A reduction takes
+            // two T to take effect at the port. If each reduction scaled the previous one, a single queue would
+            // reduce all rates several times before the first reduction takes effect.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();

@@ -12,14 +12,14 @@ use crate::rate::domain::{DomainController, Settings, Topology};
 use crate::rate::{FlowIdentity, Message, PortId, Report};
 use crate::units::{Bytes, Span, Time};
 
-/// Minimum time between two polls of a port, whatever period it reports.
+/// Minimum time between two polls of a port, even if the port reports a shorter period.
 const POLL_MIN: Span = Span::from_millis(1);
 
 /// Parameters of the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Maximum time between polls of a port (BRF-73: 100 ms). If the port's period T is shorter, the time is T.
+    /// Maximum time between polls of a port (BRF-73: 100 ms). If the port's period T is shorter, the maximum is T.
     pub poll: Span,
     /// The detector's thresholds.
     pub thresholds: Thresholds,
@@ -67,7 +67,7 @@ pub struct Sdn {
 }
 
 impl Sdn {
-    /// Creates a controller of these ports. It begins by polling all of them at once.
+    /// Creates a controller of these ports. The controller first polls all ports at once.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
         for (port, params) in ports {

@@ -7,7 +7,7 @@ use crate::units::{Rate, Span, Time};
 /// A rate below this share of the last written rate may pass the gate once (BRF-64).
 const URGENT: f64 = 0.9;
 
-/// The gate of one flow: at most one feedback per RTT of the flow (BRF-60). A new gate is open.
+/// The gate of one flow. The gate lets at most one feedback pass per RTT of the flow (BRF-60). A new gate is open.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Gate {
     next: Time,
@@ -20,11 +20,11 @@ pub(super) struct Gate {
 
 impl Gate {
     /// Returns the rate to write into an ACK with this option, or `None` to leave the ACK unchanged. The smallest
-    /// rate on the path stands (BRF-61).
+    /// rate on the path applies (BRF-61).
     ///
-    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT (BRF-62). So
-    /// the switch nearest to the receiver writes first, and all others only lower its value. With independent gates,
-    /// the sender would get the rates of two switches alternately.
+    /// The gate does not delay a switch that lowers a value in an ACK. Every value that passes closes the gate for
+    /// one and a half RTT (BRF-62). So the switch nearest to the receiver writes first, and all other switches only
+    /// lower its value. With independent gates, the sender would get the rates of two switches alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,
@@ -36,7 +36,7 @@ impl Gate {
         (self.previous, self.said_before) = (self.next, self.said);
         if let RateOption::Assigned(value) = option {
             self.next = now + rtt.scale(3, 2);
-            // The decoded rates are compared, at the precision of the encoding (BRF-8).
+            // The comparison uses decoded rates, with the precision of the encoding (BRF-8).
             let replace = as_heard(allocated) <= value;
             if replace {
                 self.said = Some(allocated);
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn two_switches_do_not_alternate() {
-        // A is nearer to the receiver and permits more. An ACK passes A, then B, every ms.
+        // Switch A is nearer to the receiver and permits a higher rate than switch B. Every ms an ACK passes A and
+        // then B.
         let (mut a, mut b) = (Gate::default(), Gate::default());
         let mut heard = Vec::new();
         for t in 0..200 {
@@ -112,8 +113,8 @@ mod tests {
                 Some(value) => RateOption::Assigned(value),
                 None => RateOption::Unassigned,
             };
-            // B's gate opens half an RTT after A's. If A's values did not close B's gate, B would write
-            // between A's writes.
+            // The gate of B opens half an RTT after the gate of A. If A's values did not close B's gate, B would
+            // write between A's writes.
             match (b.answer(ms(t + 10), RTT, rate(1000), option, false), option) {
                 (Some(value), _) | (None, RateOption::Assigned(value)) => heard.push(value),
                 _ => {}

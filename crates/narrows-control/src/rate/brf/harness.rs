@@ -19,7 +19,7 @@ pub(super) struct Sender {
     pub(super) start: u64,
     /// The application's limit.
     pub(super) limit: Rate,
-    /// The sender sends at this rate and ignores the feedback.
+    /// The rate of a sender that ignores the feedback.
     pub(super) insists: Option<Rate>,
     /// Every n-th packet is lost before the switch; 0 for none.
     pub(super) lose_every: u64,
@@ -140,11 +140,13 @@ impl Net {
             self.step_sender(sender);
         }
         self.senders.extend(senders);
-        // In resolved mode the sum stays below the capacity at every moment. In literal mode it does not (TV-4).
+        // In resolved mode the sum stays below the capacity at every moment. In literal mode the sum can exceed the
+        // capacity (TV-4).
         if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             let ids = self.brf.shares.flows();
-            // While no ACK can change the rates of newcomers, each flow gets at least the minimum rate.
+            // While no ACK can change the rates of newcomers, the sum may be higher, because each flow gets at least
+            // the minimum rate.
             let newcomers = self.brf.shares.committed() > Rate::ZERO;
             let floors = if newcomers { self.brf.shares.floor().mul_f64(ids as f64) } else { Rate::ZERO };
             assert!(
@@ -165,7 +167,7 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // As a host must, the harness asks for a decision only after a change of the report or the
+            // The harness asks for decisions as a host must: after a report that changed the decision, after a new
             // version, and occasionally.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {

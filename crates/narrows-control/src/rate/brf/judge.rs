@@ -19,7 +19,8 @@ const EVIDENCE_WINDOWS: u8 = 16;
 const HELD_WINDOWS: u8 = 3;
 /// Maximum relative difference of two windows of a held flow.
 const STEADY: f64 = 0.05;
-/// Tolerance for a held flow's rate, because smaller changes of its rate are not recorded.
+/// Relative tolerance of the test whether a held flow's rate reaches its demand. Smaller changes of the rate are not
+/// recorded.
 const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
@@ -30,7 +31,7 @@ pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
     if mode == Reading::Literal {
         return from.max(meter.joined);
     }
-    // If `told_at` or `first_data` is "never", the result is too, because times saturate.
+    // If `told_at` or `first_data` is "never", the result is also "never", because additions to times saturate.
     from.max(meter.told_at + meter.rtt).max(meter.first_data)
 }
 
@@ -69,7 +70,7 @@ impl Judge<'_> {
             let allocated = Rate::from_bytes_per_sec(meter.demand);
             let class = classify(meter.bytes, allocated, span, p.a_cls, Bytes::ZERO);
             meter.app_class = class.unwrap_or(meter.app_class);
-            // The paper's equation 14 sets the demand.
+            // In literal mode, equation 14 of the paper sets the demand in the ALLOC phase.
             return;
         }
         let may = meter.told.as_bytes_per_sec().saturating_add(spread);
@@ -103,8 +104,8 @@ impl Judge<'_> {
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // The remainder is spread, so a flow may send more than its base. If a short window underestimated
-        // the flow's base, the flow would seem unlimited in the next window.
+        // A flow may send more than its base, because it also gets a part of the remainder. If a short window
+        // underestimated the flow's base, the flow would seem unlimited in the next window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -140,8 +141,8 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // The flow has its headroom only if its rate reaches its demand. A lower level at this port leaves it
-        // less.
+        // The flow has its full headroom only if its rate reaches its demand. If the level of this port is lower than
+        // the demand, the flow has less headroom.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
@@ -159,7 +160,7 @@ impl Judge<'_> {
                 meter.demand = with.as_bytes_per_sec().min(meter.held);
             }
             None if was_held => {}
-            // If in doubt, believe the sender.
+            // If the measurement is inconclusive, the sender's statement decides: the flow is unlimited.
             _ => {
                 if !was_held {
                     meter.headroom /= 2;
@@ -174,8 +175,8 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the headroom of a flow that is held again. `before` is its headroom when it filled its rate and did not
-/// count as held.
+/// Returns the headroom of a flow that is held again. `before` is the headroom from the time when the flow filled its
+/// rate and did not count as held.
 ///
 /// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
 /// switch still measures the limit that the first switch had set. At each such change the flow's
@@ -206,8 +207,9 @@ impl Evidence {
 }
 
 /// Returns the number of bytes that were sent, estimated from the `bytes` that arrived and the losses on the way
-/// (BRF-100). Gaps show lost new packets. Retransmissions show no gap, but the same share of them is lost. The
-/// estimate of the losses is at most the number of bytes that arrived.
+/// (BRF-100). Gaps in the sequence numbers show lost new packets. Lost retransmissions leave no gap, so the function
+/// assumes that the same share of retransmissions is lost. The estimate of the losses is at most the number of bytes
+/// that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -1,4 +1,5 @@
-//! Mice before elephants (BRF-50, BRF-51).
+//! The two layers of rated flows: mice, which are flows with small allocations, are served before elephants (BRF-50,
+//! BRF-51).
 
 use crate::rate::Leaf;
 use crate::rate::kit::policer::Policer;
@@ -33,9 +34,9 @@ impl Layer {
         }
     }
 
-    /// Returns the queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
-    /// demoted; its packets are not dropped (BRF-51; RFC 2475 allows both). In the elephants' queue the excess does
-    /// no harm and cannot overtake the flow's earlier packets.
+    /// Returns the queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets
+    /// becomes an elephant. Its packets are not dropped (BRF-51). RFC 2475 allows both treatments. In the elephants'
+    /// queue the excess does no harm and cannot overtake the flow's earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,

@@ -75,7 +75,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Handles a repeated SYN-ACK. It carries the initial rate again, whatever the state of the gate (BRF-60).
+    /// Handles a repeated SYN-ACK. The initial rate is written again, even if the gate is closed (BRF-60).
     fn repeat(&mut self, id: FlowId) -> FlowId {
         if let Some(flow) = self.table.get_mut(id).filter(|flow| flow.life.awaited.is_some()) {
             flow.gate = Gate::default();
@@ -83,8 +83,7 @@ impl<K: FlowIdentity> Brf<K> {
         id
     }
 
-    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was
-    /// not seen.
+    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was not seen.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -102,10 +101,10 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Starts a flow again, with rates. The flow counted as other TCP, because its first packet that was seen
-    /// did not carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT
-    /// carries the option. Senders with little data send no such segment.) ACKs also show that the flow uses
-    /// BRF, because a receiver leaves room for a rate if the SYN asked for one (BRF-9).
+    /// Starts a flow again, with rates. The flow counted as other TCP, because the first packet that passed here did
+    /// not carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT carries the
+    /// option. Senders with little data send no such segment.) ACKs also show that the flow uses BRF, because a
+    /// receiver leaves room for a rate if the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -239,8 +238,8 @@ impl<K: FlowIdentity> Brf<K> {
         allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows)
     }
 
-    /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), `share` the part of the
-    /// uncommitted capacity, and `flows` the number of flows that share `capacity`, including newcomers.
+    /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), `share` the part
+    /// of the uncommitted capacity, and `flows` the number of flows that share `capacity`, including newcomers.
     pub(super) fn first_rate(&self, equal: Rate, share: Rate, capacity: Rate, flows: u64) -> Rate {
         if self.is_literal() {
             return equal;
@@ -266,7 +265,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(self.first_rate(equal, self.shares.newcomer_share(capacity, 1), capacity, flows))
     }
 
-    /// Performs BW_INIT for a flow whose SYN-ACK carries the rate: no ACK can change the rate for an RTT (BRF-34).
+    /// Performs BW_INIT for a flow whose SYN-ACK carries the rate. For an RTT, no ACK can change this rate (BRF-34).
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
@@ -280,7 +279,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Newcomer, actions);
     }
 
-    /// Performs BW_INIT for a flow that sends already, or again: its next ACK carries the rate (BRF-16, BRF-31 to BRF-33).
+    /// Performs BW_INIT for a flow that already sends, or sends again. Its next ACK carries the rate (BRF-16, BRF-31
+    /// to BRF-33).
     pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
@@ -294,8 +294,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
-    /// Moves a flow to the list of rated flows. Returns the paper's rate, C_BRF, and the number of rated
-    /// flows.
+    /// Moves a flow to the list of rated flows. Returns the paper's rate, C_BRF, and the number of rated flows.
     fn enter(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) -> Option<(Rate, Rate, u64)> {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);
@@ -313,7 +312,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
-    /// Initialises the record of a flow that has just got this rate.
+    /// Initialises the record of a flow that gets this rate now.
     fn init(&mut self, now: Time, id: FlowId, rate: Rate, class: AppClass, actions: &mut Vec<Action<K>>) {
         // BW_INIT takes no time and does not change the phase (BRF-35).
         self.report_state(State::BwInit, actions);
@@ -336,8 +335,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Establishes a newcomer whose ACKs were not seen, an RTT after its first data. A data plane that counts reports no
-    /// ACKs, and ACKs may take another path.
+    /// Establishes a newcomer whose ACKs were not seen, an RTT after its first data. A data plane that counts reports
+    /// no ACKs, and ACKs may take another path.
     fn await_feedback(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -400,8 +399,9 @@ impl<K: FlowIdentity> Brf<K> {
         let urgent = self.params.urgent_decrease;
         let mut rate = self.rate_for(id, self.table.meter(id)?);
         if !matches!(packet.option, RateOption::Assigned(_)) {
-            // A value that another switch has lowered is repeated. The gates of two switches drift apart. Without the
-            // repetition, the sender would get the larger rate whenever this switch writes first (BRF-62).
+            // This switch repeats a value that another switch has lowered. The gates of two switches drift apart.
+            // Without the repetition, the sender would get the larger rate whenever this switch writes first
+            // (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -427,8 +427,8 @@ impl<K: FlowIdentity> Brf<K> {
         answer
     }
 
-    /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its
-    /// losses at this rate. No capacity is reserved for the repair.
+    /// Returns the last rate, if any, of a flow that has sent all of its data. The flow repairs its losses at this
+    /// rate. No capacity is reserved for the repair.
     pub(super) fn last_rate(&self, id: FlowId) -> Option<Rate> {
         let rated = self.table.get(id)?.class == Class::Rated;
         let told = self.table.meter(id)?.told;
@@ -442,9 +442,9 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The part of its share that the flow
-    /// cannot use becomes free for other flows. This part is known exactly, because `value` need not be
-    /// measured (BRF-102). Returns whether the value is new.
+    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use the part of its share above
+    /// `value`, and this part becomes free for other flows. The part is known exactly, without a measurement
+    /// (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -582,7 +582,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // The loop is bounded: idle flows that still exchange ACKs move to the end once.
+        // The loop is bounded, because an idle flow that still exchanges ACKs moves to the end of the list.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };

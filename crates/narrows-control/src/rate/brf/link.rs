@@ -102,8 +102,9 @@ impl Link {
         self.splitter.rated_share_with(rated)
     }
 
-    /// Updates the split between the classes, and returns whether the split has changed. The weights of rated flows and
-    /// of other TCP are numbers of flows, or sums of subscribers' weights. UDP is active if it sent within `idle_after`.
+    /// Updates the split between the classes, and returns whether the split has changed. The weights of rated flows
+    /// and of other TCP are numbers of flows, or sums of subscribers' weights. UDP is active if it sent within
+    /// `idle_after`.
     pub(super) fn split(
         &mut self,
         now: Time,

@@ -27,7 +27,7 @@
 //! | `aggregate` | counts instead of packets, for a data plane that counts |
 //! | `udp` | UDP's rates |
 //! | `link` | the link: its capacity, and its division into classes |
-//! | `capacity` | estimates a link's rate that is not configured |
+//! | `capacity` | estimates the rate of a link whose capacity is not configured |
 //!
 //! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
 //! rates and all allocations (O(log) for any number of flows), and each flow learns its rate with

@@ -46,9 +46,9 @@ mod tests {
         assert!((50.0 * full - 33.33).abs() < 0.01);
         let half = literal_factor(100e6, init, 70e6).unwrap();
         assert!((half - 0.95238).abs() < 1e-5);
-        assert!((init / 1e6 + 100.0 * half - 128.57).abs() < 0.01, "the sum exceeds what there is");
+        assert!((init / 1e6 + 100.0 * half - 128.57).abs() < 0.01, "the sum exceeds the capacity");
         assert_eq!(literal_factor(100e6, init, 60e6), None);
-        assert!((init / 1e6 + 100.0 - 133.33).abs() < 0.01, "and here too");
+        assert!((init / 1e6 + 100.0 - 133.33).abs() < 0.01, "the sum exceeds the capacity here too");
     }
 
     /// Returns the allocations of the two other flows after the newcomer has joined. Before that, the allocations are
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn tv_4_resolved() {
         assert_eq!(resolved([UNBOUNDED, UNBOUNDED]).map(|r| r / 1000), [33_333, 33_333]);
-        // TV-4: 44.67 = 100 - 33.33 - 22.
+        // TV-4: the first flow gets 100 - 33.33 - 22 = 44.67.
         assert_eq!(resolved([mega(50.0), mega(22.0)]).map(|r| r / 1000), [44_666, 22_000]);
         assert_eq!(resolved([mega(50.0), mega(11.0)]).map(|r| r / 1000), [50_000, 11_000]);
     }

@@ -1,10 +1,10 @@
 //! Detects flows that claim to follow rates but do not.
 //!
-//! The option in a SYN is only a claim (BRF-10): a host can announce BRF, run another controller,
-//! and fill the queue of flows that follow their rates. A flow that exceeds its rate in consecutive
-//! windows moves to other TCP, where its excess harms only its own class. It returns when its sender
-//! says again that it applies rates, for example after a restart of the sender's agent. This check is
-//! ours; the paper trusts its senders.
+//! The option in a SYN is only a claim (BRF-10). A host can announce BRF but run another controller, and so fill the
+//! queue of flows that follow their rates. A flow that exceeds its rate in consecutive windows moves to other TCP,
+//! where its excess harms only its own class. The flow returns to the rated class when its sender announces again
+//! that it applies rates, for example after a restart of the sender's agent. This check is ours. The paper assumes
+//! that senders follow their rates.
 
 use super::Brf;
 use super::table::{Flow, FlowId, List, Meter};
@@ -18,8 +18,8 @@ const MARGIN: f64 = 1.25;
 const TOLERANCE: f64 = 2.0;
 /// The score at which a flow is demoted.
 const OUT: u8 = 128;
-/// Score of a strike, so that eight consecutive strikes demote a flow. A sender that drains a queue from before a
-/// reduction may have a few strikes.
+/// Score of one strike. Eight consecutive strikes demote a flow. A sender may get a few strikes while a queue from
+/// before a reduction drains.
 const STRIKE: u8 = OUT / 8;
 /// Time after which a flow that exceeds its reduced rate is demoted, even if it stays below its whole share. A sender
 /// may be without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
@@ -72,7 +72,7 @@ fn exceeds(meter: &Meter, span: Span, may: f64, mtu: Bytes) -> bool {
     meter.bytes.as_f64() > MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64()
 }
 
-/// Adds to the sum of scores. One obedient window (score 0) resets the sum.
+/// Adds to the sum of scores. One window within the rate (score 0) resets the sum.
 fn add(meter: &mut Meter, score: u8) {
     meter.strikes = if score > 0 { meter.strikes.saturating_add(score) } else { 0 };
 }
@@ -103,8 +103,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Moves all flows that do not follow their rates to other TCP. This is rare, so the function may visit every
-    /// flow.
+    /// Moves all flows that do not follow their rates to other TCP. Such moves are rare, so the function may visit
+    /// every flow.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let out: Vec<FlowId> = self
             .table
@@ -124,8 +124,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Called if a demoted flow's data says that its sender applies rates. After its probation, the flow is rated
-    /// again.
+    /// Called when data of a demoted flow announces that its sender applies rates. If the probation is over, the flow
+    /// is rated again.
     pub(super) fn readmit(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let is_due = |flow: &Flow<K>| flow.class == Class::OtherTcp && flow.demotions.until <= now;
         if self.table.list(id) != Some(List::Other) || !self.table.get(id).is_some_and(is_due) {
@@ -169,7 +169,8 @@ mod tests {
         }
     }
 
-    /// A sender without an agent ignores its rate and says nothing. Its next agent applies the rate and says so.
+    /// A sender without an agent ignores its rate and does not announce that it applies rates. After the agent starts
+    /// again, the sender applies the rate and announces it.
     #[test]
     fn a_demoted_flow_returns_when_its_sender_applies_rates_again() {
         for report_every in [0, 10] {
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Each of four flows stays below 1.25 times its share, but together they fill the link.
+    /// Four flows ignore reductions. Each of them stays below 1.25 times its share, but together they fill the link.
     #[test]
     fn flows_that_ignore_reductions_together_lose_their_class() {
         for (mbits, report_every) in [(24.0, 0), (24.0, 10), (19.9, 0), (19.9, 10)] {

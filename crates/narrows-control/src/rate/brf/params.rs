@@ -22,10 +22,10 @@ const FASTEST: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
 macro_rules! params {
     ($($(#[doc = $doc:literal])+ $name:ident: $unit:ty = $literal:expr, $resolved:expr, $shape:expr;)*) => {
         crate::parameters! {
-            /// Parameters of BRF. In a scenario `mode` selects the defaults of all others.
+            /// Parameters of BRF. In a scenario, `mode` selects the defaults of all other parameters.
             pub struct Params without default {
-                /// The rules: the paper's printed ones as far as they can be computed, contradictions included
-                /// (`literal`), or the repaired ones (`resolved`).
+                /// The rules of BRF. `literal` selects the rules as printed in the paper, with their contradictions,
+                /// as far as they can be computed. `resolved` selects the repaired rules.
                 pub mode: Reading, word(Reading::WORDS).from("the BRF paper");
                 $($(#[doc = $doc])+ pub $name: $unit, $shape;)*
             }
@@ -45,7 +45,8 @@ macro_rules! params {
 }
 
 params! {
-    /// Share of the link to allocate. Literal mode allocates all, because the paper's rates add up to the NIC's rate.
+    /// Share of the link to allocate. Literal mode allocates the whole link, because the paper's rates add up to the
+    /// NIC's rate.
     eta: f64 = 1.0, 0.98, number(0.01, 1.0).from("BRF-21, BRF-41");
     /// A_CLS: a flow that uses less than this share of its allocation is limited.
     a_cls: f64 = 0.95, 0.95, number(0.01, 1.0).from("BRF-38; paper 0.95 to 1.0");
@@ -57,8 +58,8 @@ params! {
     q_th: f64 = 0.1, 0.1, number(0.0, 1.0).from("paper 0.1");
     /// Queueing delay at link rate that counts as congestion; zero disables it.
     q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, LONGEST).from("BRF-74");
-    /// A queue of fewer packets is no standing queue, whatever its delay. On a slow link two bursts exceed
-    /// `q_delay_max`.
+    /// A queue of fewer packets does not count as congestion, even if its delay exceeds `q_delay_max`. On a slow
+    /// link, two bursts already cause such a delay.
     q_packets_min: u32 = 0, 8, whole(0, COUNT).from("ours");
     /// Arrivals above this multiple of C_BRF are a burst.
     burst_threshold: f64 = 1.02, 1.02, number(0.1, 10.0).from("BRF-72");
@@ -79,7 +80,7 @@ params! {
     period_max: Span = Span::from_secs(3600), Span::from_secs(1), time_from(SHORTEST, LONGEST).from("BRF-30");
     /// After an allocation, wait for one period T before measuring.
     settle: bool = false, true, flag().from("BRF-36");
-    /// Maximum time between runs of the detector. If T is shorter, the time is T.
+    /// Maximum time between runs of the detector. If the period T is shorter, the maximum is T.
     poll: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("BRF-73");
     /// After this time without a poll, the controller counts as failed and the switch uses its own detector.
     controller_timeout: Span = Span::from_millis(500), Span::from_millis(500), time_from(Span::ZERO, LONGEST).from("BRF-105");
@@ -91,8 +92,8 @@ params! {
     mouse_headroom: f64 = 1.25, 1.25, number(0.0, 1000.0).from("BRF-51");
     /// Let a decrease of more than 10 % pass the feedback gate at once.
     urgent_decrease: bool = false, true, flag().from("BRF-64");
-    /// Believe a sender that says its application does not limit it, and count gaps in the sequence numbers as sent.
-    /// If such a flow still sends less than its rate, another switch limits it (BRF-102).
+    /// Use the information from senders that their application does not limit them, and count gaps in the sequence
+    /// numbers as sent data. If such a flow still sends less than its rate, another switch limits it (BRF-102).
     believe_senders: bool = false, true, flag().from("BRF-100");
     /// The unit that gets a share: each flow, or all flows of a subscriber, by address, prefix, VLAN or mark.
     share: Share = Share::Flow, Share::Flow, text(FORMS).from("BRF-106");
@@ -102,10 +103,11 @@ params! {
     /// UDP may borrow capacity that TCP does not use, up to this share of the link. With 0, UDP does not borrow. The
     /// parameter has no effect if the capacity is measured.
     udp_ceiling: f64 = 0.0, 0.0, number(0.0, 1.0).from("BRF-23");
-    /// The model that predicts the use of a new flow: none (`off`), averages by prefix and service (`average`), or the
-    /// file of a model that `narrows train` has written.
+    /// The model that predicts the use of a new flow: none (`off`), averages by prefix and service (`average`), or a
+    /// model file that `narrows train` has written.
     predictor: Prediction = Prediction::Average, Prediction::Average, contents(Prediction::WORDS, "a bandwidth model", LENGTH_MAX).from("BRF-31");
-    /// Time of day (UTC) at the beginning of the run, for trained models. The agent uses the system's clock if the key is not given.
+    /// Time of day (UTC) at the beginning of the run, for trained models. If the key is not given, the agent uses the
+    /// system's clock.
     time_of_day: Span = Span::ZERO, Span::ZERO, time_from(Span::ZERO, DAY).from("BRF-31; ours");
     /// Weight of a new sample in the averages.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");
@@ -115,7 +117,8 @@ params! {
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");
     /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-    /// A flow is idle after this time without data; after two periods T or two packet gaps if that is longer.
+    /// A flow is idle after this time without data. If two periods T or two packet gaps are longer, the longest of
+    /// these times applies.
     idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, LONGEST).from("BRF-16");
     /// A handshake without an answer is removed after this time.
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, LONGEST).from("BRF-15");
@@ -170,7 +173,7 @@ impl PortParameters for Params {
         // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full
         // share (BRF-39). The paper's ranges include such products, so literal mode permits them.
         if self.mode == Reading::Resolved && self.a_cls * self.b_head <= 1.0 {
-            // Rounded up, so that the stated number is accepted.
+            // The minimum in the message is rounded up, so that a user who sets it gets no second error.
             let (least, a_cls) = ((1e4 / self.a_cls).ceil() / 1e4, self.a_cls);
             let expected =
                 format!("at least {least:.4}, so that a_cls * b_head exceeds 1 (a_cls is {a_cls})");

@@ -21,7 +21,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum time between two readings of the port, whatever the parameters.
+/// Minimum time between two readings of the port, for any parameters.
 pub(super) const TICK_MIN: Span = Span::from_millis(1);
 /// Share of the idle timeout after which an active flow is moved to the end of its list.
 pub(super) const STALE: (u64, u64) = (1, 4);
@@ -74,9 +74,9 @@ impl<K: FlowIdentity> Brf<K> {
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// Returns the time between two full packets of a flow with this rate. It can exceed the RTT, which the paper
-    /// does not consider. Senders send at least one packet per second (BRF-104), and a second is also the longest
-    /// period.
+    /// Returns the time between two full packets of a flow with this rate. This time can exceed the RTT. The paper
+    /// does not consider this case. Senders send at least one packet per second (BRF-104), and a second is also the
+    /// longest period.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;
@@ -85,7 +85,7 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     /// Returns the maximum time without data before a flow is idle (BRF-16). A flow is not idle between two packets,
-    /// however far apart they are. Otherwise its share would go to other flows, and the sum of rates would exceed the
+    /// even if they are far apart. Otherwise its share would go to other flows, and the sum of rates would exceed the
     /// capacity.
     pub(super) fn idle_after(&self) -> Span {
         let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
@@ -94,7 +94,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     pub(super) fn tick_every(&self) -> Span {
         let tick = self.cycle.period.min(self.params.poll);
-        // A measured capacity is sampled between ticks.
+        // If the capacity is measured, samples are also taken between ticks.
         let tick = if self.link.is_measured() { tick.scale(1, 4) } else { tick };
         tick.max(TICK_MIN)
     }
@@ -169,8 +169,9 @@ impl<K: FlowIdentity> Brf<K> {
         allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// Returns whether the port has no capacity, for example during an outage of a radio link. It then assigns no rates,
-    /// because a sender that is paced at almost nothing would still wait after the outage (BRF-101).
+    /// Returns whether the port has no capacity, for example during an outage of a radio link. A port without
+    /// capacity assigns no rates, because a sender with a very low pacing rate would still wait after the outage
+    /// (BRF-101).
     pub(super) fn is_down(&self) -> bool {
         !self.is_literal() && self.link.rate() == Rate::ZERO
     }

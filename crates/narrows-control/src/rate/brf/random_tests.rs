@@ -118,7 +118,7 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
             Step::Wait(nanos) => now += Span::from_nanos(nanos),
             Step::Timer => {
                 brf.on_timer(now, &port, &mut actions);
-                prop_assert!(brf.next_timer() > now, "a timer that is due again at once");
+                prop_assert!(brf.next_timer() > now, "the timer is due again at once");
             }
             Step::Capacity(rate) => {
                 port.capacity = rate.filter(|_| told).map(Rate::from_bytes_per_sec).or(port.capacity);
@@ -139,7 +139,8 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
         }
         let [established, newcomers] = sums;
         let flows = brf.table.len(List::Rated) as u64;
-        // Newcomers keep their rates if the capacity falls. The others divide the rest, but get at least the minimum.
+        // Newcomers keep their rates if the capacity falls. The other flows divide the rest, but get at least the
+        // minimum.
         if mode != Reading::Literal {
             let committed = brf.shares.committed();
             prop_assert_eq!(committed.as_bytes_per_sec(), demands);

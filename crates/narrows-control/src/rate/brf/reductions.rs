@@ -7,14 +7,15 @@ use super::params::Params;
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum number of stored readings of the arrivals, however short the tick is.
+/// Maximum number of stored readings of the arrivals, even with short ticks.
 const MARKS: usize = 64;
 
 /// The detector and the reductions of one port.
 pub(super) struct Reductions {
     thresholds: Thresholds,
     detector: Detector,
-    /// The controller's last poll. While the controller polls, its verdict replaces that of the switch's detector.
+    /// The controller's last poll. While the controller polls, its verdict replaces the verdict of the switch's
+    /// detector.
     polled_at: Option<Time>,
     controller_timeout: Span,
     /// Bytes offered to the rated class, at each tick of the last period.
@@ -71,7 +72,7 @@ impl Reductions {
         self.reduced_at
     }
 
-    /// Returns whether there was a reduction within this time, which may not have taken effect yet.
+    /// Returns whether there was a reduction within this time. Such a reduction may not have taken effect yet.
     pub(super) fn reduced_within(&self, now: Time, span: Span) -> bool {
         self.reduced_at.is_some_and(|at| now.since(at) < span)
     }

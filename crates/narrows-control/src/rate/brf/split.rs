@@ -4,7 +4,7 @@ use crate::rate::kit::classes::LEAST_RATE;
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum share of the link for ACKs, whatever is measured.
+/// Maximum share of the link for ACKs, even if the measured rate of ACKs is higher.
 const ACKS_MOST: f64 = 0.5;
 
 /// Shares of the three classes.
@@ -26,7 +26,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
         0 => shared,
         _ => {
             let part = u128::from(shared.as_bytes_per_sec()) * u128::from(rated) / u128::from(flows);
-            // At most `shared`, because the rated flows are part of all flows.
+            // The result is at most `shared`, because rated flows are a part of all flows.
             Rate::from_bytes_per_sec(part as u64)
         }
     };
@@ -49,9 +49,9 @@ pub(super) struct Basis {
     pub(super) other: u64,
     /// Number of times that UDP's share is halved; `None` without UDP.
     pub(super) udp: Option<u8>,
-    /// Rate of traffic that belongs to no flow of this direction: ACKs of flows of the reverse direction
-    /// (ours; the paper's bottleneck has one-way traffic). Without this share, two-way traffic starves its
-    /// own ACKs and the feedback in them.
+    /// Rate of the ACKs of flows of the reverse direction, which belong to no flow of this direction (ours; the
+    /// paper's bottleneck has one-way traffic). Without this share, two-way traffic starves its own ACKs and the
+    /// feedback in them.
     pub(super) acks: Rate,
 }
 
@@ -67,7 +67,7 @@ impl Basis {
     }
 }
 
-/// Keeps the split, and determines when the HTB must change.
+/// Stores the split, and determines when the HTB must change.
 #[derive(Debug)]
 pub(super) struct Splitter {
     eta: f64,
@@ -101,9 +101,9 @@ impl Splitter {
 
     /// Updates the split and returns whether it changed.
     ///
-    /// The split changes at most once per `period` (BRF-24), with three exceptions (ours): a new rate of the
-    /// link, a class that gets its first flow or loses its last, and UDP that needs more. In these cases the
-    /// old split would give a class nothing or too little, or reserve a share that no flow uses.
+    /// The split changes at most once per `period` (BRF-24). There are three exceptions (ours). The link gets a new
+    /// rate, a class gets its first flow or loses its last flow, or UDP needs a larger share. In these cases the old
+    /// split would give a class nothing or too little, or reserve a share that no flow uses.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent = self.basis.is_none_or(|old| {
             old.link != basis.link || old.occupied() != basis.occupied() || basis.grows(old)
@@ -187,10 +187,14 @@ mod tests {
             (changed, s.current().rated.as_bytes_per_sec())
         };
         assert_eq!(update(0, LINK, 1, 0), (true, 100));
-        assert_eq!(update(1, LINK, 1, 1), (true, 50), "the first of its class");
-        assert_eq!(update(2, LINK, 3, 1), (false, 50), "one more waits");
+        assert_eq!(update(1, LINK, 1, 1), (true, 50), "the first flow of a class changes the split at once");
+        assert_eq!(update(2, LINK, 3, 1), (false, 50), "more flows change nothing before the period ends");
         assert_eq!(update(21, LINK, 3, 1), (true, 75));
-        assert_eq!(update(22, Rate::from_bytes_per_sec(50), 3, 1), (true, 37), "half the link is gone");
+        assert_eq!(
+            update(22, Rate::from_bytes_per_sec(50), 3, 1),
+            (true, 37),
+            "half of the link's capacity at once"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(super) enum State {
     Init,
     /// A new flow gets its first rate.
     BwInit,
-    /// Senders learn their rates. The paper has no such state and measures at once.
+    /// Senders learn their rates. The paper does not have this state, and measures at once.
     Settle,
     /// The use of each flow is measured.
     Measure,

@@ -34,7 +34,7 @@ fn say(net: &mut Net, kind: Option<CongestionKind>) {
 }
 
 /// Walks through Figure 5 with flows whose RTT is 20 ms. T is 100 ms in the first cycle, because no RTT is known, and
-/// 20 ms in the others.
+/// 20 ms in the other cycles.
 #[test]
 fn every_change_of_state_is_an_event() {
     let mut net = Net::new(Params::resolved(), LINK);
@@ -43,7 +43,7 @@ fn every_change_of_state_is_an_event() {
     let expected = [
         (0, "state-init"),
         (0, "state-settle"),
-        // The SYN-ACK of the first flow passes. The phase does not restart (BRF-35).
+        // The SYN-ACK of the first flow passes here. This SYN-ACK does not restart the phase (BRF-35).
         (20, "state-bw-init"),
         (20, "state-settle"),
         (100, "state-measure"),
@@ -53,7 +53,7 @@ fn every_change_of_state_is_an_event() {
         (240, "state-alloc"),
         (240, "state-settle"),
         (260, "state-measure"),
-        // The second flow.
+        // The SYN-ACK of the second flow passes here.
         (270, "state-bw-init"),
         (270, "state-measure"),
         (280, "state-alloc"),
@@ -61,7 +61,7 @@ fn every_change_of_state_is_an_event() {
     ];
     assert_eq!(walk(&mut net, 290), expected);
 
-    // A queue of 100 packets, which the link sends in 12 ms.
+    // The queue has 100 packets. The link sends them in 12 ms.
     net.port.queued[1] = Bytes::new(100 * MTU);
     say(&mut net, Some(CongestionKind::Queue));
     assert_eq!(states(&mut net), [(290, "state-congestion")]);

@@ -2,7 +2,7 @@
 //!
 //! The division is max-min fair in two steps. The port's level limits the demand of each subscriber. The subscriber's
 //! own level limits the demand of each of its flows. The demand of a subscriber is the sum of its flows' demands. A
-//! subscriber without active flows takes no part, so the others get its share.
+//! subscriber without active flows has no demand, so the other subscribers get its share.
 //!
 //! A change of one flow changes the levels of many subscribers. So a subscriber's level is computed only when a
 //! flow's rate is needed, and kept until the subscriber's flows or share change. A subscriber with one flow needs no
@@ -127,7 +127,7 @@ impl<H: Host> Subscribers<H> {
                 granted: Cell::new(None),
                 level: Cell::new(UNBOUNDED),
             };
-            // At most as many groups as slots.
+            // There are at most as many groups as slots, so the index fits.
             match self.free.pop() {
                 Some(number) => {
                     self.groups[number as usize] = group;
@@ -192,7 +192,7 @@ impl<H: Host> Subscribers<H> {
         self.rated
     }
 
-    /// Returns the number by which the capacity is divided to get the equal share of this active flow.
+    /// Returns the divisor of the capacity that gives the equal share of this active flow.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))
@@ -241,7 +241,7 @@ impl<H: Host> Subscribers<H> {
         })
     }
 
-    /// Returns the most that this flow could get, see [`Group::ceiling`].
+    /// Returns the largest share that this flow could get; see [`Group::ceiling`].
     pub(super) fn ceiling(&self, slot: u32, port_level: u64, demand: u64) -> u64 {
         self.group(slot).map_or(port_level, |group| group.ceiling(port_level, demand))
     }

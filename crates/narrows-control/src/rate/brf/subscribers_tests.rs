@@ -19,7 +19,7 @@ fn subscriber(n: u8) -> Option<Subscriber> {
     Some(Subscriber::Network(IpAddr::V4(Ipv4Addr::from_bits(u32::from(n))), 0))
 }
 
-/// Returns the shares of these flows; the flow's index is its slot.
+/// Returns the shares of these flows. The slot of a flow is its index in `flows`.
 fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) -> Shares<IpAddr> {
     let mut shares = Shares::new(spread, by_subscriber);
     shares.set_capacity(Rate::from_bytes_per_sec(capacity));
@@ -72,11 +72,11 @@ proptest! {
         prop_assert!(found.iter().sum::<u64>() <= capacity);
         for ((found, exact), (_, demand)) in found.iter().zip(reference(capacity, &flows)).zip(&flows) {
             prop_assert!(found <= demand);
-            // Each of the two levels is at most half a bucket too low.
+            // The level of the port and the level of the subscriber are each at most half a bucket too low.
             let least = exact as f64 * (1.0 - 1.0 / 128.0) - 2.0;
             prop_assert!(*found as f64 >= least, "{} << {}", found, exact);
         }
-        // One subscriber's level may be too low by that amount. The rest may raise another subscriber by as much.
+        // If one subscriber's level is too low by `part`, the rest may raise another subscriber by the same amount.
         for n in 0..6u8 {
             let sum = |of: &[u64]| -> f64 {
                 of.iter().zip(&flows).filter(|(_, (of, _))| *of == n).map(|(rate, _)| *rate as f64).sum()

@@ -22,9 +22,9 @@ pub(super) enum List {
     Rated = 0,
     /// Other TCP flows with data, least recent first: N_CUBIC.
     Other = 1,
-    /// Flows without data for a while, those with the longest idle time first.
+    /// Flows without data for a while, in the order of their idle time, longest first.
     Idle = 2,
-    /// Flows not yet seen from both sides, and flows closed by both.
+    /// Flows that were not yet seen from both sides, and flows that both sides have closed.
     Waiting = 3,
 }
 
@@ -35,7 +35,8 @@ pub(super) enum List {
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
-    /// Bytes/s; `UNBOUNDED` if no share satisfies the demand. In literal mode it is the allocation. See `Shares`.
+    /// Bytes/s; `UNBOUNDED` if no share satisfies the demand. In literal mode the demand is the allocation. See
+    /// `Shares`.
     pub(super) demand: u64,
     /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED` if no switch holds
     /// it (BRF-102).
@@ -62,8 +63,8 @@ pub(super) struct Meter {
     /// pass packets see [`Flow::layer`].
     pub(super) mouse: bool,
 
-    // The second line.
-    /// The time at which the flow last got a rate as a newcomer.
+    // The fields from here on are in the second cache line.
+    /// The last time at which the flow got a rate as a newcomer.
     pub(super) joined: Time,
     /// Payload bytes that were lost before this switch, according to gaps in the sequence numbers (BRF-100).
     pub(super) missing: Bytes,
@@ -74,14 +75,14 @@ pub(super) struct Meter {
     pub(super) evidence_span: Span,
     /// BW_real: rate in the last window.
     pub(super) real: Rate,
-    /// Sums over all windows, for the predictor.
+    /// Bytes and time of all windows, for the predictor.
     pub(super) measured: Bytes,
     pub(super) measured_span: Span,
     /// Headroom of a held flow, per mille.
     pub(super) headroom: u16,
-    /// Windows since an ACK last carried the rate in `held`.
+    /// Number of windows since an ACK last carried the rate in `held`.
     pub(super) held_age: u8,
-    /// Windows covered by the evidence.
+    /// Number of windows covered by the evidence.
     pub(super) evidence_windows: u8,
     /// Score of the windows in which the flow exceeded its rate (see `obedience`).
     pub(super) strikes: u8,
@@ -137,7 +138,7 @@ impl Meter {
         }
     }
 
-    /// Discards the evidence: the class was decided, or the allocation changed.
+    /// Discards the evidence, because the class was decided or the allocation changed.
     pub(super) fn drop_evidence(&mut self) {
         (self.evidence, self.missing) = (Bytes::ZERO, Bytes::ZERO);
         (self.evidence_span, self.evidence_windows) = (Span::ZERO, 0);
@@ -222,7 +223,7 @@ struct Ends {
 /// handshakes can cause collisions.
 #[derive(Debug)]
 pub(super) struct Table<K> {
-    // Three arrays by slot, because they are read at different rates.
+    // There are three arrays by slot, because the code reads their data with different frequencies.
     links: Vec<Link>,
     meters: Vec<Meter>,
     flows: Vec<Option<Flow<K>>>,
@@ -265,7 +266,8 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len() >= self.max
     }
 
-    /// Returns the numbers of records seen from one side only, and from both.
+    /// Returns two numbers of records: records that were seen from one side only, and records that were seen from
+    /// both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
@@ -393,7 +395,7 @@ impl<K: FlowIdentity> Table<K> {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Returns the record after this one on its list.
+    /// Returns the next record on the list of this record.
     fn after(&self, id: FlowId) -> Option<FlowId> {
         let slot = self.link(id)?.next;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })

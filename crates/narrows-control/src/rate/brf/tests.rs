@@ -20,7 +20,8 @@ fn near(a: Rate, b: Rate, part: f64) -> bool {
     (a.as_f64() - b.as_f64()).abs() <= part * b.as_f64()
 }
 
-/// Passes TCP flow `n` from its handshake to its first full packet. Returns the rate in the SYN-ACK.
+/// Passes the packets of TCP flow `n` to the port, from the handshake to the first full packet. Returns the rate in
+/// the SYN-ACK.
 fn establish(net: &mut Net, n: u32) -> Option<Rate> {
     net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
     net.now += 20;
@@ -46,10 +47,10 @@ fn a_newcomer_leaves_a_share_to_the_next_one_and_gets_it_after_an_rtt() {
         net.run(start + 21);
         let (first, share) = (mbit(98.0 / (n + 1) as f64), mbit(98.0 / n as f64));
         assert!(near(net.senders[n - 1].told, first, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
-        // The other flows learn of the newcomer within one RTT, the convergence time of the paper.
+        // The other flows learn their new rates within one RTT, which is the convergence time of the paper.
         net.run(start + 42);
         assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
-        // The excess sent until then (TV-12) has drained, and all have the same rate.
+        // By now the queue from the excess of that RTT (TV-12) has drained, and all flows have the same rate.
         net.run(start + 300);
         assert!(net.senders[..n].iter().all(|s| near(s.told, share, 0.02)), "{n} flows");
     }
@@ -114,7 +115,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // With the paper's rule, losses shrink the demands of the flows. BRF-100 prevents that.
+    // With the paper's rule, losses make the measured demands of the flows too low. BRF-100 prevents that.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
@@ -169,8 +170,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // A flood of SYNs that get SYN-ACKs evicts no established flow either. It adds at most the permitted
-    // number of unconfirmed flows, and only for seconds.
+    // A flood of SYNs that get SYN-ACKs evicts no established flow either. Such a flood adds at most the permitted
+    // number of unconfirmed flows, and these flows are removed within seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -205,11 +206,11 @@ fn a_foreign_flow_is_other_tcp_and_shares_the_link_by_number_of_flows() {
     assert_eq!(leaf, Admission::Queue(Leaf::OtherTcp));
     assert_eq!(net.reverse(&packet(50, 0, ACK, RateOption::Absent)), None);
     net.offer(&packet(50, 1448, ACK, RateOption::Absent));
-    assert!(near(net.allocated(1), mbit(49.0), 0.01), "the first of its class is not kept waiting");
+    assert!(near(net.allocated(1), mbit(49.0), 0.01), "the first flow of a class gets its share at once");
     let rated = Action::SetClass { class: Class::Rated, rate: mbit(49.0), ceil: LINK };
     assert!(net.actions.contains(&rated));
     net.run(net.now + 500);
-    assert!(near(net.allocated(1), mbit(98.0), 0.01), "it fell silent");
+    assert!(near(net.allocated(1), mbit(98.0), 0.01), "the other flow is idle");
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn udp_is_policed_to_its_share() {
         datagram.key.proto = Proto::Udp;
         passed += u64::from(net.offer(&datagram) == Admission::Queue(Leaf::Udp));
     }
-    // For two seconds 12 Mbit/s are offered and 5 Mbit/s pass, plus a burst of two packets.
+    // In two seconds, UDP offers 12 Mbit/s. The policer lets 5 Mbit/s and a burst of two packets pass.
     assert!((830..=838).contains(&passed), "{passed}");
     let class = Action::SetClass { class: Class::Udp, rate: mbit(5.0), ceil: mbit(5.0) };
     assert!(net.actions.contains(&class));
@@ -236,7 +237,7 @@ fn udp_borrows_what_tcp_leaves_idle() {
     let mut datagram = packet(7, 1448, TcpFlags::default(), RateOption::Absent);
     datagram.key.proto = Proto::Udp;
     for _ in 0..100 {
-        assert_eq!(net.offer(&datagram), Admission::Queue(Leaf::Udp), "nothing is policed");
+        assert_eq!(net.offer(&datagram), Admission::Queue(Leaf::Udp), "UDP that may borrow is not policed");
     }
     let udp_rates = |net: &Net| {
         let classes = net.actions.iter().rev().filter_map(|action| match action {
@@ -254,7 +255,7 @@ fn udp_borrows_what_tcp_leaves_idle() {
     assert_eq!(udp_rates(&net), (mbit(5.0), mbit(5.0)));
     net.senders.clear();
     net.run(net.now + 500);
-    assert_eq!(udp_rates(&net), (LEAST_RATE, mbit(95.0)), "and without UDP nothing is reserved");
+    assert_eq!(udp_rates(&net), (LEAST_RATE, mbit(95.0)), "nothing is reserved for UDP without traffic");
 
     let mut measured = Brf::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, 1, Bytes::new(MTU));
     let (port, mut actions) = (PortCounters::default(), Vec::new());
@@ -279,14 +280,14 @@ fn flows_end_by_reset_by_both_fins_and_by_silence() {
     assert_eq!(net.brf.allocation(&key(2)), None, "a retransmission");
     net.reverse(&packet(2, 0, FIN, RateOption::Unassigned));
     net.offer(&packet(2, 100, FIN, RateOption::Absent));
-    assert!(net.brf.table.find(&key(2)).is_some(), "a FIN sent again makes no new record");
+    assert!(net.brf.table.find(&key(2)).is_some(), "a retransmitted FIN creates no new record");
     assert_eq!(net.brf.table.len(List::Rated), 1);
     net.run(net.now + 250);
     assert_eq!(net.brf.table.find(&key(2)), None);
 
     assert_eq!((net.brf.table.len(List::Rated), net.brf.table.len(List::Idle)), (0, 1));
     net.offer(&packet(3, 1448, ACK, RateOption::Absent));
-    assert_eq!(net.allocated(3), mbit(98.0), "a newcomer again");
+    assert_eq!(net.allocated(3), mbit(98.0), "the flow is a newcomer again");
     assert!(net.reverse(&packet(3, 0, ACK, RateOption::Unassigned)).is_some());
     net.run(net.now + 61_000);
     assert_eq!(net.brf.table.find(&key(3)), None);
@@ -320,8 +321,8 @@ fn a_commitment_lasts_for_an_rtt_of_the_data() {
     assert!(committed_at(&mut net, 30), "no data was sent yet");
     net.now = 40;
     net.offer(&packet(1, 1448, ACK, RateOption::Absent));
-    assert!(committed_at(&mut net, 60), "the sender's half is 39 ms");
-    assert!(!committed_at(&mut net, 81), "an RTT after the data");
+    assert!(committed_at(&mut net, 60), "the sender's half of the RTT is 39 ms");
+    assert!(!committed_at(&mut net, 81), "the commitment ends an RTT after the data");
     assert_eq!(net.allocated(1), mbit(98.0));
 }
 
@@ -335,7 +336,7 @@ fn a_finished_flow_repairs_its_losses_at_its_last_rate() {
     assert_eq!(net.reverse(&packet(1, 0, ACK, RateOption::Unassigned)), told);
     assert!(told.is_some());
     net.offer(&packet(1, 0, SYN, RateOption::Unassigned));
-    assert_eq!(net.brf.table.find(&key(1)), None, "the ports are used again");
+    assert_eq!(net.brf.table.find(&key(1)), None, "a new flow has the same ports");
 }
 
 #[test]
@@ -388,7 +389,7 @@ fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
     let Message::FlowAdvertisement { rate, valid_for, .. } = adverts[0] else { unreachable!() };
     assert_eq!((rate, valid_for), (mbit(98.0), Span::from_millis(300)));
 
-    // The other switch has another port id; otherwise it would take the message for its own.
+    // The other switch needs another port id. With the same id, it would treat the message as its own.
     there.brf = Brf::new(Params::resolved(), 2, Bytes::new(MTU));
     there.brf.on_start(Time::ZERO, &there.port, &mut there.actions);
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
@@ -416,14 +417,14 @@ fn congestion_reduces_once_a_period_and_ends_with_the_queue() {
     };
     net.brf.on_message(ms(net.now), &Message::Poll, &net.port, &mut net.actions);
     assert!(matches!(net.actions.last(), Some(Action::ToController(Message::Report(r))) if r.port == 1));
-    // BRF-80: 100 packets to drain in 2 T = 40 ms of 12.25 MB/s.
+    // BRF-80: the queue of 100 packets must drain within 2 T = 40 ms. The class sends 12.25 MB/s.
     net.port.queued[1] = Bytes::new(150_000);
     net.port.queued_packets[1] = 100;
     say(&mut net, Some(CongestionKind::Queue));
     let factor = (12.25 - 3.75) / 12.25;
     assert!(near(net.allocated(1), before.mul_f64(factor), 0.01), "{:?}", net.allocated(1));
     say(&mut net, Some(CongestionKind::Queue));
-    assert!(near(net.allocated(1), before.mul_f64(factor), 0.01), "once a period");
+    assert!(near(net.allocated(1), before.mul_f64(factor), 0.01), "at most one reduction per period");
     net.run(net.now + 100);
     assert_eq!((net.logged("congestion-queue"), net.logged("congestion-end")), (1, 1));
     assert!(near(net.allocated(1), before, 0.01));
@@ -461,7 +462,7 @@ fn the_switch_runs_its_own_detector_only_without_a_controller() {
 fn literal_alternates_in_its_corner_of_the_parameters() {
     for (b_head, flips) in [(1.05, true), (1.10, false)] {
         let mut net = Net::new(Params { b_head, ..Params::literal() }, LINK);
-        // With windows of 200 ms one packet more or less does not change the class.
+        // In windows of 200 ms, a difference of one packet does not change the class.
         net.sender(1, 200, 0).limit = mbit(10.0);
         net.run(3_000);
         let mut seen = Vec::new();
@@ -486,12 +487,12 @@ fn an_unknown_capacity_is_found() {
     net.actions.clear();
     net.brf.on_start(Time::ZERO, &net.port, &mut net.actions);
     let rated = Action::SetClass { class: Class::Rated, rate: mbit(9.8), ceil: Rate::MAX };
-    assert_eq!(net.actions[0], rated, "not shaped to a guess");
+    assert_eq!(net.actions[0], rated, "the port is not shaped to an estimate");
 }
 
 #[test]
 fn tv_12_and_13_formulas() {
-    // TV-12: the others learn 40 ms late of a newcomer that sends 50 Mbit/s.
+    // TV-12: the other flows get lower rates only 40 ms after a newcomer has begun to send 50 Mbit/s.
     let queue = mbit(50.0).bytes_in(Span::from_millis(40));
     assert_eq!((queue, queue.get().div_ceil(MTU)), (Bytes::new(250_000), 167));
     // TV-13: Jain's index (sum x)^2 / (n sum x^2) of two flows.
@@ -500,7 +501,7 @@ fn tv_12_and_13_formulas() {
     assert!((jain - 0.625f64).abs() < 1e-4 && (a / (a + b) - 0.887f64).abs() < 5e-4);
 }
 
-/// BRF-101: a sender that is paced at almost nothing would wait for its next departure after the outage has ended.
+/// BRF-101: a sender with a very low pacing rate would still wait for its next departure after the outage has ended.
 #[test]
 fn a_port_without_capacity_writes_no_rate() {
     let mut net = resolved();

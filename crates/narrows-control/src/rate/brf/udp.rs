@@ -1,12 +1,12 @@
-//! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows idle capacity.
+//! UDP's part of the link (BRF-21, BRF-23). UDP has a guaranteed share, and can borrow idle capacity in addition.
 //!
-//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take 5
-//! % of the link from TCP. If UDP exceeds the reserve, it borrows until the next sample of its load raises the
+//! If UDP may borrow, its class reserves only the part of the share that UDP needs. So a few DNS queries do not take
+//! 5 % of the link from TCP. If UDP exceeds the reserve, it borrows until the next sample of its load raises the
 //! reserve.
 //!
 //! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission
-//! time. The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the
-//! headroom that `eta` leaves on a busy link. On a busy link, UDP gets its share.
+//! time. The ceiling has a different purpose. It follows the measured rate of TCP, so that UDP does not fill the
+//! headroom that `eta` leaves on a busy link. UDP still gets its share on a busy link.
 
 use super::params::Params;
 use crate::rate::kit::policer::Policer;
@@ -15,8 +15,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// The reserve is the share divided by a power of two, because each change of the reserve changes all rates. This is
-/// the largest exponent.
+/// Largest exponent of the power of two by which the share is divided to get the reserve. The reserve has only a few
+/// possible values, because each change of the reserve changes all rates.
 const HALVINGS_MAX: u8 = 4;
 
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
@@ -153,7 +153,7 @@ mod tests {
             }
             udp.halvings(link, period)
         };
-        // The share is 500 bytes per ms.
+        // UDP's share of this link is 500 bytes per ms.
         assert_eq!([after(100, 1), after(100, 60), after(1, 10_000)], [4, 2, 0]);
         assert_eq!([after(900, 1), after(1_200, 1)], [0, 4], "the load of the last second counts");
     }

@@ -5,9 +5,9 @@
 //! rest for rated flows. All classes, including UDP (unlike BRF-23), may borrow up to the rate of
 //! the link.
 //!
-//! Other flows borrow all bandwidth beyond their guarantee, and rated flows get it back on demand. The law must not
-//! see borrowed traffic. Otherwise the law would attribute the queue of CUBIC flows to the rated flows, and give the
-//! rated flows nothing.
+//! Other flows may borrow bandwidth beyond their guarantee, and rated flows get it back when they need it. The law
+//! must not count borrowed traffic. Otherwise a queue of CUBIC flows would make the law reduce the rates of rated
+//! flows to nothing.
 
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
@@ -16,8 +16,8 @@ use crate::units::{Bytes, Rate, Span};
 /// and borrows when it becomes active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// A class saves unused guarantee for later, at most the guarantee of this time. Because of the saved amount,
-/// a burst counts fully as guaranteed if the traffic is within the guarantee on average.
+/// A class can save the unused guarantee of at most this time for later. So a burst counts fully as guaranteed if the
+/// traffic is within the guarantee on average.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).
@@ -69,12 +69,16 @@ mod tests {
     #[test]
     fn borrowed_traffic_does_not_count() {
         let mut of = Guarantee::default();
-        assert_eq!(within(&mut of, 10, 4_000), 4_000, "of 10,000");
-        assert_eq!(within(&mut of, 10, 15_000), 15_000, "6,000 were saved");
+        assert_eq!(within(&mut of, 10, 4_000), 4_000, "10,000 are guaranteed");
+        assert_eq!(
+            within(&mut of, 10, 15_000),
+            15_000,
+            "10,000 are guaranteed, and 5,000 of the saved 6,000 are used"
+        );
         assert_eq!(within(&mut of, 10, 200_000), 11_000);
         assert_eq!(within(&mut of, 10, 200_000), 10_000);
         within(&mut of, 60_000, 0);
-        assert_eq!(within(&mut of, 0, 1_000_000), 100_000, "no more than 100 ms are saved");
+        assert_eq!(within(&mut of, 0, 1_000_000), 100_000, "at most the guarantee of 100 ms is saved");
     }
 
     #[test]

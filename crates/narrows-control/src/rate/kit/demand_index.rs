@@ -1,17 +1,17 @@
 //! Water-filling over a stored set of demands. Each change and each computation of the level costs
 //! O(log) (BRF-103).
 //!
-//! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps
-//! counts and sums as integers, so they never drift. The level is found by descending the tree.
-//! The flows in the bucket of the level are represented by their mean. In all other buckets the exact sums
-//! are enough. Because `min(d, level)` is concave in d, the mean overestimates the bucket's use (Jensen), so
-//! the level is never too high. The level is exact if the demands in that bucket are equal. Otherwise it is
-//! too low, by at most half the bucket's width.
+//! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps counts and sums as
+//! integers, so they never drift. The level is found by descending the tree. For the bucket that contains the level,
+//! the code replaces each demand by the bucket's mean. For all other buckets, the stored counts and sums give the
+//! exact result. Because `min(d, level)` is concave in d, the mean overestimates the bucket's use (Jensen's
+//! inequality). So the level is never too high. The level is exact if the demands in that bucket are equal. Otherwise
+//! it is too low, by at most half the bucket's width.
 
 /// Buckets per doubling: 2^7.
 const PRECISION: u32 = 7;
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Larger demands are clamped to this: 8.8e12 B/s, more than a rate code can represent (BRF-5).
+/// Larger demands are clamped to this value. The value is 8.8e12 B/s, more than a rate code can represent (BRF-5).
 pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
@@ -149,8 +149,8 @@ impl DemandIndex {
         if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {
             return None;
         }
-        // Descend to the last bucket that is satisfied entirely: the capacity covers all demands up to this bucket,
-        // and the bucket's upper edge for each larger demand.
+        // Descend to the last bucket whose demands are all satisfied. For this bucket, the capacity covers all
+        // demands up to it, and its upper edge for each larger demand.
         let (mut at, mut below) = (0, Node::default());
         let mut step = BUCKETS.next_power_of_two();
         while step > 0 {

@@ -1,8 +1,9 @@
 //! Water-filling over the few demands of one subscriber.
 //!
 //! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand subscribers. A
-//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search, and the level
-//! one pass over at most as many buckets as an index has. The results are bit-for-bit the same as those of the index.
+//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search. The
+//! computation of the level costs one pass over the stored buckets, at most as many as an index has. The results are
+//! bit-for-bit the same as those of the index.
 
 use super::demand_index::{MAX_DEMAND, Node, bucket, upper_edge};
 use super::waterfill::UNBOUNDED;
@@ -78,7 +79,7 @@ impl DemandList {
             let edge = u128::from(upper_edge(usize::from(*of)));
             let rest = above - count;
             if sum + edge * rest > left {
-                // The boundary bucket: the level exceeds its mean, or caps all of its flows.
+                // In the boundary bucket, the level exceeds the mean of the demands, or limits all flows.
                 let cleared = left.checked_sub(sum).and_then(|left| left.checked_div(rest));
                 return Some(match cleared {
                     Some(level) if level * count >= sum => level as u64,

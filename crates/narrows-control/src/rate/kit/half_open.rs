@@ -22,8 +22,7 @@ pub(in crate::rate) struct HalfOpen {
 }
 
 /// Handshakes of flows without a record, oldest first. A full table discards the oldest. A flood therefore evicts
-/// only handshakes that take longer than the flood needs to fill the table. It never evicts an
-/// established flow.
+/// only handshakes that take longer than the flood needs to fill the table. A flood never evicts an established flow.
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
@@ -41,7 +40,8 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
     pub(in crate::rate) fn insert(&mut self, now: Time, key: K, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
-            // A repeated SYN keeps the place of the first one, so that it expires like any other.
+            // A repeated SYN keeps the place of the first SYN. So repetitions do not postpone the expiry of the
+            // handshake.
             known.repeated = true;
             known.permitted = permitted;
             return;

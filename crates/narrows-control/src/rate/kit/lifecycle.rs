@@ -9,9 +9,9 @@ use super::rtt::RttEstimate;
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::Time;
 
-/// Minimum value of the limit on flows that were seen from one side only. The limit is the number of confirmed flows
-/// if that number is larger. With this limit, a restarted switch rebuilds its table within a few RTTs, and a flood of
-/// forged packets gains nothing (BRF-104, BRF-105).
+/// Minimum of the limit on flows that were seen from one side only. The limit is this value or the number of
+/// confirmed flows, whichever is larger. With this limit, a restarted switch rebuilds its table within a few RTTs,
+/// and a flood of forged packets creates only a limited number of records (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
 /// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
@@ -26,7 +26,7 @@ pub(in crate::rate) enum Step {
     Opens,
     /// The SYN-ACK of this handshake. A record with the same key belongs to an earlier flow.
     Answers(HalfOpen),
-    /// A SYN-ACK without a handshake: a repetition.
+    /// A SYN-ACK that belongs to no open handshake. It is a retransmission.
     Repeats,
     /// RST.
     Ends,
@@ -186,7 +186,8 @@ mod tests {
         }
     }
 
-    /// SYN at 0 ms, SYN-ACK at 20 ms, ACK at 25 ms. After a second SYN, the first half is unknown (Karn).
+    /// The SYN passes at 0 ms, the SYN-ACK at 20 ms and the ACK at 25 ms. If the SYN is repeated, the half of the
+    /// side that answers it is unknown (Karn).
     #[test]
     fn a_handshake_measures_both_halves_and_confirms_the_flow() {
         for (opener, syns, expected) in [(Side::Sender, 1, 25), (Side::Receiver, 1, 25), (Side::Sender, 2, 5)]
@@ -198,7 +199,10 @@ mod tests {
             };
             let mut life = Life::answered(ms(20), &half);
             assert!(!life.hear(ms(20), &event(opener.other(), SYN_ACK)), "the SYN-ACK itself");
-            assert!(!life.hear(ms(21), &event(opener.other(), ACK)), "the same side again");
+            assert!(
+                !life.hear(ms(21), &event(opener.other(), ACK)),
+                "a packet from the same side does not confirm the flow"
+            );
             assert!(life.hear(ms(25), &event(opener, ACK)));
             assert_eq!(life.rtt.get(), Some(Span::from_millis(expected)));
         }

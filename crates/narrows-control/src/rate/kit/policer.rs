@@ -17,8 +17,8 @@ impl Policer {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
         };
-        // Do not advance the time before a whole byte has accumulated. So a low rate earns tokens even with
-        // frequent calls.
+        // The time of the last refill advances only when at least one whole token was added. Otherwise a bucket with
+        // a low rate and frequent calls would never get tokens.
         if self.filled_at.is_none() || tokens != self.tokens {
             self.filled_at = Some(now);
         }
@@ -45,7 +45,7 @@ mod tests {
             let now = Time::from_nanos(i * 100_000);
             passed += u64::from(policer.admit(now, Bytes::new(1000), rate, burst));
         }
-        // A load of ten times the rate for one second: the burst and one second's worth pass.
+        // For one second, the load is ten times the rate. The burst and the bytes of one second at the rate pass.
         assert!((1002..=1003).contains(&passed), "{passed}");
     }
 

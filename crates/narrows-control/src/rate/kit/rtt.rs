@@ -7,12 +7,12 @@ use crate::units::{Span, Time};
 
 /// Minimum RTT, and so the minimum time between two updates (ours).
 pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
-/// Maximum RTT (ours): two hops over geostationary satellites and a queue. It limits the effect of a sender with
-/// false timestamps, which could otherwise slow the loop for all flows.
+/// Maximum RTT (ours): two hops over geostationary satellites and a queue. The maximum limits the effect of a sender
+/// with false timestamps, which could otherwise slow the loop for all flows.
 pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 
-/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces
-/// it. The estimate is the time until a new rate takes effect, and queueing delay is not part of that time.
+/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces it. The
+/// estimate is used as the time until a new rate takes effect, and this time contains no queueing delay.
 const WEIGHT: u64 = 8;
 /// A sample counts as at most this multiple of the estimate. An outage of five seconds gives a sample of five
 /// seconds. Gates and periods of that length would keep flows slow long after the outage.
@@ -37,7 +37,8 @@ impl Half {
     }
 
     fn departs(&mut self, now: Time, value: u32) {
-        // Only one timestamp is awaited. A newer one replaces it if its echo has not come within a second.
+        // The code waits for the echo of only one timestamp at a time. A newer timestamp replaces it if its echo has
+        // not arrived within a second.
         if self.awaited.is_none_or(|(_, at)| now.since(at) > Span::from_secs(1)) {
             self.awaited = Some((value, now));
         }
@@ -119,8 +120,8 @@ mod tests {
         rtt.receiver_half(Span::from_millis(15));
         rtt.sender_half(Span::from_millis(5));
         assert_eq!(rtt.get(), Some(Span::from_millis(20)));
-        // Data every ms, ACKs 15 ms later, data that echoes them 5 ms after that. Clocks tick in
-        // ms.
+        // Data passes every ms. Its ACK passes 15 ms later, and the data that echoes this ACK passes 5 ms after the
+        // ACK. Clocks tick in ms.
         for t in 100..400u64 {
             rtt.on_data(ms(t), (t as u32, (t - 5) as u32));
             rtt.on_reverse(ms(t), (t as u32, (t - 15) as u32));

@@ -11,8 +11,8 @@ use core::str::FromStr;
 use crate::parameter::{Field, Shape, Value};
 use crate::rate::{FlowEvent, FlowIdentity, Host, Side};
 
-/// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so a share
-/// for each address would not limit a host.
+/// Default prefix length of an IPv6 subscriber. A host can use every address of its /64, so a share for each address
+/// would not limit a host.
 const IPV6_PREFIX: u8 = 64;
 
 /// The unit that gets a share.

@@ -1,4 +1,5 @@
-//! Max-min water-filling: one capacity, many demands (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
+//! Max-min water-filling, which divides one capacity among many demands (Bertsekas and Gallager, *Data Networks*,
+//! sec. 6.5.2).
 //!
 //! Every flow gets its demand or the *level*, whichever is smaller, and the level is as high as the
 //! capacity allows. Rates are whole bytes/s. The level is rounded down, so the sum never exceeds
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn tv_5_to_7() {
-        // Scaled by 1000. Limited demands are 1.1 times the measured use.
+        // Rates are scaled by 1000. The demand of a limited flow is 1.1 times its measured use.
         assert_eq!(fill(100_000, &[8_800, UNBOUNDED, UNBOUNDED]), [8_800, 45_600, 45_600]);
         assert_eq!(fill(100_000, &[96_800, UNBOUNDED, UNBOUNDED]), [33_333; 3]);
         assert_eq!(fill(98_000, &[99_000, UNBOUNDED, UNBOUNDED]), [32_666; 3]);

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// AB, the bandwidth left. It is the whole capacity before the first measurement.
+    /// AB, the bandwidth left. AB is the whole capacity before the first measurement.
     available: Rate,
     /// The time of the last measurement, and the bytes departed by then.
     measured: Option<(Time, Bytes)>,
@@ -30,9 +30,9 @@ impl Law {
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
     /// effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
-    /// AB is the capacity that the link did not use in the elapsed time, minus the queue (the subtraction is
-    /// ours). So a busy link with a queue has nothing left, even if the last departure was before the end of
-    /// the measurement.
+    /// AB is the capacity that the link did not use in the elapsed time, minus the queue (the subtraction is ours).
+    /// So a busy link with a queue has no bandwidth left, even if its last packet departed before the end of the
+    /// measurement.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;

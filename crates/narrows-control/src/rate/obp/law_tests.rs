@@ -33,7 +33,7 @@ fn answer(law: &Law, own: Option<Rate>) -> Rate {
     header.rate
 }
 
-/// 100 Mbit/s send 125,000 bytes in 10 ms. 100,000 bytes used leave a fifth.
+/// A link of 100 Mbit/s can send 125,000 bytes in 10 ms. If it has sent 100,000 bytes, a fifth is left.
 #[test]
 fn obp_1_by_hand() {
     let law = port(C, 100_000, 0);
@@ -75,7 +75,7 @@ fn a_change_of_capacity_counts_at_once_and_a_measurement_takes_its_time() {
     let mut law = port(C, 0, 0);
     let now = law.next();
     law.on_interval(now - MS, Bytes::MAX, Bytes::MAX, rate(1_000_000));
-    assert_eq!(law.available(), rate(1_000_000), "nothing was measured");
+    assert_eq!(law.available(), rate(1_000_000), "a call without elapsed time measures nothing");
     assert_eq!(answer(&law, Some(C)), rate(1_000_000));
     law.on_interval(now - MS, Bytes::MAX, Bytes::ZERO, Rate::ZERO);
     assert_eq!((answer(&law, None), answer(&law, Some(C))), (Rate::ZERO, Rate::ZERO));
@@ -121,7 +121,7 @@ proptest! {
             now += Span::from_nanos(after);
             law.on_interval(now, Bytes::new(departed), Bytes::new(queued), rate(capacity));
             prop_assert!(law.available() <= rate(capacity));
-            prop_assert!(law.next() > now || now == Time::NEVER, "an update that is due again at once");
+            prop_assert!(law.next() > now || now == Time::NEVER, "the update is due again at once");
         }
     }
 }

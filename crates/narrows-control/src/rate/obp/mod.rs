@@ -1,5 +1,5 @@
-//! OBP, the open box protocol, as far as it is known. Routers tell senders the bandwidth left on a path, and senders
-//! use this bandwidth.
+//! OBP, the open box protocol, as far as it is known. Routers report the bandwidth left on a path to the senders, and
+//! the senders use this bandwidth.
 //!
 //! The source is a quotation in the PACEC paper (IJECE 8(6), 2018, equation 4): W(t0) = a AB(t0) + b CB(t0). AB is
 //! the bandwidth left on the tightest link, and CB is the capacity of the narrowest link. The quotation gives neither

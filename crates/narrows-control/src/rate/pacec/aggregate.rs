@@ -23,7 +23,7 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
     ) {
         match event.from {
             Side::Sender => {
-                // No bytes, because the counts contain them.
+                // The size is zero here, because the counts contain the bytes of this packet.
                 self.on_tcp(now, event, Bytes::ZERO, actions);
             }
             Side::Receiver if event.segment == Segment::Rst => self.close(&event.key, actions),

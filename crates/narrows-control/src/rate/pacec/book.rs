@@ -69,7 +69,7 @@ impl<K: FlowIdentity> Book<K> {
         }
     }
 
-    /// Records a flow that begins on these links, or that is announced again, perhaps with a new path.
+    /// Records a flow over these links. The flow begins, or it is announced again, perhaps with a new path.
     pub(super) fn announce(&mut self, now: Time, key: K, ingress: u32, hops: Vec<u32>, demand: Option<Rate>) {
         let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
         let path = self.number(hops);

@@ -45,10 +45,9 @@ fn tv_p3_literal_oscillates_with_period_two() {
     assert!(course.chunks(2).all(|rates| rates == [50.0, 0.0]), "{course:?}");
 }
 
-/// With a delay: if new rates reach the link at the time f * Tc after the update, the next update
-/// sees a mean of the old and the new rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its
-/// eigenvalues have a magnitude of at most sqrt(f), so for any f below 1 the oscillation decays,
-/// and the literal law leaves half the capacity unused. Here f = 2 / 5.
+/// If new rates reach the link at the time f * Tc after an update, the next update sees a mean of the old and the new
+/// rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its eigenvalues have a magnitude of at most sqrt(f), so for any f
+/// below 1 the oscillation decays, and the literal law leaves half the capacity unused. Here f = 2 / 5.
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));
@@ -57,7 +56,7 @@ fn literal_with_delays_settles_at_half_the_capacity() {
     assert!(course.iter().skip(20).all(|rate| (rate - 25.0).abs() < 0.1), "{course:?}");
 }
 
-/// With f = 1 the eigenvalues are i and -i.
+/// If the delay is a whole period (f = 1), the eigenvalues are i and -i.
 #[test]
 fn literal_with_a_period_of_delay_oscillates_with_period_four() {
     let mut network = two_flows(Params { samples: 4, ..params(Mode::Literal) }, Span::from_millis(20));
@@ -66,7 +65,8 @@ fn literal_with_a_period_of_delay_oscillates_with_period_four() {
     assert!(course[4..8].contains(&0.0) && course[4..8].contains(&50.0), "{course:?}");
 }
 
-/// PAC-19: 25, 37.5, 43.75 Mbit/s. Each step goes half of the remaining way to 50 and never beyond.
+/// PAC-19: the rates are 25, 37.5 and 43.75 Mbit/s. Each step covers half of the remaining distance to 50 Mbit/s, and
+/// no rate exceeds 50 Mbit/s.
 #[test]
 fn tv_p3_incremental_covers_half_of_the_distance() {
     let mut network =
@@ -101,8 +101,8 @@ fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
     assert_near(&network.rates()[..1], &[98.0], 0.001);
 }
 
-/// PAC-18a: flows b and c share the second link with each other, and a and b the first. Flow a gets half of the first
-/// link and not the 78.4 Mbit/s that b leaves.
+/// PAC-18a: flows a and b share the first link, and flows b and c share the second link. Flow a gets half of the
+/// first link, although flow b leaves it 78.4 Mbit/s.
 #[test]
 fn pac_18a_equal_shares_of_links_that_paths_share() {
     let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];
@@ -141,8 +141,8 @@ fn background_traffic_is_not_allocated_and_its_queue_drains() {
     }
 }
 
-/// TV-P4 with ports, controller and sources, and with eta. Flow b uses both links. In literal mode each path
-/// divides the residual as if it were alone.
+/// TV-P4 with ports, controller, sources and eta. Flow b uses both links. In literal mode each path divides the
+/// residual capacity as if no other path used its links.
 #[test]
 fn pac_20_links_that_paths_share() {
     for mode in MODES {
@@ -162,8 +162,8 @@ fn pac_20_links_that_paths_share() {
 
 #[test]
 fn pac_22_a_newcomer_between_updates_gets_the_unallocated_rate() {
-    // Flows 0 and 100 have the same destination. The ingress learns the rate for this destination with the first
-    // flow.
+    // Flows 0 and 100 have the same destination. After the first flow has begun, the ingress gets a rate for
+    // newcomers to this destination.
     let paths: Vec<&[u32]> = vec![&[1]; 102];
     let mut network = Network::new(params(Mode::Resolved), &[100.0], &paths, Span::from_millis(5));
     network.begin(0);
@@ -171,7 +171,7 @@ fn pac_22_a_newcomer_between_updates_gets_the_unallocated_rate() {
     network.sources[0].demand = mbit(20.0);
     course(&mut network, 20);
     network.begin(100);
-    // 98 Mbit/s minus the demand of the first flow, which is limited.
+    // The newcomer gets 98 Mbit/s minus the demand of the first flow, which is limited.
     let left = 98.0 - 22.0;
     assert_near(&network.rates()[100..101], &[left], 0.02);
     network.begin(101);
@@ -202,7 +202,7 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // The flow ends by silence (PAC-21): after one second, plus the time to report the end.
+    // The flow counts as ended after one second of silence (PAC-21). The report of its end takes additional time.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);
@@ -221,7 +221,10 @@ fn pac_24_without_reports_the_flows_share_the_link() {
     network.ports[0].background = mbit(30.0);
     course(&mut network, 10);
     network.ports[0].lost = true;
-    assert!(course(&mut network, 3).iter().all(|rate| (rate - 34.0).abs() < 0.1), "by the last sample");
+    assert!(
+        course(&mut network, 3).iter().all(|rate| (rate - 34.0).abs() < 0.1),
+        "the last samples stay valid for three periods"
+    );
     let blind = course(&mut network, 3);
     assert_near(&network.rates(), &[49.0, 49.0], 0.001);
     assert!((blind[1] - 49.0).abs() < 0.1, "{blind:?}");

@@ -1,6 +1,5 @@
-//! The measured use of a flow's grant. If a flow clearly uses less than its grant, its request is a
-//! tenth more than its use. Other flows can then use the rest. If a flow fills its grant, its
-//! request has no limit.
+//! Measures how much of its grant a flow uses. If the flow uses clearly less than its grant, its request is 1.1 times
+//! its use, and other flows can use the rest. If the flow fills its grant, its request has no limit.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -61,7 +60,7 @@ impl Meter {
         }
         let (peak, least) = (self.peak, self.least);
         *self = Meter { demand: self.demand, ..Meter::default() };
-        // The minimum grant counts, because after an increase the sender needs an RTT to learn its grant.
+        // The use is compared with the minimum grant, because a sender learns of an increase only after an RTT.
         if self.demand.is_none() && peak >= least.mul_f64(LIMITED) {
             return false;
         }
@@ -85,7 +84,8 @@ mod tests {
         Rate::from_bytes_per_sec(r)
     }
 
-    /// Passes windows with this use of this grant. Returns the windows that ended with a new demand.
+    /// Passes `windows` windows in which the flow used `used` of its grant `granted`. Returns the numbers of the
+    /// windows that ended with a new demand.
     fn run(meter: &mut Meter, windows: usize, used: u64, granted: u64) -> Vec<usize> {
         let told = |_: &usize| {
             meter.count(rate(used).bytes_in(TC));
@@ -99,14 +99,18 @@ mod tests {
         let mut meter = Meter::default();
         assert_eq!(run(&mut meter, 10, 500_000, 1_000_000), [3]);
         assert_eq!(meter.demand(), Some(rate(550_000)));
-        assert_eq!(run(&mut meter, 20, 500_000, 550_000), [0; 0], "it does not flip when it has got that");
+        assert_eq!(
+            run(&mut meter, 20, 500_000, 550_000),
+            [0; 0],
+            "the flow stays limited when it gets its request"
+        );
         assert_eq!(
             run(&mut meter, 8, 300_000, 550_000),
             [5],
-            "less still, for four windows from the third on"
+            "four windows from the third on show a lower use"
         );
         assert_eq!(meter.demand(), Some(rate(330_000)));
-        assert_eq!(run(&mut meter, 8, 320_000, 330_000), [0], "and it fills its grant");
+        assert_eq!(run(&mut meter, 8, 320_000, 330_000), [0], "the flow fills its grant");
         assert_eq!(meter.demand(), None);
     }
 
@@ -118,16 +122,16 @@ mod tests {
             run(&mut meter, 3, 0, 1_000_000);
             run(&mut meter, 1, 1_000_000, 1_000_000);
         }
-        assert_eq!(meter.demand(), None, "a pause of less than four windows is none");
+        assert_eq!(meter.demand(), None, "a pause of less than four windows does not count");
     }
 
     #[test]
     fn an_increase_unknown_to_the_sender_does_not_count_against_it() {
         let mut meter = Meter::default();
         for step in 0..8 {
-            // Each window uses the grant of the previous one.
+            // Each window uses the grant of the previous window.
             assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), [0; 0]);
         }
-        assert_eq!(run(&mut meter, 4, 100_000, 0), [0; 0], "without a grant everything fills it");
+        assert_eq!(run(&mut meter, 4, 100_000, 0), [0; 0], "any use fills a grant of zero");
     }
 }

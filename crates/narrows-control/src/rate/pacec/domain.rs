@@ -28,13 +28,13 @@ type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 
 /// The controller.
 pub struct Pacec<K: FlowIdentity = FlowKey> {
-    /// The law of the domain. Links may differ from it ([`Pacec::new`]).
+    /// The law of the domain. The law of a single link may be another one ([`Pacec::new`]).
     mode: Mode,
     /// Tc.
     period: Span,
     /// r_min, bytes/s.
     floor: u64,
-    /// A flow that was not announced for this long is removed.
+    /// A flow is removed if it was not announced for this time.
     kept: Span,
     /// The ports, sorted. The other vectors with one entry per link have the same order.
     ports: Vec<PortId>,
@@ -58,7 +58,7 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
 /// Sums over the flows of a path.
 #[derive(Copy, Clone, Debug, Default)]
 struct OfPath {
-    /// Whether all links of the path are known. Only then may its flows get rates.
+    /// Whether all links of the path are known. If not, the flows of the path get no rates.
     known: bool,
     /// Number of greedy flows, and number of all flows.
     greedy: u64,
@@ -150,7 +150,7 @@ impl<K: FlowIdentity> Pacec<K> {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        // Links without an agent, or without sources, may precede this link.
+        // The flow's path may begin with links without an agent or without sources.
         let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
         let ingress = hops.iter().find(begins).copied();
         if ingress == Some(from) {
@@ -233,8 +233,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Applies equation 9: every path divides the smallest capacity of its links among its flows (PAC-13,
-    /// PAC-14). In literal mode each path divides the residual as if it were alone. In mode `equal`, all
+    /// Applies equation 9: every path divides the smallest capacity of its links among its flows (PAC-13, PAC-14). In
+    /// literal mode each path divides the residual capacity as if no other path used its links. In mode `equal`, all
     /// flows on a link divide its capacity, so that paths with a common link do not exceed it (PAC-18a).
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];
@@ -246,7 +246,7 @@ impl<K: FlowIdentity> Pacec<K> {
             }
         }
         for (at, path) in self.paths.iter_mut().enumerate() {
-            // A link without reports is shared by all flows on it (PAC-24).
+            // If a link sends no reports, all flows on it divide its capacity (PAC-24).
             let share = |hop: &u32| {
                 let at = *hop as usize;
                 let link = self.links.get(at)?;
@@ -293,7 +293,7 @@ impl<K: FlowIdentity> Pacec<K> {
         spare.max(self.floor)
     }
 
-    /// Fills the outbox with changed rates, and with rates that were not sent for a long time.
+    /// Adds messages for changed rates, and for rates that were not sent for a long time, to the outbox.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);
@@ -366,7 +366,7 @@ impl<K: FlowIdentity> DomainController<K> for Pacec<K> {
             Message::Report(report) if report.port == from => {
                 let Some(link) = self.links.get_mut(at as usize) else { return };
                 if !link.is_known() {
-                    // The port or the controller has just started, so ask for the flows.
+                    // The port or the controller has just started, so the controller asks the port for its flows.
                     out.push((from, Message::Poll));
                 }
                 link.on_report(report);

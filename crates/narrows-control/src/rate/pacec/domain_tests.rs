@@ -94,7 +94,7 @@ fn flows_count_from_their_first_port_only() {
     domain.flow(ms(1), 2, 0);
     assert_eq!(told(&domain.tick()), [(2, key(0), 49.0)]);
     domain.hear(ms(60), 1, Message::Flow { port: 1, key: key(0), begun: false, demand: None });
-    assert_eq!(domain.pacec.flows(), 1, "only its own ingress ends it");
+    assert_eq!(domain.pacec.flows(), 1, "only the flow's own ingress can end the flow");
     domain.hear(ms(60), 2, Message::Flow { port: 2, key: key(0), begun: false, demand: None });
     assert_eq!(domain.pacec.flows(), 0);
 }
@@ -115,7 +115,7 @@ fn nothing_is_granted_across_an_unknown_link() {
     domain.flow(ms(1), 1, 0);
     domain.flow(ms(1), 1, 1);
     let out = domain.tick();
-    assert_eq!(told(&out), [(1, key(1), 49.0)], "flow 0 keeps its share all the same");
+    assert_eq!(told(&out), [(1, key(1), 49.0)], "flow 0 keeps its share");
     domain.reports(&[(2, 10.0)]);
     let out = domain.tick();
     assert_eq!(told(&out), [(1, key(0), 9.8), (1, key(1), 88.2)]);
@@ -140,7 +140,11 @@ fn a_flow_on_a_new_path_is_granted_there() {
     domain.tick();
     domain.routes.0[0].1 = vec![2];
     domain.flow(ms(60), 2, 0);
-    assert_eq!(told(&domain.tick()), [(2, key(0), 98.0)], "the same rate, but there it is new");
+    assert_eq!(
+        told(&domain.tick()),
+        [(2, key(0), 98.0)],
+        "the rate is the same, but the new ingress does not have it yet"
+    );
     assert_eq!(domain.pacec.flows(), 1);
 }
 
@@ -166,20 +170,20 @@ fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     }
     let offers = [(key(0).daddr, mbit(78.0)), (key(1).daddr, mbit(29.2))];
     assert_eq!(newcomers(domain.tick()), offers);
-    assert_eq!(newcomers(domain.tick()), [], "nothing new");
+    assert_eq!(newcomers(domain.tick()), [], "no rate has changed");
     for begun in [false, true] {
         let demand = Some(mbit(10.0));
         domain.hear(ms(101), 1, Message::Flow { port: 1, key: key(0), begun, demand });
     }
-    assert_eq!(newcomers(domain.tick()), offers, "one came and took of it");
+    assert_eq!(newcomers(domain.tick()), offers, "the rates are sent again, because a newcomer took a part");
     domain.flow(ms(151), 1, 0);
     assert_eq!(newcomers(domain.tick()), [0, 1].map(|n| (key(n).daddr, mbit(0.48))));
     assert_eq!(domain.pacec.available(2), Some(mbit(39.2)));
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
 }
 
-/// PAC-18a and PAC-22: with both flows, 9.8 Mbit/s of the first link are left for a newcomer, and nothing of
-/// the second link.
+/// PAC-18a and PAC-22: next to both flows, a newcomer can have 9.8 Mbit/s on the first link. On the second link, no
+/// capacity is left.
 #[test]
 fn a_newcomer_gets_what_equal_shares_leave() {
     let params = Params { mode: Mode::Equal, ..Params::default() };
@@ -275,8 +279,8 @@ fn a_link_without_counters_by_class_is_shared_too() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// A port without an agent can have another mode than the domain, because its counters do not separate
-/// classes. The number of that port may be the lowest.
+/// A port without an agent can have another mode than the domain, because its counters do not separate classes. This
+/// port may even have the lowest number.
 #[test]
 fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     let plain = Params { mode: Mode::Incremental, ..Params::default() };
@@ -286,7 +290,11 @@ fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     domain.flow(ms(1), 2, 0);
     domain.hear(ms(1), 2, Message::Flow { port: 2, key: key(1), begun: true, demand: Some(mbit(10.0)) });
     (0..3).for_each(|_| drop(domain.tick()));
-    assert_eq!(domain.pacec.granted(&key(0)), Some(mbit(49.0)), "and not the 88 Mbit/s that flow 1 leaves");
+    assert_eq!(
+        domain.pacec.granted(&key(0)),
+        Some(mbit(49.0)),
+        "flow 0 does not get the 88 Mbit/s that flow 1 leaves"
+    );
 }
 
 /// The port that sends the source its rate need not be the first on the path. Links without an

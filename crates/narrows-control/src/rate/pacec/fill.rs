@@ -1,16 +1,16 @@
 //! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*,
 //! sec. 6.5.2).
 //!
-//! All rates rise together from the floor. A flow stops at its demand, or when one of its links is full; this link is
-//! its bottleneck. The *level* of a link is the rate at which the link would be full if it were the next link to
-//! fill. A level never falls while flows stop below it. So the heap may hold outdated levels, which are updated when
-//! they reach the top. Rates are whole bytes/s, and levels are rounded down. So the sum on a link exceeds its
-//! capacity only if the floors alone exceed it.
+//! All rates rise together from the floor. The rate of a flow stops rising at the flow's demand, or when one of the
+//! flow's links is full. This link is the bottleneck of the flow. The *level* of a link is the rate at which the link
+//! would be full if it were the next link to fill. A level never falls while flows stop below it. So the heap may
+//! hold outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are rounded
+//! down. So the sum on a link exceeds its capacity only if the floors alone exceed it.
 //!
-//! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most
-//! of the network, so every run starts again from the floor. The sorted lists (claims by path, paths by link,
-//! demands by size) are reused if claims and paths are unchanged or few demands changed. If capacities are
-//! unchanged too, so are the rates (`benches/pacec.rs`).
+//! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of the
+//! network, so every run starts again from the floor. The sorted lists (claims by path, paths by link, demands by
+//! size) are reused if claims and paths are unchanged, or if only a few demands changed. If the capacities are
+//! unchanged too, the rates of the last run are reused (`benches/pacec.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -68,7 +68,7 @@ impl Paths {
 /// The demand of the flows of one path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Their path.
+    /// The path of the flows.
     pub path: u32,
     /// Demand of each flow, bytes/s; [`UNBOUNDED`] if the flows are greedy.
     pub demand: u64,
@@ -76,7 +76,7 @@ pub struct Claim {
     pub flows: u64,
 }
 
-/// Numbers in groups.
+/// Numbers that are sorted into groups.
 #[derive(Debug, Default)]
 struct Groups {
     /// The start of each group in `items`, and the end of the last.
@@ -170,7 +170,7 @@ impl Asked {
     }
 }
 
-/// Returns the demand and number of a claim, if its flows are bounded by demand.
+/// Returns the demand and number of a claim, if the demand limits its flows.
 fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
     (claim.demand != UNBOUNDED).then(|| (claim.demand.max(least), at))
 }

@@ -23,7 +23,7 @@ fn filled(
 
 #[test]
 fn tv_p4_water_filling() {
-    // L1 = 100 with flows a and b, L2 = 40 with b and c.
+    // Link 1 has a capacity of 100 and carries flows a and b. Link 2 has a capacity of 40 and carries flows b and c.
     let paths: [&[u32]; 3] = [&[0], &[0, 1], &[1]];
     let claims = [(0, UNBOUNDED, 1), (1, UNBOUNDED, 1), (2, UNBOUNDED, 1)];
     let (rates, _) = filled(&[100, 40], &paths, &claims, 0);
@@ -47,8 +47,8 @@ fn a_newcomer_is_offered_the_rest() {
 
 #[test]
 fn floors_come_first() {
-    // The floors of ten flows (20 each) exceed the first link's 100. The second link still reserves 200 for
-    // these flows.
+    // The floors of ten flows (20 each) exceed the capacity of the first link (100). The second link still reserves
+    // 200 for these flows.
     let paths: [&[u32]; 2] = [&[0, 1], &[1]];
     let (rates, _) = filled(&[100, 1000], &paths, &[(0, UNBOUNDED, 10), (1, UNBOUNDED, 1), (1, 5, 1)], 20);
     assert_eq!(rates, [20, 780, 20]);
@@ -61,7 +61,11 @@ fn no_flows_and_no_links() {
         filled(&[5], &[&[]], &[(0, 7, 1), (9, UNBOUNDED, 1), (u32::MAX, 1, 1)], 2).0,
         [7, UNBOUNDED, 2]
     );
-    assert_eq!(filled(&[5], &[&[0, 0, 7]], &[(0, UNBOUNDED, 2)], 0).0, [2], "once, and not 7");
+    assert_eq!(
+        filled(&[5], &[&[0, 0, 7]], &[(0, UNBOUNDED, 2)], 0).0,
+        [2],
+        "a repeated link counts once, and the unknown link 7 is ignored"
+    );
     assert_eq!(filled(&[5], &[&[0]], &[(0, UNBOUNDED, u64::MAX), (0, 3, u64::MAX)], 1).0, [1, 1]);
 }
 
@@ -199,7 +203,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Nothing),
         (at(), 0u64..100).prop_map(|(at, capacity)| Step::Capacity(at, capacity)),
-        // A few demands, and more than a few.
+        // One kind of step changes a few demands, and another kind changes many demands.
         proptest::collection::vec((at(), demand()), 1..4).prop_map(Step::Demands),
         proptest::collection::vec((at(), demand()), 2 * FEW).prop_map(Step::Demands),
         (at(), 1u64..5).prop_map(|(at, flows)| Step::Flows(at, flows)),

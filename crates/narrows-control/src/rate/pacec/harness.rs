@@ -87,7 +87,7 @@ pub(super) struct Source {
     pub(super) rate: Rate,
     /// Rate of the data that the source has to send.
     pub(super) demand: Rate,
-    /// The flow has not begun, or has ended.
+    /// Whether the flow has not begun yet, or has ended.
     pub(super) off: bool,
 }
 
@@ -282,7 +282,7 @@ impl Network {
 }
 
 impl Port {
-    /// Advances the link by one sample. It serves every leaf in proportion to its queue.
+    /// Advances the link by one sample. The link serves every leaf in proportion to the leaf's queue.
     fn pass(&mut self, ts: Span) {
         let counters = &mut self.counters;
         let other = self.background.bytes_in(ts);

@@ -1,13 +1,13 @@
-//! The controller's view of a link: samples from the port's reports, and once per Tc the available
-//! capacity.
+//! The controller's state of a link. The state collects samples from the port's reports. From the samples, the
+//! controller computes the available capacity once per Tc.
 
 use super::params::{Mode, Params};
 use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// If samples are missing, the last samples replace them for this number of periods, or of report intervals
-/// if they are longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
+/// If samples are missing, the last samples stay valid for this number of periods or report intervals, whichever are
+/// longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -26,9 +26,9 @@ pub(super) struct Link {
     base: Option<Base>,
     /// Samples of the current period.
     coming: Samples,
-    /// Samples of the last period that had any.
+    /// Samples of the last period in which samples arrived.
     samples: Samples,
-    /// Number of periods without samples since then.
+    /// Number of periods without samples since that period.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,
@@ -52,9 +52,9 @@ impl Link {
         self.base.is_some()
     }
 
-    /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its
-    /// clock may have restarted. Counters that decreased, or that span more than three periods (three report
-    /// intervals if they are longer), restart the measurement and give no sample.
+    /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its clock may
+    /// have restarted. The report gives no sample and restarts the measurement in two cases: counters have decreased,
+    /// or the last report is more than three periods (or three longer report intervals) old.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -121,7 +121,7 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 per link. Unused rates of flows must not raise the result without bound.
+            // PAC-19 applies to each link. The minimum keeps the result bounded if flows do not use their rates.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
@@ -158,7 +158,7 @@ mod tests {
         for i in 0..=5 {
             link.on_report(&report(i * 10, i * 8_000, i * 6_000, 1_000));
         }
-        // 980,000 - 200,000 - 1000 byte / 50 ms.
+        // The available rate is 980,000 - 200,000 byte/s, minus 1000 byte per 50 ms to drain the queue.
         assert_eq!(available(&mut link), 760_000);
     }
 
@@ -169,7 +169,7 @@ mod tests {
         link.on_report(&report(10, 5_000, 0, 0));
         assert_eq!([0; 5].map(|_| available(&mut link)), [480_000, 480_000, 480_000, 480_000, 980_000]);
         link.on_report(&report(300, 905_000, 0, 0));
-        assert_eq!(available(&mut link), 980_000, "too long ago to be a sample");
+        assert_eq!(available(&mut link), 980_000, "the last report is too old for a sample");
         link.on_report(&report(310, 907_000, 0, 0));
         assert_eq!(available(&mut link), 780_000);
     }
@@ -190,7 +190,8 @@ mod tests {
             link.on_report(&report(at, departed, 0, 0));
         }
         assert_eq!(available(&mut link), 780_000);
-        // A report from the future, from a faulty clock. For some periods after it, valid reports are ignored.
+        // A faulty clock gives this report a time in the future. For some periods after this report, valid reports
+        // are ignored.
         link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
         for i in 1..=8 {
             for j in 0..5 {
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(link.available(0.0, 0), 880_000);
     }
 
-    /// Counters read every 20 ms in a domain with a period of 5 ms.
+    /// The counters are read every 20 ms, and the period of the domain is 5 ms.
     #[test]
     fn reports_rarer_than_periods_are_samples_too() {
         let mut link = Link::new(Params { sample: Span::from_millis(5), samples: 1, ..Params::default() });

@@ -1,11 +1,10 @@
-//! PACEC, path associativity centralized explicit congestion control: one controller knows all
-//! links and flows of a domain, computes each flow's rate, and sends it to the flow's source
-//! through its first switch.
+//! PACEC, path associativity centralized explicit congestion control. One controller has the state of all links and
+//! flows of a domain. It computes each flow's rate, and sends it to the flow's source through the first switch on the
+//! path.
 //!
-//! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN",
-//! IJECE 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The printed law divides only
-//! residual capacity and oscillates. [`Mode`] selects this law or another one that can explain the paper's
-//! results.
+//! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN", IJECE
+//! 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The printed law divides only residual
+//! capacity and oscillates. [`Mode`] selects this law, or another law that can explain the paper's results.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 crate::words! {
     /// The law that computes rates from reports.
     pub enum Mode {
-        /// Equations 5 to 9 as printed: the residual capacity over the number of flows of the path. This law
+        /// Equations 5 to 9 as printed: a path's residual capacity divided by the number of its flows. This law
         /// oscillates (PAC-18).
         Literal = "literal",
         /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
@@ -15,8 +15,8 @@ crate::words! {
         /// An equal share of the same capacity for every flow on a link (PAC-18a). A flow that uses less than its
         /// share leaves the rest idle.
         Equal = "equal",
-        /// Max-min fair shares as in `resolved`, but of a capacity that is approached in steps. This mode
-        /// needs only counters of all traffic (PAC-19).
+        /// Max-min fair shares as in `resolved`, but the total rate of a link approaches the capacity in steps. This
+        /// mode needs only counters of all traffic (PAC-19).
         Incremental = "incremental",
     }
 }
@@ -32,15 +32,15 @@ crate::words! {
 }
 
 crate::parameters! {
-    /// Parameters of PACEC. The controller uses `sample` and `samples` of its first port for the whole domain. It uses
-    /// `mode` of the first port that is not `incremental`.
+    /// Parameters of PACEC. The controller uses `sample` and `samples` of its first port for the whole domain. The
+    /// controller takes `mode` from the first port that is not `incremental`.
     pub struct Params {
         /// The law that computes rates.
         pub mode: Mode = Mode::Resolved, word(Mode::WORDS).from("PAC-18, PAC-18a, PAC-19");
         /// Ts: time between a port's reports.
         pub sample: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(10)).from("PAC-2, PAC-23");
         /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus the delays to and
-        /// from the controller, so that an update sees the effect of the previous one.
+        /// from the controller, so that an update sees the effect of the previous update.
         pub samples: u32 = 5, whole(1, 1000).from("PAC-11, PAC-23");
         /// Share of the link to allocate. Literal mode allocates all.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
@@ -58,7 +58,8 @@ crate::parameters! {
         pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS).from("PAC-3");
         /// Whether flows may begin at this port's switch. If not, the port announces no flows and sends no rates.
         pub edge: bool = true, flag().from("ours");
-        /// Maximum number of flows that a port keeps. The domain keeps four times as many.
+        /// Maximum number of flows that a port keeps. The controller of the domain keeps at most four times as many
+        /// flows.
         pub max_flows: usize = 262_144, whole(1, 268_435_456).from("ours");
     }
 }

@@ -1,11 +1,10 @@
 //! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin here to
 //! the controller, and sends the controller's rates to their sources (PAC-3, PAC-21, PAC-22).
 //!
-//! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
-//! The controller knows the routes. For flows that begin elsewhere the controller answers that this port does
-//! not limit them ([`Rate::MAX`]). Until that answer arrives, both ports may write into a SYN-ACK. The
-//! smaller value stands, so a flow may begin at the floor. Set `edge = false` at ports without hosts to avoid
-//! that.
+//! A port does not know whether a flow begins at its switch. With `edge` it announces all flows. The controller knows
+//! the routes. For flows that begin elsewhere the controller answers that this port does not limit them
+//! ([`Rate::MAX`]). Until that answer arrives, both ports may write into a SYN-ACK. The smaller value applies, so a
+//! flow may begin at the floor. Set `edge = false` at ports without hosts to avoid that.
 
 use rustc_hash::FxHashMap;
 
@@ -20,15 +19,15 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// For this long the port remembers that a silent flow follows rates.
+/// Time for which the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
-/// After this many periods the rate for newcomers is too old to use. The controller repeats the rate every fifth
+/// Number of periods after which a rate for newcomers is too old to use. The controller repeats the rate every fifth
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// The controller counts as failed after this time without a message, or after ten periods if they are longer. The port
-/// then sends and writes no rates, and senders use CUBIC until the controller returns (ours). The controller repeats every rate
-/// five periods after the last message.
+/// The controller counts as failed after this time without a message, or after ten periods if they are longer. The
+/// port then sends and writes no rates, and senders use CUBIC until the controller returns (ours). A working
+/// controller repeats every rate after five periods.
 const ABANDONED: Span = Span::from_secs(2);
 /// The minimum of [`ABANDONED`], in periods.
 const PERIODS_ABANDONED: u64 = 10;
@@ -56,7 +55,7 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     asked: Option<Time>,
     /// The time of the last change of any flow's rate.
     pub(super) version: u64,
-    /// The last known time.
+    /// The time of the last call.
     pub(super) at: Time,
     capacity: Option<Rate>,
     sample_at: Time,
@@ -163,8 +162,8 @@ impl<K: FlowIdentity> PacecPort<K> {
             // The same SYN has arrived again.
             Some((State::Active, None)) if opens && follows_rates => {}
             _ if opens && follows_rates => self.begin(now, key, true, actions),
-            // A new flow from a sender that does not follow rates. An earlier flow with the same addresses and ports
-            // did.
+            // This is a new flow of a sender that does not follow rates. The earlier flow with the same addresses and
+            // ports followed rates.
             Some(_) if opens => {
                 self.close(&key, actions);
                 self.table.remove(&key);
@@ -195,8 +194,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Sends the controller's rates to all sources again, also those that were sent a moment ago. Rates that the port chose itself are not repeated, because a
-    /// source without a controller should use its own congestion control.
+    /// Sends the controller's rates to all sources again, including rates that were sent shortly before. Rates that
+    /// the port chose itself are not repeated, because a source without a controller should use its own congestion
+    /// control.
     fn repeat(&self, actions: &mut Vec<Action<K>>) {
         let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());
         actions
@@ -334,8 +334,8 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         })
     }
 
-    /// Returns the rate to write into a packet of the reverse direction. The smaller of two values stays in the
-    /// packet, as in BRF-61. The switch that wrote the other value may have another reason to limit the flow.
+    /// Returns the rate to write into a packet of the reverse direction. The packet keeps the smaller of two values,
+    /// as in BRF-61, because another switch may have its own reason to limit the flow.
     fn on_reverse(
         &mut self,
         now: Time,
@@ -357,7 +357,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         match packet.option {
             RateOption::Absent if answers_syn => return None,
             _ if !answers_syn && signal == Signal::OutOfBand => return None,
-            // Lowering is not gated.
+            // The gate does not delay a switch that lowers a value.
             RateOption::Assigned(value) if as_heard(rate) > value => return None,
             RateOption::Assigned(_) => {}
             _ if !answers_syn && now < flow.gate => return None,
@@ -382,7 +382,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         if now >= self.sample_at || changed {
             self.report(now, port, actions);
         }
-        // Timers are aligned to a grid, so that a late call does not shift later ones.
+        // Timers are aligned to a grid, so that a late call does not shift later timers.
         let next = |at: Time, every: Span| if now < at + every { at + every } else { now + every };
         if now >= self.sample_at {
             self.sample_at = next(self.sample_at, self.params.sample);

@@ -141,7 +141,7 @@ fn pac_21_a_flow_is_from_syn_to_fin_or_rst_or_a_second_of_silence() {
     port.data(30, key(1), ACK, RateOption::Absent);
     port.announced();
     port.until(1049);
-    assert_eq!(port.announced(), [(key(1), true, None)], "it is announced every second");
+    assert_eq!(port.announced(), [(key(1), true, None)], "the flow is announced every second");
     port.until(1050);
     assert_eq!(port.announced(), [(key(1), false, None)]);
     assert_eq!(port.reverse(1060, 1, rst, RateOption::Absent), None);
@@ -167,12 +167,12 @@ fn other_flows_are_background() {
     assert_eq!(port.data(1, key(1), ACK, RateOption::Absent), Leaf::OtherTcp);
     let udp = FlowKey { proto: Proto::Udp, ..key(2) };
     assert_eq!(port.data(1, udp, TcpFlags::default(), RateOption::Absent), Leaf::Udp);
-    // ACKs and SYN-ACKs of flows in the opposite direction are not data of this one.
+    // ACKs and SYN-ACKs of flows in the opposite direction are not data of this direction.
     assert_eq!(port.data(2, key(3), SYN_ACK, UNASSIGNED), Leaf::OtherTcp);
     let ack = packet(key(3), Bytes::ZERO, ACK, UNASSIGNED);
     let admission = port.pacec.on_data(ms(2), &ack, &port.counters, &mut port.actions);
     assert_eq!(admission, Admission::Queue(Leaf::OtherTcp));
-    // A flow that follows rates, and a later flow with the same addresses and ports that does not.
+    // The first flow follows rates. A later flow with the same addresses and ports does not follow rates.
     port.data(3, key(4), SYN, UNASSIGNED);
     assert_eq!(port.data(4, key(4), SYN, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.data(5, key(4), ACK, RateOption::Absent), Leaf::OtherTcp);
@@ -191,11 +191,19 @@ fn pac_22_the_syn_ack_carries_the_initial_grant() {
         assert_eq!(port.reverse(21, 2, SYN_ACK, RateOption::Absent), None);
         assert_eq!(port.reverse(21, 2, SYN_ACK, UNASSIGNED), Some(mbit(30.0)));
         assert_eq!(port.reverse(22, 2, SYN_ACK, UNASSIGNED), Some(mbit(30.0)), "repeated");
-        assert_eq!(port.reverse(22, 102, SYN_ACK, UNASSIGNED), Some(mbit(0.48)), "the first has it all");
+        assert_eq!(
+            port.reverse(22, 102, SYN_ACK, UNASSIGNED),
+            Some(mbit(0.48)),
+            "the first newcomer has taken the whole rate"
+        );
         assert_eq!(port.pacec.allocation(&key(2)), Some(mbit(30.0)));
         port.offer(30, 2, mbit(30.0));
         port.data(530, key(202), SYN, UNASSIGNED);
-        assert_eq!(port.reverse(531, 202, SYN_ACK, UNASSIGNED), Some(mbit(0.48)), "an old word");
+        assert_eq!(
+            port.reverse(531, 202, SYN_ACK, UNASSIGNED),
+            Some(mbit(0.48)),
+            "the rate for newcomers is too old"
+        );
         assert!(port.told().is_empty());
     }
 }
@@ -231,7 +239,7 @@ fn out_of_band_the_ingress_repeats_a_rate_without_news() {
             (1..4).for_each(|n| _ = port.data(at, key(n), ACK, RateOption::Absent));
             port.until(at);
         }
-        // Key 2 has no rate of the controller, and key 3 begins elsewhere.
+        // Flow 2 has no rate from the controller, and flow 3 begins at another port.
         assert_eq!(port.told(), vec![(key(1), mbit(40.0)); abandoned as usize / 500], "Ts = {sample} ms");
     }
 }
@@ -256,7 +264,11 @@ fn in_band_once_per_tc_and_the_smaller_value_stands() {
     assert_eq!(port.reverse(202, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
     port.pacec.on_write_failed(&key(1));
     assert_eq!(port.reverse(203, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
-    assert_eq!(port.reverse(204, 1, ACK, RateOption::Assigned(mbit(50.0))), Some(mbit(40.0)), "not gated");
+    assert_eq!(
+        port.reverse(204, 1, ACK, RateOption::Assigned(mbit(50.0))),
+        Some(mbit(40.0)),
+        "the gate does not delay a lower value"
+    );
     assert_eq!(port.reverse(300, 1, ACK, RateOption::Assigned(mbit(39.0))), None);
     assert_eq!(port.reverse(301, 1, ACK, UNASSIGNED), Some(mbit(40.0)));
     assert!(port.told().is_empty());
@@ -294,7 +306,7 @@ fn a_flow_that_uses_less_requests_less() {
     port.data(0, key(1), SYN, UNASSIGNED);
     port.data(0, key(2), SYN, UNASSIGNED);
     for n in [1, 2] {
-        // Six packets in 50 ms.
+        // The grant allows six packets in 50 ms.
         port.grant(1, n, Rate::from_bytes_per_sec(180_000));
     }
     port.announced();
@@ -305,7 +317,7 @@ fn a_flow_that_uses_less_requests_less() {
         }
         port.data(at, key(2), ACK, RateOption::Absent);
     }
-    // 30,000 B/s and a tenth are below the floor.
+    // The flow uses 30,000 B/s. 1.1 times this rate is below the floor.
     assert_eq!(port.announced(), [(key(1), true, Some(Rate::from_bytes_per_sec(60_000)))]);
     port.hear(300, Message::Poll);
     let announced = port.announced();
@@ -390,11 +402,11 @@ fn counts_replace_packets() {
     assert_eq!(decided(&mut port, 10, 1), Some((Some(floor), Leaf::Elephant, tc)));
     let version = port.pacec.version();
     port.grant(20, 1, mbit(40.0));
-    assert_ne!(port.pacec.version(), version, "all are asked anew");
+    assert_ne!(port.pacec.version(), version, "the data plane must ask for all decisions again");
     port.grant(70, 1, mbit(40.0));
-    assert_eq!(port.pacec.version(), version + 1, "nothing new");
+    assert_eq!(port.pacec.version(), version + 1, "no rate has changed since");
     assert_eq!(decided(&mut port, 70, 1), Some((Some(mbit(40.0)), Leaf::Elephant, tc)));
-    // The flow uses half of its rate, 20 Mbit/s. Counts measure this use as packets do.
+    // The flow uses half of its rate, 20 Mbit/s. The counts give the same measured use as packets.
     port.announced();
     for at in (80..=400).step_by(10) {
         port.until(at - 1);
@@ -403,7 +415,7 @@ fn counts_replace_packets() {
     port.until(500);
     let demands: Vec<_> = port.announced().into_iter().map(|(_, _, demand)| demand).collect();
     assert_eq!(demands, [Some(mbit(22.0))]);
-    // A second of silence, then data.
+    // The flow is silent for a second, and then sends data.
     port.until(1_399);
     port.announced();
     port.until(1_400);
@@ -412,7 +424,11 @@ fn counts_replace_packets() {
     assert_eq!(port.announced(), [(key(1), true, None)]);
     assert_eq!(decided(&mut port, 1_500, 1), Some((Some(floor), Leaf::Elephant, tc)));
     port.grant(1_510, 1, Rate::MAX);
-    assert_eq!(decided(&mut port, 1_510, 1), Some((None, Leaf::Elephant, tc)), "it begins elsewhere");
+    assert_eq!(
+        decided(&mut port, 1_510, 1),
+        Some((None, Leaf::Elephant, tc)),
+        "the flow begins at another port"
+    );
     let handle = port.pacec.handle(&key(1)).unwrap();
     port.data(1_520, key(1), FIN, RateOption::Absent);
     port.until(3_000);
@@ -436,7 +452,11 @@ fn the_first_newcomer_gets_the_rest_and_others_the_floor() {
     assert_eq!([2, 9, 5].map(|n| grant(&port, Some(n), 1)), [mbit(10.0), mbit(50.0), floor]);
     port.data(3, key(9), SYN, UNASSIGNED);
     assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
-    assert_eq!([1, 2].map(|n| grant(&port, None, n)), [floor, floor], "it has taken all that there was");
+    assert_eq!(
+        [1, 2].map(|n| grant(&port, None, n)),
+        [floor, floor],
+        "the first newcomer has taken the whole rate"
+    );
     let inner = Port::new(Params { edge: false, ..in_band() });
     assert_eq!(inner.pacec.grant(None, 1), None);
     let words_for_other_ports =

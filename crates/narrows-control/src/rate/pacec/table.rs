@@ -13,7 +13,7 @@ pub(super) enum State {
     Active,
     /// The flow has sent no data for `idle_after`.
     Idle,
-    /// FIN was seen. Later data is retransmitted.
+    /// FIN or RST was seen. Later data of the flow is retransmitted data.
     Closed,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum State {
 pub(super) struct Flow<K> {
     pub(super) key: K,
     pub(super) state: State,
-    /// The flow has had data. A flow with only a SYN is not kept.
+    /// Whether the flow has sent data. A flow that has sent only a SYN is removed when it becomes idle.
     pub(super) had_data: bool,
     /// The time of the last data.
     pub(super) heard: Time,

@@ -1,7 +1,7 @@
 //! The utilisation of a link from its samples, and the rate of a path from its links (PAC-10 to
 //! PAC-18).
 //!
-//! All values are in bytes. The paper has bits and packets.
+//! All values are in bytes. The paper uses bits and packets.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -48,8 +48,8 @@ impl Samples {
     }
 
     /// Returns I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of the queue.
-    /// It exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link without capacity is
-    /// full.
+    /// The utilisation exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link without
+    /// capacity is full.
     pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
         if capacity == Rate::ZERO || ts == Span::ZERO {
             return 1.0;
@@ -105,7 +105,7 @@ impl Matrix {
         Matrix { periods, cells: vec![0.0; links.saturating_mul(periods)], ended: 0 }
     }
 
-    /// Adds a period with one value per link.
+    /// Adds the values of one period, one value for each link.
     pub fn push(&mut self, figures: impl IntoIterator<Item = f64>) {
         let column = self.ended % self.periods;
         for (row, figure) in self.cells.chunks_exact_mut(self.periods).zip(figures) {
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn pac_15_the_default_weight_drains_a_standing_queue_in_one_tc() {
-        // A full link with a queue of 100 kbyte in all five samples: 100 kbyte / 50 ms is 16 % of 100 Mbit/s.
+        // The link is full and has a queue of 100 kbyte in all five samples. 100 kbyte in 50 ms is 16 % of 100
+        // Mbit/s.
         let standing = samples(&[(1_000_000, 800_000); 5]);
         let above = |weight| standing.utilisation(mbit(100.0), weight, TS) - 1.0;
         assert!((above(0.2) - 0.16).abs() < 1e-9);
@@ -179,7 +180,7 @@ mod tests {
             let (passed, background) = (Bytes::new(100_000), Bytes::new(25_000));
             samples.add(Sample { passed, background, queued: Bytes::new(12_500), span: TS });
         }
-        // 98 - 20 - 2 Mbit/s.
+        // The available capacity is 98 - 20 - 2 Mbit/s.
         let tc = Span::from_millis(50);
         assert_eq!(samples.available(mbit(100.0), 0.98, 1.0, tc), mbit(76.0));
         assert_eq!(samples.available(mbit(20.0), 0.98, 1.0, tc), Rate::ZERO);

@@ -2,20 +2,19 @@
 //! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that the port gave it a
 //! time d ago.
 //!
-//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue
-//! holds the bytes that the link cannot carry. A rate that the port gives affects the port's arrivals a time
-//! d later. The queue does not lengthen the RTT, and the port knows d. So the test examines only the law, not
-//! the estimate of d. RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are
-//! many). XCP's start alternately at 0.05 and 0.95 of C / N.
+//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue holds
+//! the bytes that the link cannot carry. A rate that the port gives changes the arrivals at the port after the time
+//! d. The queue does not lengthen the RTT, and the port knows d. So the test examines only the law, not the estimate
+//! of d. Flows of RCP start with the port's first rate of 0.05 * C each, so many flows form a flash crowd. Flows of
+//! XCP start alternately at 0.05 and 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
 //! * *settles*: the rate of every flow stays within 5 % of C / N;
 //! * *diverges*: otherwise, if the queue grows: its maximum in the second half of that quarter
 //!   exceeds C * d, and is more than 5 % above the maximum in the first half;
-//! * *rings*: otherwise, if a rate crosses C / N: an oscillation that is bounded or decays too
-//!   slowly;
-//! * *creeps*: otherwise: still approaching.
+//! * *rings*: otherwise, if a rate crosses C / N. The oscillation is then bounded, or decays too slowly;
+//! * *creeps*: otherwise. The rates then still approach C / N.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -56,7 +55,7 @@ impl Setting {
 struct Link {
     setting: Setting,
     slot: f64,
-    /// The total number of slots, and the number so far.
+    /// The total number of slots, and the number of slots so far.
     slots: usize,
     at: usize,
     queued: f64,
@@ -235,20 +234,20 @@ fn table(flows: &[usize], told: f64) -> String {
     table
 }
 
-/// This table is a snapshot: any change of the laws' behaviour changes it. Every row settles. RCP-6 predicts
-/// that the published constants ring at long RTTs, because they have no phase margin, but they settle too. At
-/// rest the queue is empty, so the term with beta vanishes, and alpha alone is stable up to pi/2. (Bursts of
-/// real packets leave a queue, but this test has no packets.) But before the loop settles, a flash crowd
-/// builds a queue of many C * d (RCP-7).
+/// This table is a snapshot: any change of the laws' behaviour changes it. Every row settles. RCP-6 predicts that the
+/// published constants ring at long RTTs, because they have no phase margin, but here they settle too. The reason is
+/// that the queue is empty at rest. The term with beta is then zero, and the loop with alpha alone is stable for
+/// alpha up to pi/2. (Bursts of real packets leave a queue, but this test has no packets.) Before the loop settles, a
+/// flash crowd builds a queue of many C * d (RCP-7).
 #[test]
 fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
     assert_eq!(table, TOLD_RIGHT, "\n{table}");
 }
 
-/// A port that overestimates the link (for example by uncounted framing) never reaches an empty queue, so
-/// linear theory applies. 1000 flows of the default law ring at T = d only because the flash crowd ends late:
-/// the queue takes 130 RTTs to drain, and after that the deviation shrinks by only half a per cent per RTT.
+/// If a port overestimates its link (for example because framing is not counted), its queue is never empty, so linear
+/// theory applies. At T = d, 1000 flows of the default law ring only because the flash crowd ends late. Its queue
+/// takes 130 RTTs to drain, and after that the deviation shrinks by only half a per cent per RTT.
 #[test]
 fn with_a_tenth_more_than_the_true_capacity() {
     let table = table(&[1, 1000], 1.1);

@@ -1,8 +1,8 @@
 //! The law of an RCP router's port: one rate for all flows, driven by spare capacity and queue.
 //!
-//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN`
-//! and at most `RTT_MAX`; zero is no measurement. The rate stays within [`Law::bounds`]. An update
-//! counts for at most one RTT, however late it is.
+//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN` and at most
+//! `RTT_MAX`. An RTT of zero means that there is no measurement. The rate stays within [`Law::bounds`]. Even a late
+//! update changes the rate by at most the amount for one RTT.
 
 use super::params::Params;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
@@ -16,7 +16,7 @@ const FLOOR: f64 = 10.0;
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// R, bytes/s. Not an integer, because steps on a slow link are below one byte/s.
+    /// R, bytes/s. R is not an integer, because steps on a slow link are below one byte/s.
     rate: f64,
     /// d in seconds.
     rtt: f64,
@@ -93,20 +93,20 @@ impl Law {
         if target >= 1.0 {
             let p = &self.params;
             let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
-            // The law is one step of a differential equation, so an update counts for at most one RTT.
-            // Negative rates are raised to the minimum below.
+            // The law is one step of a differential equation, so the length of a step is limited to one RTT. If the
+            // result is negative, the code below raises it to the minimum.
             self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
         }
         self.clip();
     }
 
-    /// Returns R, for every flow, to the nearest byte/s.
+    /// Returns R, the rate of every flow, rounded to the nearest byte/s.
     pub fn rate(&self) -> Rate {
         Rate::from_f64(self.rate + 0.5)
     }
 
     /// Returns the rate field of a departing packet that arrived with `field` (RCP-4). A router never raises the
-    /// field. [`Rate::MAX`] means no request; ns-2 uses a negative number.
+    /// field. [`Rate::MAX`] means that the sender requests no rate. ns-2 uses a negative number for this.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
@@ -152,14 +152,14 @@ impl Law {
         self.clip();
     }
 
-    /// Limits the rate to its bounds. The order of the calls turns NaN into the minimum.
+    /// Limits the rate to its bounds. Because `max` is called first, NaN becomes the minimum.
     fn clip(&mut self) {
         let (least, most) = self.bounds();
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// Updates d (RCP-2). A longer average is adopted within an RTT. A shorter average may come from only a few of
-    /// the flows, so it is adopted more slowly, in proportion to the rate.
+    /// Updates d (RCP-2). If the average RTT of the packets is above d, d follows it within an RTT. A lower average
+    /// may come from only a few of the flows. So d follows it more slowly, at a speed proportional to the rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

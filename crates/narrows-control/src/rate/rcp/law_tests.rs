@@ -41,7 +41,11 @@ fn arrivals_before_the_clock_started_do_not_count() {
     law.on_interval(Time::from_secs_f64(1e9), Bytes::ZERO, C);
     assert_eq!(law.rate(), Rate::from_bytes_per_sec(625_000));
     law.on_interval(Time::from_secs_f64(1e9) + ms(10), Bytes::ZERO, C);
-    assert_eq!(law.rate(), Rate::from_bytes_per_sec(650_000), "0.1 * 0.4 of it more");
+    assert_eq!(
+        law.rate(),
+        Rate::from_bytes_per_sec(650_000),
+        "a tenth of an RTT raises the rate by 0.1 * 0.4"
+    );
 }
 
 #[test]
@@ -73,9 +77,9 @@ fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     assert_eq!(law.rtt(), Span::from_micros(49_800));
 }
 
-/// RCP-2 adopts a shorter RTT slowly. With 1000 flows, a port that starts with d = 100 ms has not adopted 1
-/// ms after a minute. Until then, the loop is as slow as at 100 ms. With one flow, the port adopts 1 ms
-/// within ten seconds.
+/// With RCP-2, d follows a shorter RTT only slowly. If 1000 flows have an RTT of 1 ms, a port that starts with d =
+/// 100 ms has not reached 1 ms after a minute. Meanwhile the loop is as slow as with an RTT of 100 ms. With one flow,
+/// d reaches 1 ms within ten seconds.
 #[test]
 fn with_many_flows_a_too_long_first_rtt_persists() {
     let d_after = |seconds: u64, flows: f64| {
@@ -101,7 +105,7 @@ fn a_call_without_elapsed_time_only_sets_the_capacity() {
     assert_eq!(law.rate(), Rate::from_bytes_per_sec(500_000));
     law.on_interval(start, Bytes::MAX, C);
     law.on_interval(start + ms(10), Bytes::new(62_500), C);
-    assert_eq!(law.rate(), Rate::from_bytes_per_sec(496_140), "half of TV-P5's");
+    assert_eq!(law.rate(), Rate::from_bytes_per_sec(496_140), "half of the result of TV-P5");
 }
 
 #[test]
@@ -155,16 +159,16 @@ proptest! {
                 Step::Interval(after, queued, capacity) => {
                     now += Span::from_nanos(after);
                     law.on_interval(now, Bytes::new(queued), Rate::from_bytes_per_sec(capacity));
-                    prop_assert!(law.next() > now || now == Time::NEVER, "an update that is due again at once");
-                    // Compared as floats, with a tolerance of one step of a float, because capacities above 2^52 are
-                    // rounded.
+                    prop_assert!(law.next() > now || now == Time::NEVER, "the update is due again at once");
+                    // The rates are compared as floats, with a tolerance of one step of a float, because capacities
+                    // above 2^52 are rounded.
                     let most = Rate::from_bytes_per_sec(capacity).as_f64() * (1.0 + f64::EPSILON);
                     prop_assert!(law.rate().as_f64() <= most);
                 }
             }
             let (least, most) = law.bounds();
             prop_assert!((least..=most).contains(&law.rate), "{} not from {least} to {most}", law.rate);
-            prop_assert!(most < 1.0 || least > 0.0, "a port with capacity stands still");
+            prop_assert!(most < 1.0 || least > 0.0, "a port with capacity has a minimum rate above zero");
             prop_assert!((RTT_MIN..=RTT_MAX).contains(&law.rtt()));
             law.trace(&mut |name, value| assert!(value.is_finite() && value >= 0.0, "{name} is {value}"));
         }

@@ -1,8 +1,8 @@
 //! The phase margin of RCP's and XCP's loop in linear theory (RCP-6, XCP-6).
 //!
 //! The model has N flows of equal RTT d on one link with a queue that is never empty. With x = omega * d, the
-//! open-loop transfer function is L = exp(-jx) * (alpha * jx + beta) / (jx)^2. It depends on neither d nor N
-//! nor the capacity.
+//! open-loop transfer function is L = exp(-jx) * (alpha * jx + beta) / (jx)^2. This function does not depend on d, N
+//! or the capacity.
 
 use core::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
@@ -26,11 +26,11 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
-/// Let y(k) be the rate in interval k, divided by C, and q(k) the queue at its end, divided by C * d. Both
-/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with
-/// q(k) = q(k-1) + y(k). The flows learn a rate at once and send at it during the next interval, and their packets arrive
-/// during the interval after that: y(k) = y(k-1) + F(k-2). This is RCP if d is below T_max. XCP distributes F
-/// over the next interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// Let y(k) be the rate in interval k, divided by C, and q(k) the queue at its end, divided by C * d. Both y and q
+/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k).
+/// The flows learn a rate at once, and send at this rate during the next interval. Their packets arrive one interval
+/// later: y(k) = y(k-1) + F(k-2). These equations describe RCP if d is below T_max. XCP distributes F over the next
+/// interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {
@@ -78,7 +78,7 @@ fn rcp_6_table_of_the_greatest_beta() {
         (0.3, 0.2677),
         (0.4, 0.3409),
         (0.5, 0.4050),
-        // 0.458949.
+        // The exact value is 0.458949.
         (0.6, 0.4589),
         (0.8, 0.5319),
         (1.0, 0.5474),
@@ -113,9 +113,9 @@ fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     }
 }
 
-/// RCP's defaults are stable by both criteria. The published constants are stable by neither
-/// criterion. XCP's constants are stable by Katabi's bound for the continuous loop, but not with
-/// the discrete control interval.
+/// The default constants of RCP are stable by both criteria. The published constants of RCP are unstable by both
+/// criteria. The constants of XCP are stable by Katabi's bound for the continuous loop, but not with the discrete
+/// control interval.
 #[test]
 fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);

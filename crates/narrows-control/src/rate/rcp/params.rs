@@ -23,7 +23,7 @@ crate::parameters! {
         pub first_share: f64 = 0.05, number(0.0001, 1.0).from("RCP-3");
         /// d before the first packet with an RTT.
         pub rtt: Span = Span::from_millis(100), time_from(RTT_MIN, RTT_MAX).from("ours");
-        /// How rates reach senders: in headers, as published, or in ACKs with BRF's option.
+        /// How rates reach senders: in headers as published (`header`), or in ACKs with BRF's option (`ack`).
         pub signal: Signal = Signal::Header, word(Signal::WORDS).from("ours");
         /// Maximum number of flows whose RTTs the port measures, with `signal = "ack"`.
         pub max_flows: usize = MAX_FLOWS, whole(1, ENTRIES).from("ours");

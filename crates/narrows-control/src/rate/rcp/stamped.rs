@@ -1,4 +1,5 @@
-//! RCP based on the port's own counts: y from its counters, d from the RTTs that the flow table measures.
+//! RCP based on the port's own counts. The port takes y from its counters, and d from the RTTs that its flow table
+//! measures.
 //!
 //! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each flow's RTT by
 //! the flow's bytes. The result is the same, because every packet carries its flow's RTT. But the RTTs

@@ -1,9 +1,9 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! For a law, there are two differences from a host that passes packets. First, a flow's reports coincide
-//! with readings of the counts. So the time between reports is a multiple of the reading interval, and all
-//! flows of a port may report at once. Second, a decision is valid until the next reading. The law's rate is
-//! therefore evaluated for the middle of that time.
+//! For a law, there are two differences from a host that passes packets. First, a flow can report only when the
+//! counts are read. So the time between reports is a multiple of the reading interval, and all flows of a port may
+//! report at once. Second, a decision is valid until the next reading. The law's rate is therefore evaluated for the
+//! middle of that time.
 
 use super::table::FlowId;
 use super::{Law, Uniform};
@@ -29,7 +29,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         if event.has_data
             && let Some(id) = found
         {
-            // No bytes, because the counts contain them.
+            // The size is zero here, because the counts contain the bytes of this packet.
             self.record_data(now, id, Bytes::ZERO);
         }
     }
@@ -69,8 +69,8 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
-    /// Returns a number that changes with the common rate. Only the common rate can change the decisions about many
-    /// flows.
+    /// Returns a number that changes with the common rate. Decisions about many flows change only with the common
+    /// rate.
     fn version(&self) -> u64 {
         RateCode::encode(self.law.rate(self.watch.ahead(self.watch.at))).to_bits().into()
     }

@@ -45,7 +45,7 @@ pub trait Law: Send {
     /// Called when L3 bytes of a flow's data have arrived. The RTT is given if known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
     /// Called once per RTT of a flow, with the time that the flow has lived since it began or since its last report.
-    /// Also called, with `last`, when the flow ends or becomes idle.
+    /// This method is also called, with `last`, when the flow ends or becomes idle.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);

@@ -1,9 +1,10 @@
 //! The life of a flow: begin, confirmation, reports, idle time and end. BRF's rules apply (BRF-12
 //! to BRF-16), with one rate for all.
 //!
-//! A flow reports once per RTT, with the first data after an RTT has passed. It begins with the SYN
-//! (BDR-20: the first data reports the handshake). It ends with FIN, RST, idle time, or the last
-//! ACK of its data if that is later (BDR counts a flow until its FIN is acknowledged).
+//! A flow reports once per RTT, with the first data after an RTT has passed. The flow's life begins with the SYN, so
+//! the report in its first data includes the handshake (BDR-20). The flow's life ends with FIN, RST or idle time. If
+//! the last ACK of its data comes later, the life ends with this ACK, because BDR counts a flow until its FIN is
+//! acknowledged.
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
@@ -12,7 +13,7 @@ use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::{Bytes, Span, Time};
 
-/// Time for one scan of the whole table. Each timer scans a part of it.
+/// Time for one scan of the whole table. Each timer scans a part of the table.
 const SWEEP_EVERY: Span = Span::from_millis(200);
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
@@ -83,8 +84,9 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        // Only one data segment per RTT shows that the sender follows rates, and senders with little data
-        // send no such segment. ACKs show it too, because receivers leave room for a rate in them.
+        // Only one data segment per RTT shows that the sender follows rates, and senders with little data send no
+        // such segment. ACKs also show that the sender follows rates, because receivers leave room for a rate in
+        // them.
         flow.follows_rates |= flow.life.guessed && event.follows_rates;
         if flow.life.hear(now, event) {
             self.table.confirm(id);
@@ -129,8 +131,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         false
     }
 
-    /// Returns the time at which the ACK of the flow's last data reaches its sender. Until then the flow counts as
-    /// alive without sending.
+    /// Returns the time at which the ACK of the flow's last data reaches its sender. Until that time the law counts
+    /// the flow, even if the flow sends nothing.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
         flow.life.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
@@ -174,7 +176,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.life.last_seen), flow.life.last_data);
         let over = self.acknowledged(id);
-        // Packets in the first RTT after both FINs are repetitions or ACKs, so the record stays until then.
+        // The record stays for an RTT after both FINs, because retransmissions and ACKs of the flow may still arrive
+        // in this time.
         let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
         let unanswered =
             flow.life.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;

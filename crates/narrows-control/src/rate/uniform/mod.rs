@@ -1,24 +1,24 @@
 //! Laws that give every flow of a port the same rate, on switches that see no congestion headers.
 //!
-//! RCP's routers use a header in each packet ("the header form"), which stock hosts do not send. In "the
-//! stamped form" the port measures what the headers would contain, and writes the rate into the flows' ACKs
-//! with BRF's option and rules (sender `brf`; the smallest value on the path stands, BRF-61). Every ACK
-//! carries the rate. BRF's limit of one feedback per RTT is not needed, because all flows have the same rate.
+//! RCP's routers use a header in each packet ("the header form"), which stock hosts do not send. In "the stamped
+//! form" the port measures the values that the headers would contain, and writes the rate into the flows' ACKs. The
+//! port uses BRF's option and rules: senders are `brf`, and the smallest value on the path applies (BRF-61). Every
+//! ACK carries the rate. BRF's limit of one feedback per RTT is not needed, because all flows have the same rate.
 //!
 //! | module | idea |
 //! | --- | --- |
 //! | [`Law`] | the interface of a law |
 //! | `rcp::stamped` | RCP's law, based on a port's counts |
 //! | `port` | the adapter of a law to `PerFlowController` |
-//! | `watch` | the adapter's knowledge of its port |
+//! | `watch` | the state and the traffic of the port, for the adapter |
 //! | `table` | the flows: bounded, each with its RTT and last report |
 //! | `lifecycle` | packets that begin, confirm and end flows; ageing |
 //! | `aggregate` | counts instead of packets |
 //! | `kit::classes` | the link's division into three classes |
 //!
-//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate: they are not
-//! advertised to other switches, and count as other TCP. Bandwidth left over by flows limited at another
-//! switch is redistributed only by the law itself.
+//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate: they are not advertised to
+//! other switches, and count as other TCP. If another switch limits flows, only the law itself can redistribute the
+//! bandwidth that these flows leave.
 
 mod aggregate;
 mod law;

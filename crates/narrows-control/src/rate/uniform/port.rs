@@ -123,7 +123,8 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver));
         let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => (flow.is_rated(), flow.rtt()),
-            // The table is full, but all flows have the same rate.
+            // The flow has no record, because the table is full. The flow still gets the rate, because all flows have
+            // the same rate.
             None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
         };
         let rate = granted.unwrap_or_else(|| self.rate_for(now, rtt));

@@ -61,7 +61,7 @@ proptest! {
                     if reverse {
                         let told = controller.on_reverse(now, &packet, &mut actions);
                         let asks = !matches!(told, Some(rate) if rate == Rate::ZERO);
-                        prop_assert!(asks, "never nothing");
+                        prop_assert!(asks, "a flow that asks for rates always gets one");
                     } else {
                         controller.on_data(now, &packet, &port, &mut actions);
                     }
@@ -91,7 +91,7 @@ proptest! {
                 let capacity = port.capacity.unwrap_or_default();
                 let [one, ten] = [1, 10].map(|n| controller.grant(None, n).unwrap());
                 prop_assert!(ten <= one, "{one:?} {ten:?}");
-                // To the precision of a float.
+                // The comparison allows for the rounding error of a float.
                 prop_assert!(one.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0, "{one:?} of {capacity:?}");
                 prop_assert!(ten > Rate::ZERO);
                 controller.version();

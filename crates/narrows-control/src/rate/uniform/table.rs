@@ -79,7 +79,8 @@ impl<K: FlowIdentity> Table<K> {
         self.slots.len()
     }
 
-    /// Returns the numbers of records seen from one side only, and from both.
+    /// Returns two numbers of records: records that were seen from one side only, and records that were seen from
+    /// both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }

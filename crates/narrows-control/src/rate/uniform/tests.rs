@@ -45,7 +45,7 @@ fn signal_selects_the_form() {
     assert_eq!(wrong, "max_flows: found 0, expected a whole number from 1 to 2147483647");
 }
 
-/// N flows get 1/N each with almost no queue. When one ends, the others share the link in the same way.
+/// N flows get 1/N each with almost no queue. When a flow ends, the other flows share the link in the same way.
 #[test]
 fn flows_share_equally_with_packets_and_with_counts() {
     for report_every in [0, 10] {
@@ -116,7 +116,7 @@ fn reports_add_up_to_life_times() {
         net.sender(2, 50, 200, 1_000);
         net.run(3_000);
         let [lived, begun, firsts, lasts] = ["lived", "begun", "firsts", "lasts"].map(|key| net.traced(key));
-        // 300 and 800 ms until the FIN, and the RTT after the last data.
+        // The flows live for 300 and 800 ms until the FIN, and then for one RTT after their last data (20 and 50 ms).
         assert!((lived - 1.17).abs() < 0.02, "{report_every}: {lived}");
         assert_eq!((begun, firsts, lasts), (2.0, 2.0, 2.0), "{report_every}");
         let sent = net.port.departed[Leaf::Elephant as usize].as_f64() - net.traced("weight");
@@ -127,7 +127,7 @@ fn reports_add_up_to_life_times() {
     }
 }
 
-/// BRF-61: the smallest rate on the path stands, and rates are compared with the precision of the rate code.
+/// BRF-61: the smallest rate on the path applies. Rates are compared with the precision of the rate code.
 #[test]
 fn the_smallest_rate_on_the_path_stands() {
     let rate = Rate::from_bytes_per_sec;
@@ -158,13 +158,13 @@ fn every_ack_of_a_flow_that_asks_has_a_rate() {
             assert_eq!(net.reverse(&ack(2, RateOption::Absent)), None);
         }
         assert!(handshake(&mut net, 3, RateOption::Unassigned).is_some());
-        assert_eq!(net.controller.handle(&key(3)), None, "no room");
+        assert_eq!(net.controller.handle(&key(3)), None, "the table has no room for the flow");
         assert!(net.reverse(&ack(3, RateOption::Unassigned)).is_some());
         assert_eq!(net.reverse(&ack(3, RateOption::Absent)), None);
     }
 }
 
-/// BRF-104: forged SYNs and data are not counted, however many arrive, and the table forgets them.
+/// BRF-104: the law does not count forged SYNs and data, even if many arrive, and the table soon removes them.
 #[test]
 fn forged_packets_have_a_small_and_short_effect() {
     let mut net = net("rcp", 0);
@@ -187,7 +187,7 @@ fn a_reset_ends_a_flow_and_its_handle() {
         let handle = net.controller.handle(&key(1)).unwrap();
         net.offer(&packet(1, 0, RST, RateOption::Absent));
         assert_eq!(net.controller.decide(ms(1), handle), None);
-        // Another flow has the slot now.
+        // Another flow uses the slot now.
         handshake(&mut net, 2, RateOption::Unassigned);
         assert_eq!(net.controller.decide(ms(2), handle), None);
         assert!(net.controller.handle(&key(2)).is_some());
@@ -234,7 +234,7 @@ fn classes_follow_the_link() {
     }
 }
 
-/// A flow whose ACKs take another path cannot be told its rate, so it counts as other TCP.
+/// If a flow's ACKs take another path, the port cannot send the flow a rate. The flow then counts as other TCP.
 #[test]
 fn a_flow_without_acks_here_is_other_tcp() {
     for kind in LAWS {

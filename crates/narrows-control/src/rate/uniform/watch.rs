@@ -1,4 +1,4 @@
-//! The adapter's knowledge of its port: the present state, and the traffic since the last reading.
+//! The data that the adapter has about its port: the present state, and the traffic since the last reading.
 
 use super::{Passed, Port};
 use crate::rate::kit::classes;
@@ -51,7 +51,7 @@ impl Meter {
 pub(in crate::rate) struct Watch {
     /// The state at the last reading.
     pub(in crate::rate) port: Port,
-    /// The last known time.
+    /// The time of the last call.
     pub(in crate::rate) at: Time,
     meter: Meter,
     /// The link's rate for which the classes were computed.
@@ -61,7 +61,7 @@ pub(in crate::rate) struct Watch {
 }
 
 impl Watch {
-    /// Begins, or begins again, with the port's present state.
+    /// Starts or restarts with the port's present state.
     pub(in crate::rate) fn start<K: FlowIdentity>(
         &mut self,
         now: Time,
@@ -106,8 +106,9 @@ impl Watch {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the midpoint between now and the expected next reading. Only for data planes that report counts. A
-    /// decision is valid until the next reading, although a count of flows decays during this time.
+    /// Returns the midpoint between now and the expected next reading. This is only for data planes that report
+    /// counts. There, a decision stays valid until the next reading, but an estimated number of flows decays during
+    /// this time.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

@@ -1,4 +1,4 @@
-//! The congestion header that packets carry to routers and routers change.
+//! The congestion header, which packets carry to routers and which routers change.
 
 use crate::units::Span;
 

@@ -1,11 +1,10 @@
-//! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate
-//! rate (efficiency). It then distributes the change over packets so that flows become equal
-//! (fairness).
+//! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate rate (efficiency).
+//! The law then distributes the change over packets so that flows become equal (fairness).
 //!
 //! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an
 //! RTT counts only as traffic. In an interval, the port hands out or takes back no more than it has computed. A value
-//! that is too large for an integer becomes the largest one. Within these bounds the law trusts its senders: a large
-//! negative Delta takes all of res_neg (XCP-4), and a large X takes all of res_pos.
+//! that is too large for an integer becomes the largest integer. Within these bounds the law does not check headers:
+//! a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -19,7 +18,7 @@ struct Sums {
     bytes: Bytes,
     /// Sum of X, seconds: the number of flows times the length of the interval.
     x: f64,
-    /// Sum of X * RTT, seconds^2. Every flow's RTT has equal weight, whatever its rate.
+    /// Sum of X * RTT, seconds^2. The RTTs of all flows have equal weight, independent of their rates.
     x_rtt: f64,
 }
 
@@ -186,7 +185,7 @@ impl Law {
         self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
             - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
         self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
-        // The rest that the last interval did not distribute is discarded.
+        // The amount that the last interval did not distribute is discarded.
         self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
         self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
     }

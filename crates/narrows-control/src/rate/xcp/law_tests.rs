@@ -19,8 +19,8 @@ fn figure(law: &Law, name: &str) -> f64 {
     found
 }
 
-/// Returns a port after 50 ms with 500 packets of two flows with an RTT of 50 ms, `size` bytes each, and a queue of
-/// at least 30,000 bytes.
+/// Returns a port after 50 ms of traffic: 500 packets of `size` bytes from two flows with an RTT of 50 ms, and a
+/// queue of at least 30,000 bytes.
 fn port(size: u64) -> Law {
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..500 {
@@ -93,7 +93,7 @@ fn a_sender_without_an_rtt_is_granted_nothing_and_counts_as_traffic_only() {
     law.on_interval(START + ms(100), C);
     close(figure(&law, "input"), 100_000.0);
     close(figure(&law, "rtt"), 0.05);
-    assert_eq!(figure(&law, "c_pos"), 0.0, "nobody there to share in it");
+    assert_eq!(figure(&law, "c_pos"), 0.0, "without packets there is no share");
 }
 
 #[test]
@@ -182,7 +182,7 @@ proptest! {
                 Step::Interval(capacity) => {
                     let started = law.started;
                     law.on_interval(now, Rate::from_bytes_per_sec(capacity));
-                    prop_assert!(law.next() > now || now == Time::NEVER, "an interval that is due again at once");
+                    prop_assert!(law.next() > now || now == Time::NEVER, "the interval is due again at once");
                     if law.started != started {
                         (most, given, taken) = (law.residues(), 0.0, 0.0);
                     }

@@ -3,8 +3,8 @@
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum length of the measurement. A shorter queueing delay may vary freely (the draft's
-/// ALLOWED_QUEUE).
+/// Minimum length of the measurement (the draft's ALLOWED_QUEUE). A queue that empties within this time does not
+/// count as persistent.
 const LOOK_MIN: Span = Span::from_millis(2);
 
 /// Measures the minimum queue per interval.
@@ -36,7 +36,7 @@ impl Queue {
         if now < self.due {
             return;
         }
-        // If no packet departed, the queue is as the last departure left it, or longer if the link is stopped.
+        // If no packet departed, the queue is as long as after the last departure, or longer if the link is stopped.
         self.lasting = self.least.take().unwrap_or(self.last);
         self.due = now + look(rtt, capacity.time_for(self.last));
     }
@@ -77,7 +77,7 @@ mod tests {
         queue.on_timer(start + ms(24), ms(50), C);
         assert_eq!((queue.lasting(), queue.due()), (Bytes::ZERO, start + ms(25)), "not yet");
         queue.on_timer(start + ms(25), ms(50), C);
-        // 125,000 bytes are 10 ms of the link.
+        // The link sends 125,000 bytes in 10 ms.
         assert_eq!((queue.lasting(), queue.due()), (Bytes::new(3_000), start + ms(45)));
         queue.on_timer(start + ms(45), ms(50), C);
         assert_eq!(queue.lasting(), Bytes::new(125_000), "nothing departed");

@@ -26,7 +26,8 @@ impl Params {
 /// The state of the control law. The queue itself is separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
-    /// Time at which the sojourn time will have been above the target for an interval.
+    /// The end of the interval for which the sojourn time must stay above the target before packets are dropped.
+    /// `None` while the sojourn time is below the target.
     first_above: Option<Time>,
     next_drop: Time,
     count: u32,
@@ -94,7 +95,7 @@ impl Law {
                 (head, _) = self.head(now, leaf, params);
             }
             self.dropping = true;
-            // Section 5.4: after a recent dropping state, start near the drop rate that controlled the queue.
+            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };

@@ -38,7 +38,7 @@ struct Red {
     weight: f64,
     ecn: bool,
     average: f64,
-    /// Packets since the last mark or drop.
+    /// Number of packets since the last mark or drop.
     count: i64,
     idle_since: Option<Time>,
     random: Random,
@@ -73,7 +73,8 @@ impl Fifo {
         Fifo { limit, is_unlimited, early, waiting: Ring::new(), bytes: 0 }
     }
 
-    /// Decides on an arriving packet. `slot` is the transmission time of a full-sized packet, for RED's idle correction.
+    /// Decides on an arriving packet. `slot` is the transmission time of a full-sized packet, for RED's idle
+    /// correction.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
         self.expire(now);
@@ -143,8 +144,8 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // Spread the marks evenly: the gaps between marks are uniformly instead of geometrically distributed
-        // (section 7).
+        // This spreads the marks evenly. The gaps between marks are then uniformly instead of geometrically
+        // distributed (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

@@ -83,7 +83,7 @@ mod tests {
         assert!((0..4).all(|n| queues.push(2, packet(100 + n, 750))));
         assert_eq!((queues.len(), queues.bytes()), (14, 10 * 1500 + 4 * 750));
         let order: Vec<u32> = std::iter::from_fn(|| queues.pop()).map(|w| w.packet / 100).collect();
-        // The quantum holds two packets of the first flow, or four of the second.
+        // A quantum is two packets of the first flow, or four packets of the second flow.
         assert_eq!(order, [0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(queues.bytes(), 0);
     }

@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): flows are hashed into queues, served by deficit round robin with new flows first. Each queue
-//! runs CoDel.
+//! FQ-CoDel (RFC 8290). Flows are hashed into queues. The queues are served by deficit round robin, new flows first.
+//! Each queue runs CoDel.
 
 use narrows_control::units::{Bytes, Time};
 

@@ -1,8 +1,9 @@
-//! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one root.
+//! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one
+//! root.
 //!
-//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining
-//! capacity. Classes with lower priority values borrow first; classes with equal values take turns, a quantum
-//! at a time. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
+//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining capacity.
+//! Classes with lower priority values borrow first. Classes with equal values take turns, and each sends a quantum in
+//! its turn. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -106,7 +107,7 @@ impl Bucket {
         self.at = now;
     }
 
-    /// Whether a packet may leave. HTB sends a packet if the number of tokens is not negative, and subtracts the
+    /// Whether a packet may leave. HTB sends a packet if the number of tokens is at least zero, and subtracts the
     /// packet's tokens afterwards.
     fn has_credit(&self) -> bool {
         self.tokens >= 0

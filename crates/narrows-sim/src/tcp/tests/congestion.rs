@@ -53,7 +53,7 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     pair.run_until(at(20_000));
     let rate = pair.receiver.delivered as f64 * 8.0 / 20.0;
     assert!((rate / 5e6 - 1.0).abs() < 0.01, "{rate}");
-    // 5 Mbit/s over an RTT of 40 ms with delayed ACKs need fewer than 20 segments.
+    // A flow of 5 Mbit/s over an RTT of 40 ms with delayed ACKs needs a window of fewer than 20 segments.
     assert!(pair.sender.control.window.cwnd <= 64, "{}", pair.sender.control.window.cwnd);
 }
 

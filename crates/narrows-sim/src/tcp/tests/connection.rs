@@ -15,7 +15,7 @@ fn a_short_flow_takes_two_round_trips_and_its_transmission_time() {
     let app = segments(4);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
-    // SYN, SYN-ACK, data (4 x 0.1 ms), ACK.
+    // The handshake and the data with its ACK take an RTT of 40 ms each. The data needs 4 x 0.1 ms in addition.
     assert_eq!(pair.sender.completed_at, Some(Time::ZERO + Span::from_micros(80_400)));
     assert_eq!(pair.sender.counters.retransmits, 0);
 }
@@ -94,7 +94,7 @@ fn every_second_segment_is_acknowledged_after_the_quick_acks() {
     pair.limit_window(40);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     let acks = pair.acks().count() as i64;
-    // The first 16 ACKs cover one segment each, the others two.
+    // The first 16 ACKs cover one segment each, and the other ACKs cover two segments each.
     assert!((acks - (16 + (2_000 - 16) / 2)).abs() <= 20, "{acks}");
 }
 
@@ -103,14 +103,15 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Number of segments in flight after ACKs for no segment, for the first 45 segments, and for 45 + 135
+    // Number of segments in flight after each round. Before these rounds, ACKs have reported 0, 45 and 45 + 135
     // segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // The window opens up to 2172 segments (3 MiB). Then it no longer grows, and the quick ACKs are used up.
+    // The window opens up to 2172 segments (3 MiB). The window then no longer grows, and the receiver has sent all of
+    // its quick ACKs.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
@@ -156,10 +157,11 @@ fn out_of_order_segments_reduce_the_next_offered_window() {
 
 #[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
-    // A segment every 100 ms: the delayed ACK of a segment leaves before the next segment arrives.
+    // The application sends a segment every 100 ms. The delayed ACK of a segment leaves before the next segment
+    // arrives.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
-    // A small limit, so that growth of the window does not cause ACKs.
+    // The window has a small limit, so that its growth does not cause ACKs.
     pair.limit_window(40);
     pair.run_until(at(5_000));
     let last_data = pair.data().filter(|s| s.at < at(4_900)).last().unwrap();
@@ -202,7 +204,7 @@ fn the_receive_window_limits_the_segments_in_flight() {
     pair.run_until(at(300));
     assert!(pair.sender.flight.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
-    // 20 segments per RTT. The RTT is 40 ms plus the transmission time.
+    // The window allows 20 segments per RTT. The RTT is 40 ms plus the transmission time.
     let rounds = 500.0 / 20.0;
     let seconds = pair.sender.completed_at.unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");
@@ -243,11 +245,11 @@ fn timestamps_of_acks_never_decrease() {
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 100, "{}", seen.len());
     assert!(seen.windows(2).all(|w| w[0].value <= w[1].value && w[0].echo <= w[1].echo), "{seen:?}");
-    // The receiver wrote these timestamps.
+    // These are the timestamps that the receiver wrote.
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));
-    // 2.9 ms one way, the queueing delay and, at most, a delayed ACK.
+    // The difference is the one-way delay of 2.9 ms, the queueing delay and, at most, the delay of an ACK.
     assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
 }
 

@@ -11,8 +11,8 @@ fn a_lost_segment_is_repaired_one_round_trip_later_without_a_timeout() {
     pair.run_until(at(60_000)).assert_complete(100 * MSS);
     assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
     let times = pair.times_of(30);
-    // The retransmission follows the SACK of the third segment after the lost one. This SACK arrives 0.3 ms after the
-    // ACK of the lost segment would have arrived.
+    // The retransmission follows the SACK of the third segment after the lost segment. This SACK arrives 0.3 ms after
+    // the ACK of the lost segment would have arrived.
     let gap = times[1].since(times[0]);
     assert!(gap > ms(40) && gap < ms(42), "{gap:?}");
     assert_eq!(pair.sender.counters.spurious, 0);
@@ -62,9 +62,9 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // The flow completes two RTTs until the probe, one RTT until the probe's ACK, and one RTT for the
-        // rest after the loss. If a lone segment is lost, the probe is sent only after the RTO of 240 ms,
-        // because the ACK could be delayed.
+        // After the loss, the flow takes two RTTs until the probe, one RTT until the probe's ACK, and one RTT for the
+        // rest. If a lone segment is lost, the probe is sent only after the RTO of 240 ms, because the ACK could be
+        // delayed.
         let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
@@ -73,8 +73,8 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
 
 #[test]
 fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
-    // Bursts of about 40 segments; the last segment of the first burst is lost. Linux reduces the window when later data is
-    // acknowledged.
+    // The application sends bursts of about 40 segments, and the last segment of the first burst is lost. Linux
+    // reduces the window when later data is acknowledged.
     let app = AppPlan::Limited {
         rate: Rate::from_bits_per_sec(10_000_000),
         on: Some(ms(50)),
@@ -146,13 +146,13 @@ fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
     while pair.sender.recovery.state != State::Recovery {
         let next = pair.now + Span::from_micros(100);
         pair.run_until(next);
-        assert!(pair.now < at(2_000), "no recovery");
+        assert!(pair.now < at(2_000), "the flow did not recover");
     }
     let ssthresh = pair.sender.control.window.ssthresh;
     while pair.sender.recovery.state != State::Loss {
         let next = pair.now + ms(1);
         pair.run_until(next);
-        assert!(pair.now < at(5_000), "no timeout");
+        assert!(pair.now < at(5_000), "the timeout did not expire");
     }
     assert_eq!(pair.sender.control.window.ssthresh, ssthresh);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);

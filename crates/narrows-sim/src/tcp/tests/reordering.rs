@@ -52,7 +52,7 @@ fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
     pair.run_until(at(60_000)).assert_complete(4_000 * MSS);
     let again: Vec<u32> =
         pair.data().filter(|s| pair.times_of(s.packet.seq).len() > 1).map(|s| s.packet.seq).collect();
-    assert_eq!(again, [100, 100], "only the first is retransmitted");
+    assert_eq!(again, [100, 100], "only the first segment is retransmitted");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn duplicates_made_by_the_network_do_not_count_as_spurious_retransmissions() {
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     let c = &pair.sender.counters;
     assert_eq!((c.retransmits, c.timeouts), (0, 0));
-    assert_eq!(c.spurious, 200, "each duplicate is reported");
+    assert_eq!(c.spurious, 200, "DSACKs report each duplicate");
     let window = pair.sender.flight.rack.window(State::Disorder, 0, &pair.sender.flight.rtt);
     assert_eq!(window, pair.sender.flight.rtt.min.scale(1, 4), "the reordering window does not grow");
 }
@@ -135,7 +135,8 @@ fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
     assert!(pair.sender.control.window.ssthresh < 1_000, "{}", pair.sender.control.window.ssthresh);
 }
 
-/// Records the events of a controller. It halves the window on congestion and uses slow start below the threshold.
+/// Records the events of a controller. The recorder halves the window on congestion and uses slow start below the
+/// threshold.
 struct EventRecorder(Arc<Mutex<Vec<String>>>);
 
 impl EventRecorder {

@@ -8,7 +8,7 @@ use crate::rate::kit::service;
 use crate::rate::{FlowIdentity, Host, Proto};
 use crate::units::Rate;
 
-/// The four kinds of keys, from specific to general. They are tried in this order.
+/// The four kinds of keys, from specific to general. The predictor tries the kinds in this order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kin<H> {
     Network(H, u32, Proto),
@@ -64,8 +64,8 @@ impl<K: FlowIdentity> Predictor<K> for Averages<K::Host> {
                 average.rate += self.weight * (used.as_f64() - average.rate);
                 average.samples = average.samples.saturating_add(1);
             } else if self.averages.len() < self.entries {
-                // A full table accepts no new keys. The first keys are the busy ones, and an
-                // address scan must not displace them.
+                // A full table accepts no new keys. The first keys usually belong to busy services, and an address
+                // scan must not displace them.
                 self.averages.insert(kin, Average { rate: used.as_f64(), samples: 1 });
             }
         }
@@ -115,7 +115,8 @@ mod tests {
         }
         assert_eq!(predictor.predict(&key([10, 0, 0, 77], 443)), Some(rate(1000)), "same /24, same service");
         assert_eq!(predictor.predict(&key([10, 5, 5, 5], 443)), Some(rate(1000)), "same service");
-        // The flow's own service has too few samples (two). The protocol's average has five.
+        // The flow's own service has only two samples, which are too few. The average of the protocol has five
+        // samples.
         let ssh = predictor.predict(&key([10, 0, 9, 1], 22)).unwrap();
         assert!(ssh > rate(10) && ssh < rate(1000));
         let untaught = Averages::<IpAddr>::new(0.25, 3, 100);

@@ -5,7 +5,7 @@ use crate::rate::FlowIdentity;
 use crate::rate::kit::features::Features;
 use crate::units::Rate;
 
-/// A trained model, with the time of day that it needs. It does not learn while it runs.
+/// A trained model, with the time of day that it needs. The model does not learn during a run.
 #[derive(Debug)]
 pub(super) struct Learned {
     model: Model,

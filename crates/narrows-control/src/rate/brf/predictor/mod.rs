@@ -30,8 +30,8 @@ pub(super) trait Predictor<K: FlowIdentity>: Debug + Send {
         None
     }
 
-    /// Learns from a flow that has ended. `used` is the rate that the flow could use: its mean rate over its measurement
-    /// windows, or the capacity if the flow filled its share.
+    /// Learns from a flow that has ended. `used` is the rate that the flow could use: its mean rate over its
+    /// measurement windows, or the capacity if the flow filled its share.
     fn learn(&mut self, _key: &K, _used: Rate) {}
 
     /// Sets the time of day, in seconds.

@@ -1,5 +1,5 @@
-//! A trained model: regression trees, whose values are added (Friedman, "Greedy function approximation: a gradient
-//! boosting machine", 2001).
+//! A trained model. The prediction is a sum of values of regression trees (Friedman, "Greedy function approximation:
+//! a gradient boosting machine", 2001).
 //!
 //! The sum is the natural logarithm of a rate in bit/s, because rates of flows span several powers of ten. A prediction
 //! takes at most [`TREES_MAX`] times [`DEPTH_MAX`] comparisons and allocates no memory. `libm` gives the same result on
@@ -36,7 +36,7 @@ pub(super) enum Node {
 #[derive(Debug, PartialEq)]
 pub(super) struct Parts {
     pub(super) base: f64,
-    /// Predictions of at least this rate, in bit/s, limit nothing.
+    /// A prediction of at least this rate, in bit/s, does not limit the flow.
     pub(super) unlimited: f64,
     pub(super) trees: Vec<Vec<Node>>,
 }

@@ -12,7 +12,7 @@ fn features(service: u16) -> Features {
     Features::of(&key, 3_600)
 }
 
-/// Returns a model for which services up to port 100 use 1 Mbit/s, and all others more than the limit.
+/// Returns a model for which services up to port 100 use 1 Mbit/s, and all other services use more than the limit.
 fn two_services() -> Value {
     let [slow, fast] = [1e6, 1e9].map(libm::log);
     json!({
@@ -74,7 +74,7 @@ fn errors_state_key_found_and_expected() {
     assert!(said(&" ".repeat(LENGTH_MAX + 1)).ends_with("expected at most 262144 bytes"));
 }
 
-/// Returns JSON that resembles a model, with wrong values in any place.
+/// Generates JSON that resembles a model but has wrong values in any place.
 fn almost_a_model() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         (0u32..9).prop_map(|n| json!(n)),
