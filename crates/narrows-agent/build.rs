@@ -34,7 +34,7 @@ fn main() {
         let include = format!("-I{}", bpf.join("include").display());
         let built = SkeletonBuilder::new()
             .source(&source)
-            // v3 (Linux 5.12): atomics that return the previous value.
+            // v3 (Linux 5.12) has atomic operations that return the previous value.
             .clang_args([
                 "-O2",
                 "-mcpu=v3",

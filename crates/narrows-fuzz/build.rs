@@ -13,7 +13,7 @@ fn main() {
         .opt_level(1)
         .warnings(false)
         .flags(["-Wall", "-Werror", counters])
-        // Undefined behaviour ends the process.
+        // With these flags, undefined behaviour ends the process.
         .flags(["-fsanitize=undefined", "-fsanitize-trap=undefined"])
         // Normal code needs no relocation of the kernel's structures.
         .flag("-Dpreserve_access_index=annotate(\"host\")")

@@ -1,11 +1,12 @@
-//! The cost of a turn of the switch agent's loop. The benchmark runs the real loop and the real controller over a
-//! flow table in plain memory, which has the layout of the table shared with the program (192 bytes a slot).
+//! Measures the cost of one turn of the switch agent's loop. The benchmark runs the real loop and the real controller
+//! with a flow table in plain memory. This table has the layout of the table that is shared with the eBPF program (192
+//! bytes per slot).
 //!
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
 //! The benchmark asserts nothing. Times are CPU times.
 //!
-//! All flows are active in every tick of 10 ms. Each flow sends whole packets at its ordered rate, and every tenth flow
-//! only at half of its rate. Each tick has new samples of both halves of the RTT (20 ms in all).
+//! All flows are active in every tick of 10 ms. Each flow sends whole packets at its allocation. Every tenth flow sends
+//! only at half of its allocation. Each tick has new samples of both halves of the RTT (20 ms in all).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -27,7 +28,7 @@ use nix::time::{ClockId, clock_gettime};
 const TICK: Span = Span::from_millis(10);
 const HALF_RTT_US: u32 = 10_000;
 const MTU: u64 = 1500;
-/// One and a third packets for each flow and tick.
+/// This rate gives one and a third packets for each flow and tick.
 const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
@@ -37,7 +38,7 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: the system's allocator; only sums are kept.
+// SAFETY: every call goes to the system's allocator. This code only adds up sizes.
 #[allow(unsafe_code, reason = "counts what the agent allocates")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -60,7 +61,7 @@ fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Three cache lines, as `struct nrw_slot` (bpf/include/maps.h).
+/// A slot of three cache lines, with the layout of `struct nrw_slot` (bpf/include/maps.h).
 #[repr(C, align(64))]
 #[derive(Default)]
 struct Slot {
@@ -83,7 +84,8 @@ struct Slot {
     code: Cell<u16>,
     leaf: Cell<u8>,
     port: Cell<u8>,
-    /// `gate_us` in `struct nrw_slot`. Here: bytes to send that do not fill a packet yet.
+    /// This field is `gate_us` in `struct nrw_slot`. The benchmark stores the bytes to send that do not fill a packet
+    /// yet.
     credit: Cell<u32>,
     rtt_us: Cell<u32>,
     /// Third line, which only the program uses.
@@ -109,7 +111,7 @@ impl Plane {
         s.code.set(grant.to_bits());
     }
 
-    /// All flows send for this time.
+    /// Lets all flows send for a time of `span`.
     fn run(&self, now: Time, span: Span) {
         for (number, s) in self.0.iter().enumerate().filter(|(_, s)| s.flags.get() != 0) {
             let rate = RateCode::from_bits(s.code.get()).decode().unwrap_or(Rate::ZERO);
@@ -187,7 +189,7 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
 }
 
 /// Returns the slots in a random order, so that the controller's records are not in the order of the slots. On a real
-/// switch, flows that arrive and end have the same effect after some hours.
+/// switch, the order becomes random within some hours, because flows arrive and end.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;
@@ -210,7 +212,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
     switch.start(now, &mut asked);
-    // There may be as many unconfirmed flows as confirmed ones, so opening all of them takes some rounds (BRF-104).
+    // At most as many flows may be unconfirmed as are confirmed, so opening all flows takes several rounds (BRF-104).
     let mut waiting = order;
     while !waiting.is_empty() {
         let (some, rest) = waiting.split_at(switch.work().live.max(32).min(waiting.len()));

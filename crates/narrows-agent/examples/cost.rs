@@ -1,9 +1,10 @@
-//! The cost of the eBPF programs: ns for each run under live traffic by the kernel's own statistics, the number of
-//! instructions that the verifier checked, and the throughput of a plain Linux bridge with and without the switch's
-//! program. Needs root.
+//! Measures the cost of the eBPF programs. The results are the time of each run in ns under live traffic (from the
+//! kernel's statistics), and the number of instructions that the verifier checked. Another result is the throughput of
+//! a plain Linux bridge with and without the switch's program. The example needs root.
 //!
-//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. Two hosts
-//! and a bridge between them are in network namespaces, with offloads on. One iperf3 connection runs at a time.
+//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. The two
+//! hosts and the bridge between them are in network namespaces, with offloads enabled. One iperf3 connection runs at a
+//! time.
 
 use std::error::Error;
 use std::fs::File;
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// More than the bridge can carry, so that the cost of feedback is measured without a limit.
+/// This rate is higher than the bridge can carry, so that feedback has its cost but limits no flow.
 const ALLOCATED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 /// The congestion control algorithm of a plain connection.
 const PLAIN: Option<&str> = Some("cubic");
@@ -150,7 +151,7 @@ fn loaded_by<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<u32>)> {
     Ok((made, new))
 }
 
-/// The programs' figures under traffic of hosts that apply rates.
+/// Returns the measurements of the programs while hosts send traffic and apply rates.
 fn programs(net: &Net, seconds: u32) -> Outcome<Vec<Value>> {
     let name = format!("nrwc{}", std::process::id() % 1_000_000);
     let options = SenderOptions { scope: net.scope("a"), name, ..SenderOptions::default() };

@@ -1,8 +1,8 @@
 //! The BPF file system (bpffs) at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and
 //! gives access to hidden mounts.
 //!
-//! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
-//! that is pinned in the first file system. The kernel keeps the hidden pinned objects alive.
+//! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides all pins of the
+//! first file system. The kernel keeps the hidden pinned objects alive.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -34,7 +34,7 @@ pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 /// folder such as `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
-/// How long one process may hold the lock before the waiting processes give up.
+/// Longest time for which one process may hold the lock. After this time, the waiting processes give up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
@@ -129,7 +129,7 @@ fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<Fil
         if last.is_none() {
             eprintln!("narrows-agent: {}: waiting for {holder}, which holds this lock", path.display());
         }
-        // If the holder has changed, the queue of waiting processes makes progress, so the wait starts again.
+        // If the holder has changed, other waiting processes get the lock in turn, so the time of waiting starts again.
         if last.as_ref() != Some(&holder) {
             waited = Duration::ZERO;
         }
@@ -222,9 +222,9 @@ pub fn uncover() -> usize {
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the upper to the lower ones, until `work`
-/// returns true. Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount
-/// namespace that only `work` uses. The caller's mounts do not change.
+/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the top to the bottom, until `work` returns true.
+/// Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount namespace that
+/// only `work` uses. The caller's mounts do not change.
 ///
 /// # Errors
 /// If the kernel refuses to make a mount namespace, or if `work` fails.
@@ -326,7 +326,7 @@ const BPF: &str = "bpf";
 struct Mount<'a> {
     id: u64,
     parent: u64,
-    /// The file system (major:minor), and its folder that is mounted.
+    /// The file system (major:minor), and the folder of this file system that is mounted.
     files: (&'a str, &'a str),
     kind: &'a str,
 }
@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
         assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
         assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
-        // A bpffs below a tmpfs, and a bpffs below a tmpfs with another bpffs on top. Unmounting the top bpffs would
-        // uncover only the tmpfs.
+        // The two cases are a bpffs below a tmpfs, and a bpffs below a tmpfs with another bpffs on top. Unmounting the
+        // top bpffs would uncover only the tmpfs.
         let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
         assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
         assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));

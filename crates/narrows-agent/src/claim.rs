@@ -1,4 +1,4 @@
-//! An agent claims each of its ports for the life of its process, so that no second agent controls the same queue.
+//! Claims each port of an agent until the agent's process ends, so that no second agent controls the same queue.
 //!
 //! A claim is an abstract socket. The name of such a socket is unique in a network namespace. The kernel releases the
 //! name when the process that holds the socket ends, even if the process is killed (unix(7)).

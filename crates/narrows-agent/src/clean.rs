@@ -35,13 +35,13 @@ fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// Returns the network namespaces that may hold objects of agents: the current one, those with a name, and those of
-/// processes. Each namespace is listed once, with a text to append to messages, e.g. ` in namespace a`. For the
-/// current namespace, the text is empty and there is no `Netns`.
+/// Returns the network namespaces that may hold objects of agents: the current namespace, all namespaces with a name,
+/// and the namespaces of all processes. Each namespace is listed once, with a text to append to messages, e.g. ` in
+/// namespace a`. For the current namespace, the text is empty and the `Netns` is `None`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {
-        // A namespace that cannot be read belongs to a process that this process may not examine.
+        // If a namespace cannot be read, it belongs to a process that this process may not examine.
         fs::metadata(path).is_ok_and(|facts| seen.insert((facts.dev(), facts.ino())))
     };
     let mut found = Vec::new();
@@ -164,8 +164,8 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     }
 }
 
-/// Removes pins of congestion control algorithms that are not registered. Also unmounts each bpffs that covers
-/// another one and has no pins.
+/// Removes pins of congestion control algorithms that are not registered. Also unmounts each bpffs that covers another
+/// bpffs and has no pins.
 fn tidy(cleaned: &mut Cleaned) {
     match cc::tidy(&cc::Place::default()) {
         Ok(tidied) => {
@@ -192,8 +192,8 @@ fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Erro
             removed.push(format!("HTB of {}{place}", name(remains.index)));
         }
     }
-    // Links of tcx end with the agent's process. On kernels without tcx, the program is attached as a filter of
-    // clsact, which stays.
+    // Links of tcx end with the agent's process. On kernels without tcx, the program is attached as a filter of clsact.
+    // Such a filter stays after the process has ended.
     if claimed.is_empty() {
         for index in Remains::find_clsact(&mut rtnl)? {
             if program::remove_filter(index) {

@@ -6,7 +6,7 @@ use narrows_control::units::{Span, Time};
 /// An interface or a namespace flaps if it has vanished this many times within [`WINDOW`].
 const FLAPS: usize = 4;
 const WINDOW: Span = Span::from_secs(10);
-/// The agent uses a flapping interface or namespace only when it has existed for this long.
+/// The agent uses a flapping interface or namespace only after it has existed for this time.
 const SETTLED: Span = Span::from_secs(1);
 
 /// The interface or namespace flaps, so the agent does not use it yet.

@@ -23,7 +23,7 @@ pub fn start(log: &Log) {
         tracing::debug!("{}", said.trim_end())
     })));
     let builder = tracing_subscriber::fmt().with_env_filter(filter(&log.level)).with_writer(io::stderr);
-    // `try_init` fails if a test has installed another subscriber. That subscriber then stays.
+    // `try_init` fails if a test has installed another subscriber. That subscriber then stays installed.
     if log.json {
         let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
         let handle = builder.reload_handle();
@@ -64,13 +64,14 @@ pub fn flow_name(key: &FlowKey) -> String {
 /// leaves congestion in every RTT would fill the log.
 const SAME_EVERY: Span = Span::from_secs(10);
 
-/// For each kind of event: when an event was last logged, and how many events were suppressed since then.
+/// For each kind of event, the time at which an event was last logged, and the number of events that were suppressed
+/// since then.
 #[derive(Debug, Default)]
 pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
 impl Repetitions {
     /// Decides whether an event may be logged now. Returns the number of events of the same kind that were suppressed
-    /// since the last logged one, or `None` if this event is suppressed too.
+    /// since the last logged event. Returns `None` if this event is also suppressed.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));

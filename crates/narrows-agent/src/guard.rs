@@ -1,10 +1,11 @@
 //! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
 //! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay.
-//! Therefore a second, small process of the same program, the guardian, waits until its pipe from the agent is
-//! closed. It then removes the objects that the agent has registered. The guardian ignores the signals that end an
-//! agent. It has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started
-//! as a new program and is not forked, because a program with threads must not take locks after a fork.)
+//! Therefore, the agent starts a second, small process of the same program, the guardian. The guardian waits until its
+//! pipe from the agent is closed. The guardian then removes the objects that the agent has registered. The guardian
+//! ignores the signals that end an agent. The guardian has a process group of its own, so that Ctrl-C at a terminal
+//! does not reach it. (The guardian is a new program and not a fork, because a forked process of a program with threads
+//! must not take locks.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -33,14 +34,14 @@ pub enum Charge {
     Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
-    /// The default congestion control of the guardian's network namespace, which the guardian restores.
+    /// The default congestion control of the guardian's network namespace. The guardian restores this default.
     Default(DefaultBefore),
 }
 
 /// Adds a charge to the list. [`Charge::Vanished`] instead removes the charges for the HTB of its interface.
 fn add(charges: &mut Vec<Charge>, charge: Charge) {
     match charge {
-        // Otherwise the list would grow each time an interface vanishes and comes back.
+        // Without this step, the list would grow each time an interface vanishes and comes back.
         Charge::Vanished(index) => {
             charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
         }
@@ -55,7 +56,7 @@ pub struct Guardian {
     child: Child,
     /// `None` if the pipe is closed.
     pipe: Option<ChildStdin>,
-    /// The objects to remove. The next guardian gets this list if the present one is killed.
+    /// The objects to remove. If the present guardian is killed, the next guardian gets this list.
     charges: Vec<Charge>,
 }
 
@@ -96,7 +97,7 @@ impl Guardian {
             && let Err(error) = self.restart()
         {
             tracing::warn!(event = "guardian-failed", %error, "if this agent is killed, its objects are not removed");
-            // No further attempts.
+            // The agent makes no further attempts.
             self.pipe = None;
         }
     }
@@ -127,8 +128,8 @@ fn spawn(program: &Path) -> io::Result<(Child, Option<ChildStdin>)> {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // The guardian ends once the pipe is closed. Waiting makes sure that nothing is left when the agent
-        // has ended.
+        // The guardian ends once the pipe is closed. The agent waits for it, so that all objects are removed when the
+        // agent has ended.
         let _ = self.child.wait();
     }
 }
@@ -136,7 +137,7 @@ impl Drop for Guardian {
 /// Runs the guardian: reads charges until the end of standard input, then removes or restores their objects.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
-        // SAFETY: ignoring a signal installs no handler that could be unsafe.
+        // SAFETY: this call ignores a signal, so it installs no handler that could be unsafe.
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
@@ -144,8 +145,8 @@ pub fn watch_over_stdin() -> io::Result<()> {
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
-        // If the agent dies while it writes a line, the line is not JSON. The agent has not created the object of
-        // this line yet.
+        // If the agent dies while it writes a line, the line is not valid JSON. The agent has not yet created the
+        // object that such a line names.
         if let Ok(charge) = serde_json::from_str(&line?) {
             add(&mut charges, charge);
         }

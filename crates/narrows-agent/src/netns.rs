@@ -1,5 +1,5 @@
-//! Enters existing network namespaces. Only the calling thread enters a namespace, so enter it before you start other
-//! threads.
+//! Enters existing network namespaces. Only the calling thread enters a namespace, so enter the namespace before you
+//! start other threads.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ pub fn named() -> Vec<(String, PathBuf)> {
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// Returns the namespace that `ip netns add NAME` made. If `name` contains a slash, it is a path such as
-    /// `/proc/PID/ns/net`.
+    /// Returns the namespace that the command `ip netns add NAME` made. If `name` contains a slash, it is a path such
+    /// as `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }

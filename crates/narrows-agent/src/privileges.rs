@@ -22,7 +22,7 @@ const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF
 /// One line with the missing capabilities and a remedy.
 pub fn check() -> Result<(), String> {
     let has = |c: &Capability| caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
-    // CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON, which are newer (capabilities(7)).
+    // CAP_SYS_ADMIN includes the newer capabilities CAP_BPF and CAP_PERFMON (capabilities(7)).
     let lacks =
         |c: &&Capability| !has(c) && (**c == Capability::CAP_NET_ADMIN || !has(&Capability::CAP_SYS_ADMIN));
     let lacking: Vec<_> = LOADING.iter().filter(lacks).map(ToString::to_string).collect();
@@ -32,9 +32,9 @@ pub fn check() -> Result<(), String> {
     Err(format!("this process lacks {}; run it as root (sudo) or with its systemd unit", lacking.join(", ")))
 }
 
-/// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that it starts later inherit
-/// the kept ones. The capabilities in `reserve` have no effect until a thread [raises](raise) them. Programs that the
-/// process executes cannot gain capabilities.
+/// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that this thread starts later
+/// inherit the remaining capabilities. The capabilities in `reserve` have no effect until a thread [raises](raise)
+/// them. Programs that the process executes cannot gain capabilities.
 ///
 /// Call this function before other threads start, because each thread has its own capabilities.
 ///
@@ -42,7 +42,7 @@ pub fn check() -> Result<(), String> {
 /// If the kernel refuses. Capabilities dropped until then stay dropped.
 pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // The bounding set can be reduced only with CAP_SETPCAP. If it is not reduced, it has no effect, because
+    // The bounding set can be reduced only with CAP_SETPCAP. A bounding set that is not reduced does no harm, because
     // no_new_privs is set below.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {

@@ -1,4 +1,5 @@
-//! Services for every agent: the request to stop, clean-up after a crash, status, metrics and systemd notification.
+//! Services that every agent uses: the request to stop, clean-up after a crash, status, metrics and systemd
+//! notification.
 
 use std::error::Error;
 use std::io;
@@ -28,8 +29,8 @@ pub(crate) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 /// The services that an agent gets when it starts. The agent loads its programs, calls
 /// [`Services::ready`] and then works.
 pub struct Services {
-    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the order
-    /// of their declaration, so the guardian is dropped last and finds nothing to remove.
+    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the order of
+    /// their declaration. The guardian is therefore dropped last, when nothing is left to remove.
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent was asked to stop.
     pub stop: Stop,
@@ -48,7 +49,7 @@ impl Services {
     /// Opens the socket of the metrics, enters the agent's network namespace and starts the guardian. Call this
     /// function before other threads start.
     pub(crate) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
-        // The name is checked first, so that a running agent with this name is not disturbed.
+        // The name is checked first, so that this agent changes nothing if another agent with this name is running.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
         let mut listener = bind(MetricsNetns::Start).transpose()?;
@@ -71,9 +72,9 @@ impl Services {
         })
     }
 
-    /// Reads the configuration again if SIGHUP has asked for it, and returns the configuration that is in force from
-    /// now on. `in_force` returns the present configuration. The log lists the keys that change, and the keys that
-    /// need a restart. Returns `None` if there was no SIGHUP or the file is invalid.
+    /// Reads the configuration again if a SIGHUP has arrived, and returns the configuration that is in force from now
+    /// on. `in_force` returns the present configuration. The log lists the keys that change, and the keys that need a
+    /// restart. Returns `None` if there was no SIGHUP or the file is invalid.
     pub fn reloaded(&self, in_force: impl FnOnce() -> Config) -> Option<Config> {
         let source = self.source.as_ref().filter(|_| self.stop.take_reload())?;
         let plan = match source() {
@@ -105,8 +106,8 @@ impl Services {
     pub fn ready(&mut self, reserve: &[Capability]) -> io::Result<()> {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
-        // A thread inherits the capabilities of the thread that starts it. The threads that read requests must not
-        // have the reserve, so a thread without the reserve starts them.
+        // A thread inherits the capabilities of the thread that starts it. The threads that read requests must not have
+        // the capabilities in `reserve`, so a thread without these capabilities starts them.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;
@@ -122,7 +123,7 @@ impl Services {
     }
 }
 
-/// Sends `state` to systemd, as sd_notify(3) does: as a datagram to the socket that the environment names. Does
+/// Sends `state` to systemd like sd_notify(3), as a datagram to the socket that the environment names. Does
 /// nothing if the environment names no socket.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The signals that make an agent stop in an orderly way, or read its configuration again.
+/// Receives the signals that ask an agent to stop, or to read its configuration again.
 #[derive(Debug)]
 pub struct Stop {
     fd: SignalFd,
-    /// Whether SIGHUP asks for a reload. If not, SIGHUP stops the agent.
+    /// Whether SIGHUP makes the agent read its configuration again. If false, SIGHUP stops the agent.
     reloads: bool,
     reload: Cell<bool>,
 }

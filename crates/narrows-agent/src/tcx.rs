@@ -21,11 +21,11 @@ pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
         ..Default::default()
     };
-    // SAFETY: a valid descriptor and an initialised structure of the stated size.
+    // SAFETY: the descriptor is valid, and the structure is initialised and has the stated size.
     let link =
         unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, hook, &raw const opts) };
     checked(link)?;
-    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
+    // SAFETY: the kernel has just opened this descriptor, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
@@ -37,13 +37,14 @@ pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io:
     let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
     let mut opts = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
-        // Without an array for programs, the kernel returns no links.
+        // The kernel returns links only if there is also an array for programs.
         prog_ids: programs.as_mut_ptr(),
         link_ids: links.as_mut_ptr(),
         ..Default::default()
     };
     opts.__bindgen_anon_1.count = MOST as u32;
-    // SAFETY: an initialised structure of the stated size; both arrays have `count` elements and outlive the call.
+    // SAFETY: the structure is initialised and has the stated size. Both arrays have `count` elements and outlive the
+    // call.
     checked(unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, hook, &raw mut opts) })?;
     // Unused elements are 0, which is no link's number.
     Ok(links.contains(&info.id))
@@ -59,7 +60,7 @@ pub(crate) fn has_interface(link: BorrowedFd<'_>) -> io::Result<bool> {
 fn info(link: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_link_info> {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = size_of_val(&info) as u32;
-    // SAFETY: a valid descriptor; the structure is as long as `len` says, and all its pointers are null.
+    // SAFETY: the descriptor is valid. `len` is the length of the structure, and all its pointers are null.
     let code = unsafe {
         libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
     };

@@ -1,5 +1,5 @@
-//! Tests of the bpffs at /sys/fs/bpf: it is mounted only once, and pins that another mount hides are found. Needs
-//! root. Each test has a mount namespace of its own.
+//! Tests of the bpffs at /sys/fs/bpf: it is mounted only once, and pins that another mount hides are found. The tests
+//! need root. Each test has a mount namespace of its own.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::os::unix::process::CommandExt;
@@ -35,7 +35,7 @@ fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
 
-/// Pins a map as another program would.
+/// Pins a map in the same way as another program.
 fn pin_foreign(path: &Path) {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -55,7 +55,7 @@ fn process(what: &str, variant: Variant, place: &Place) -> Child {
     command.env(PROCESS, format!("{what} {} {}", place.prefix, variant.name()));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     #[allow(unsafe_code, reason = "between fork and exec")]
-    // SAFETY: a plain system call: the process does not outlive the thread that started it.
+    // SAFETY: this is a plain system call. With it, the process does not outlive the thread that started it.
     unsafe {
         command.pre_exec(|| {
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into)
@@ -83,7 +83,7 @@ fn as_a_process() {
     };
     match what {
         "load" => std::process::exit(load()),
-        // Stands for a test that has a mount namespace of its own and is killed.
+        // This process acts as a test that has a mount namespace of its own and is killed.
         "wait" => with_own_mounts(|| {
             assert_eq!(load(), IS_LOADED);
             thread::sleep(Duration::from_secs(600));
@@ -207,13 +207,13 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
             let _ = loader.kill();
             let end = loader.wait().unwrap();
             assert_eq!(mounts(), 1);
-            // The loader may have pinned before it was killed.
+            // The loader may have made its pin before it was killed.
             was_between = end.code().is_none()
                 && !place.folder.join(place.registered(Variant::C)).join("link").exists();
             if was_between {
                 soon("half a congestion control goes with its loader", || is_gone(place));
                 assert_eq!(listed(place), []);
-                // The kernel released the lock.
+                // The kernel has released the lock of the killed loader.
                 load(Variant::C, place).unwrap();
                 assert_eq!((mounts(), listed(place)), (1, vec![(Variant::C, true)]));
             }
@@ -229,7 +229,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
 fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
     own("away", |place| {
         load(Variant::A, place).unwrap();
-        // Runs in a further mount namespace, which does not share the pins of this one.
+        // This code runs in another mount namespace, which does not share the pins of the first namespace.
         let outcome = with_own_mounts(|| {
             assert_eq!(listed(place), [(Variant::A, false)]);
             cc::unload(Variant::A, place)
@@ -240,7 +240,7 @@ fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
             return;
         }
         assert!(is_gone(place));
-        // The algorithm's pin is still in this namespace, but it holds nothing.
+        // The algorithm's pin is still in this namespace, but it no longer holds an algorithm.
         assert_eq!(listed(place), []);
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         load(Variant::A, place).unwrap();
@@ -257,7 +257,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
         let stale = Options { exit_125: true, ..Options::default() };
         cc::load(Variant::A, stale, place).unwrap();
         let name = place.registered(Variant::A);
-        // A thread in another mount namespace unloads the algorithm and loads a new one under the same name.
+        // A thread in another mount namespace unloads the algorithm, and loads a new algorithm under the same name.
         let (replaced, replaced_by) = mpsc::channel();
         let (checked, check) = mpsc::channel::<()>();
         thread::scope(|scope| {
@@ -266,7 +266,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
                     cc::unload(Variant::A, place).unwrap();
                     load(Variant::A, place).unwrap();
                     replaced.send(()).unwrap();
-                    // The namespace, and with it the pin, stays until the checks are done or have failed.
+                    // The namespace and its pin stay until the checks are done or have failed.
                     let _ = check.recv();
                 });
             });
@@ -326,7 +326,8 @@ fn an_agents_pins_in_every_hidden_mount_are_cleaned() {
     });
 }
 
-/// Checks the error of a switch whose pins a second mount hides. `before` is put in front of the switch's command.
+/// Checks the error of a switch whose pins are hidden by a second mount. `before` is put in front of the switch's
+/// command.
 fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
     own(tag, |_| {
         mount_bpffs();
@@ -365,7 +366,7 @@ fn a_switch_that_cannot_look_below_a_mount_does_not_start() {
     }
     let expected = "several mounts at /sys/fs/bpf, and looking below the upper one failed (Operation not \
                     permitted (os error 1)); expected one mount (run narrows-agent clean in a root shell)";
-    // Without CAP_SYS_ADMIN it cannot make a mount namespace.
+    // Without CAP_SYS_ADMIN, the switch cannot make a mount namespace.
     start_below_hidden_pins("look", &["setpriv", "--bounding-set=-sys_admin", "--"], expected);
 }
 

@@ -1,5 +1,5 @@
-//! Congestion control algorithms from papers on this kernel: loading, refused requests, and the figures of the gain
-//! model. Needs root.
+//! Tests congestion control algorithms of papers on this kernel: loading, refused requests, and the numbers of the gain
+//! model. The tests need root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ fn the_kernel_computes_the_gains_of_the_simulator() {
         count += 1;
     }
     assert_eq!(count, gain_model::OMEGA_ONE);
-    // BBR v1 has constant gains, whatever the RTT.
+    // BBR v1 has constant gains, regardless of the RTT.
     assert!(cc::gains(Variant::V1, omegas()).unwrap().iter().all(|gains| *gains == [320, 192]));
 }
 
@@ -190,7 +190,7 @@ fn unload_frees_a_name_whose_link_another_process_holds() {
         cc::load(Variant::A, Options::default(), place).unwrap();
         let pin = place.folder.join(&name).join("link");
         if !pin.exists() {
-            // If the kernel has no links for algorithms, nothing else can hold the algorithm.
+            // If the kernel has no links for algorithms, another process cannot hold the algorithm.
             return;
         }
         let _held = libbpf_rs::Link::open(&pin).unwrap();
@@ -210,11 +210,11 @@ fn all_algorithms_can_be_loaded_together() {
         }
         assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
         assert_eq!(cc::list(place).unwrap().len(), Variant::ALL.len());
-        // Another kernel's verifier may examine more instructions. The bound is far below its limit of a
-        // million.
+        // Another kernel's verifier may examine more instructions. The bound in this test is far below the verifier's
+        // limit of a million.
         let mut looked_at = 0;
         for id in cost::loaded() {
-            // A program of another test may be unloaded meanwhile.
+            // A program of another test may have been unloaded in the meantime.
             let Ok((name, cost)) = cost::by_id(id) else { continue };
             if name == "nrw_cong_contro" {
                 looked_at += 1;
@@ -240,7 +240,7 @@ fn refused(output: &Output) -> String {
     said
 }
 
-/// A failed load must not remove the pins of a successful one.
+/// A failed load must not remove the pins of an earlier, successful load.
 #[test]
 fn only_one_of_two_concurrent_loads_succeeds() {
     own("both", |place| {
@@ -255,7 +255,7 @@ fn only_one_of_two_concurrent_loads_succeeds() {
     });
 }
 
-/// The state that a process leaves if it is killed between its two pins.
+/// The test makes the state that a process leaves if it is killed between its two pins.
 #[test]
 fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {
@@ -305,7 +305,7 @@ fn missing_privileges_are_named() {
     if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
         return;
     }
-    // The program must be in a folder where any user may execute it.
+    // The program must be in a folder in which any user may execute it.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");

@@ -1,8 +1,8 @@
-//! The congestion control algorithms of bpf/cc compared with the simulator's implementations, event by event. Needs no
-//! kernel.
+//! Compares the congestion control algorithms of bpf/cc with the simulator's implementations, event by event. The tests
+//! need no special kernel and no root.
 //!
 //! A flow in the simulator records its events and the decisions of its controller. The eBPF source, compiled as a
-//! normal program (`native/cc.c`), gets the same events. Before each event, both implementations have the same window
+//! normal program (`native/cc.c`), gets the same events. Before each event, both implementations get the same window
 //! and rate, so that a difference shows only at the event that causes it.
 #![allow(missing_docs, reason = "a test program")]
 
@@ -28,7 +28,7 @@ use narrows_sim::plan::Plan;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-/// The events of the recorded flow, and the decisions of its controller after each.
+/// The events of the recorded flow, and the decisions of its controller after each event.
 static RECORD: Mutex<Vec<(String, Decision)>> = Mutex::new(Vec::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -55,7 +55,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Returns the beginning of an event's line, which has the state before the event.
+    /// Returns the beginning of the line of an event. This part contains the state before the event.
     fn head(&self, kind: char, now: Time, window: &Window) -> String {
         let pacing = window.pacing_rate.map_or(0, |rate| rate.as_bytes_per_sec());
         let now = micros(now.since(Time::ZERO));
@@ -182,7 +182,7 @@ fn recorded(inner: impl Controller + 'static) -> Box<dyn Controller> {
     Box::new(Recorder { inner: Box::new(inner), delivered: 0, lost: 0, in_flight: 0 })
 }
 
-/// Returns parameters with the kernel's size of bursts, which the programs also use.
+/// Returns parameters with the kernel's burst size, which the programs also use.
 fn with_kernel_bursts(params: BoundedParams) -> BoundedParams {
     BoundedParams { pacing: pacing::Params::default(), ..params }
 }
@@ -198,19 +198,19 @@ fn entry(variant: Variant) -> Entry {
     Entry::new("recorded", Family::Model, "a recorded controller", build)
 }
 
-/// A bottleneck of 50 Mbit/s with an RTT of 20 ms. The recorded flow shares it with `others` CUBIC flows.
+/// A bottleneck of 50 Mbit/s with an RTT of 20 ms. The recorded flow shares the bottleneck with `others` CUBIC flows.
 #[derive(Copy, Clone)]
 struct Case {
     name: &'static str,
     /// Packets.
     queue: u64,
     loss: f64,
-    /// Number of waiting packets from which packets are marked; 0: none.
+    /// Packets are marked if at least this number of packets wait in the queue; 0: no packets are marked.
     mark: u64,
     /// Maximum of the random delay of packets, which may overtake each other; 0: no delay.
     reorder_ms: u64,
     others: usize,
-    /// The largest accepted share of events after which a figure differs.
+    /// The largest accepted share of events after which a value differs.
     most: f64,
 }
 
@@ -261,7 +261,7 @@ fn plan(case: &Case) -> Plan {
 fn compile(variant: Variant, folder: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("cc");
-    // The debug form of a structure is almost the initializer of a structure in C.
+    // Rust's debug output of a structure is almost the initializer of a structure in C.
     let text = format!("{:?}", cc::params(variant)).replace("nrw_params", "").replace("nrw_gain_pair", "");
     let fields = text.split(", __pad").next().unwrap_or_default().trim_end_matches([' ', '}']);
     let params = format!("{fields} }}").replace("{ ", "{ .").replace(", ", ", .").replace(": ", " = ");
@@ -328,16 +328,16 @@ fn decision(variant: Variant, line: &str) -> Decision {
     }
 }
 
-/// Shares of events after which the two differ.
+/// Shares of events after which the two implementations differ.
 #[derive(Debug, Default)]
 struct Differences {
     events: usize,
     phase: f64,
-    /// By more than two packets and 2 %.
+    /// Share of events after which windows differ by more than two packets and 2 %.
     cwnd: f64,
     inflight_hi: f64,
     inflight_lo: f64,
-    /// By more than 1 %.
+    /// Share of events after which pacing rates differ by more than 1 %.
     pacing: f64,
     bw: f64,
     min_rtt: f64,
@@ -348,7 +348,7 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
         let count = pairs.iter().filter(|(_, simulated, ebpf)| differ(simulated, ebpf)).count();
         count as f64 / pairs.len() as f64
     };
-    // Two infinite bounds count as equal, because their difference is not a number. The difference between a finite and
+    // Two infinite bounds count as equal, because their difference is NaN. The difference between a finite and
     // an infinite bound is infinite.
     let volumes = |a: f64, b: f64| (a - b).abs() > f64::max(2.0, 0.02 * a.min(b));
     let rates = |a: f64, b: f64| (a - b).abs() > f64::max(2000.0, 0.01 * a);
@@ -391,7 +391,7 @@ fn compare(variant: Variant) -> Vec<(Case, Differences)> {
     CASES.iter().map(compare).collect()
 }
 
-/// Checks that no figure differs in a larger share of events than a case allows.
+/// Checks that no value differs in a larger share of events than its case allows.
 fn check(variant: Variant) {
     for (Case { name, most, .. }, found) in compare(variant) {
         assert!(found.events > 20_000, "{name}: {found:?}");
@@ -412,9 +412,9 @@ fn v2_decides_as_the_simulator() {
     check(Variant::V2);
 }
 
-/// The kernel's BBR decides by an estimate of the packets in the network when a probe ends. The simulator's BBR decides
-/// by the packets in flight, so gains differ for some ACKs. With marks and spurious losses, the detectors of policers
-/// differ.
+/// To decide when a probe ends, the kernel's BBR estimates the number of packets in the network. The simulator's BBR
+/// uses the number of packets in flight, so gains differ for some ACKs. With marks and spurious losses, the detectors
+/// of policers differ.
 #[test]
 fn v1_and_bbq_have_the_model_and_the_phases_of_the_simulator() {
     for variant in [Variant::V1, Variant::Bbq] {

@@ -1,4 +1,4 @@
-//! The program as users run it, and its socket. Needs no root.
+//! Tests the program with its command line and its socket, as users run it. The tests need no root.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! The Grafana dashboard shows what agents serve. No root needed.
+//! Checks that the Grafana dashboard shows the metrics that agents serve. The tests need no root.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Compares the reports of designated packets that the header of the eBPF program computes with those of the
-//! simulator's sender. Needs no kernel.
+//! Compares reports of designated packets that the header of the eBPF program computes with reports of the simulator's
+//! sender. The tests need no special kernel and no root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -57,7 +57,8 @@ fn said(reports: &[OptionReport]) -> Vec<u64> {
     reports.iter().map(|report| report.lived.as_micros()).collect()
 }
 
-/// TV-D8: a flow with its SYN at 1 s, data 0.1 and 0.2 s later, and its FIN 0.3 s later.
+/// Test vector TV-D8 is a flow with its SYN at 1 s, data 0.1 s and 0.2 s after the SYN, and its FIN 0.3 s after the
+/// SYN.
 #[test]
 fn tv_d8_reports_add_up_to_the_lifetime() {
     let native = Native::build();

@@ -1,4 +1,5 @@
-//! The metrics endpoint under attack: the agent's control goes on, and Prometheus gets its page. Needs no root.
+//! Tests the metrics endpoint under attack. The agent's control loop continues, and Prometheus gets its page. The tests
+//! need no root.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,10 +16,10 @@ use narrows_agent::status::{Board, PortStatus, Snapshot};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use proptest::prelude::*;
 
-/// A client gives up after this time.
+/// Longest time for which a client waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An agent without the kernel: a control loop, its status socket, its metrics.
+/// An agent without a data plane in the kernel. This agent has a control loop, a status socket and metrics.
 struct Agent {
     beats: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -30,7 +31,7 @@ struct Agent {
 
 impl Agent {
     fn start() -> Agent {
-        // This process holds both ends of a thousand connections.
+        // Raise the limit of descriptors, because this process holds both ends of a thousand connections.
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
         let (board, beats, stop) = (Board::new(), Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
@@ -83,7 +84,7 @@ impl Agent {
     fn held(&self, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
         let hold = |_| {
             let mut stream = self.connect();
-            // The endpoint may have closed the connection already.
+            // The endpoint may already have closed the connection.
             let _ = stream.write_all(bytes);
             stream
         };
@@ -99,7 +100,7 @@ impl Agent {
         }
         let mut client = Client::connect(&self.folder.path().join("s.sock"), &Request::default()).unwrap();
         assert!(client.next().unwrap().unwrap().flow_count >= before);
-        // Requests within a moment get the same page, so wait.
+        // Requests within a short time get the same page, so wait.
         thread::sleep(Duration::from_millis(250));
         let (before, begun) = (self.beats.load(Ordering::Relaxed), clock::now());
         let page = self.get("/metrics");
@@ -118,7 +119,7 @@ impl Drop for Agent {
     }
 }
 
-/// The state of the control loop's turn `beat`, with a long page.
+/// Returns the state of the control loop's turn `beat`, which gives a long page.
 fn snapshot(beat: u64) -> Snapshot {
     let port = |n: usize| PortStatus { interface: format!("eth{n}"), ..PortStatus::default() };
     let ports = (0..63).map(port).collect();
@@ -216,7 +217,7 @@ fn slow_requests_do_not_block_the_page_and_are_given_up() {
     let loris = thread::spawn({
         let stop = Arc::clone(&stop);
         move || {
-            // A client whose connection is displaced comes back.
+            // A client whose connection is displaced connects again.
             while !stop.load(Ordering::Relaxed) {
                 for stream in &mut held {
                     if stream.write_all(b"A: b\r\n").is_err() {
@@ -251,7 +252,7 @@ fn a_megabyte_of_headers_is_refused() {
     let agent = Agent::start();
     let mut stream = agent.connect();
     let long = [&b"GET /metrics HTTP/1.1\r\nA: "[..], &vec![b'a'; 1_000_000]].concat();
-    // The endpoint closes the connection before it has read all, which resets it.
+    // The endpoint closes the connection before it has read all data, so the kernel resets the connection.
     let _ = stream.write_all(&long);
     let mut said = [0; 12];
     if stream.read_exact(&mut said).is_ok() {

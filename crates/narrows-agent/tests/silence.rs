@@ -1,4 +1,5 @@
-//! The sender's rate during a long silence, computed by the header of the eBPF program. Needs no kernel.
+//! Tests the sender's rate during a long time without feedback, with the header of the eBPF program. The test needs no
+//! special kernel and no root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The cost of the eBPF programs for the verifier, compared with the baselines in `bpf/*/verifier.toml`.
+//! Compares the cost of the eBPF programs for the verifier with the baselines in `bpf/*/verifier.toml`.
 //!
-//! The verifier's limit is a million instructions, and small changes of a program may multiply its cost. To accept
-//! new costs: `sudo -E NARROWS_VERIFIER=write cargo test -p narrows-agent --test verifier`.
+//! The verifier's limit is a million instructions, and small changes of a program may multiply its cost. To accept new
+//! costs, run `sudo -E NARROWS_VERIFIER=write cargo test -p narrows-agent --test verifier`.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::collections::BTreeMap;
@@ -51,13 +51,13 @@ struct Cost {
     instructions: u64,
     /// The largest number of states that the verifier kept at once.
     peak_states: u64,
-    /// Bytes of stack of all functions together; the limit is 512 for a chain of calls.
+    /// Bytes of stack of all functions together. The limit of 512 bytes applies only to a chain of calls.
     stack: u64,
 }
 
 type Costs = BTreeMap<String, Cost>;
 
-/// A baseline, as in its file.
+/// A baseline, with the fields of its file.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Baseline {
@@ -66,7 +66,7 @@ struct Baseline {
     programs: Costs,
 }
 
-/// The machine's kernel and the compiler of the programs, which also determine costs.
+/// Returns the versions of the machine's kernel and of the programs' compiler, which also determine costs.
 fn versions() -> (String, String) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
     let output = Command::new("clang").arg("--version").output().expect("clang, which compiled the programs");
@@ -155,7 +155,7 @@ fn check(folder: &str, now: &Costs) {
         // With another kernel or compiler, the costs differ. The test has still loaded all programs.
         let Baseline { kernel: old_kernel, clang: old_clang, .. } = baseline;
         let found = found.join("\n");
-        // Not by `eprintln`, whose output is hidden if a test passes.
+        // This does not use `eprintln`, because its output is hidden if a test passes.
         let _ = writeln!(
             std::io::stderr(),
             "{folder}: Linux {kernel}, clang {clang}; baseline of Linux {old_kernel}, clang {old_clang}:\n{found}"
@@ -163,7 +163,7 @@ fn check(folder: &str, now: &Costs) {
     }
 }
 
-/// libbpf's debug output. There is one for the whole process.
+/// libbpf's debug output, which is shared by the whole process.
 static OUTPUT: Mutex<String> = Mutex::new(String::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -171,7 +171,7 @@ fn note(_: PrintLevel, text: String) {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
-/// Loads the programs of a skeleton after `prepare` and returns their costs. Nothing is attached.
+/// Loads the programs of a skeleton after `prepare` and returns their costs. The programs are not attached.
 macro_rules! load {
     ($builder:expr, $prepare:expr) => {{
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +210,7 @@ fn named(prefix: &str, costs: Costs) -> Costs {
     costs.into_iter().map(|(name, cost)| (format!("{prefix}{name}"), cost)).collect()
 }
 
-/// Loads the switch once with slots for flows, and once for BDR, which needs none.
+/// Loads the switch once with slots for flows, and once for BDR, which needs no slots.
 #[test]
 fn the_switch_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((5, 12)) {
@@ -259,7 +259,7 @@ fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     check("sender", &costs);
 }
 
-/// Each variant has its own programs, because the verifier removes the code of the others.
+/// The programs of each variant differ, because the verifier removes the code of the other variants.
 #[test]
 fn the_congestion_controls_cost_the_verifier_no_more_than_their_baselines() {
     if !can_load((6, 10)) {
@@ -287,7 +287,7 @@ fn a_log_has_the_costs_and_growth_or_a_missing_row_is_a_failure() {
     assert_eq!(now, Costs::from([("one".to_owned(), cost)]));
     let with = |cost| Costs::from([("one".to_owned(), cost)]);
     assert_eq!(failures(&now, &with(cost)), [""; 0]);
-    // 120 are more than 104 + 5 + 10.
+    // The cost of 120 is more than 104 + 5 + 10.
     let found = failures(&now, &with(Cost { instructions: 104, ..cost }));
     assert_eq!(found, ["one: instructions = 120, expected at most 119 (baseline 104)"]);
     assert_eq!(failures(&now, &with(Cost { instructions: 105, ..cost })), [""; 0]);

@@ -1,5 +1,5 @@
-//! The bytes of a captured packet, with right checksums. Payload bytes are zero, except in datagrams of a stack, which has
-//! written them.
+//! Builds the bytes of a captured packet, with correct checksums. Payload bytes are zero, except in datagrams whose
+//! contents a stack (such as QUIC) has written.
 
 use std::net::Ipv4Addr;
 
@@ -9,15 +9,17 @@ use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
 use narrows_sim::capture::{Captured, Segment};
 
-/// IPv4 option of a congestion header and of its echo: for experiments, copied to fragments (RFC 4727).
+/// Number of the IPv4 option for a congestion header and for its echo. The number is reserved for experiments, and such
+/// options are copied to fragments (RFC 4727).
 const HEADER_OPTION: u8 = 158;
-/// Bit of the kind of an echo, which tells it from a congestion header.
+/// Bit in the kind of an option that distinguishes an echo from a congestion header.
 const ECHO: u8 = 0x80;
 /// Bytes of a UDP header.
 const UDP_BYTES: u16 = 8;
-/// Receive windows are not part of packets in the simulator. This window never limits a flow.
+/// The receive window in all packets, because packets of the simulator have no receive window. This value never limits
+/// a flow.
 const WINDOW: u16 = u16::MAX;
-/// The window scale of both SYNs.
+/// The window scale in the SYN and the SYN-ACK.
 const WINDOW_SCALE: u8 = 7;
 /// Linux's initial time to live.
 const TTL: u8 = 64;
@@ -25,14 +27,14 @@ const TTL: u8 = 64;
 const PSEUDO_HEADER_BYTES: usize = 12;
 const TCP_BYTES_MAX: usize = 60;
 
-/// Returns the address of a node: 10.0.0.1 for the first one.
+/// Returns the address of a node. The first node has the address 10.0.0.1.
 pub(crate) fn address(node: u32) -> Ipv4Addr {
     // `narrows_sim::plan::check` allows far fewer nodes than 10.0.0.0/8 has addresses.
     Ipv4Addr::from(0x0a00_0001_u32.wrapping_add(node & 0x00ff_ffff))
 }
 
-/// Writes the headers of a packet and the contents that a stack has written into `bytes`, which is cleared before. Returns the
-/// length of the whole datagram. All bytes that are not written are zero.
+/// Clears `bytes`, and then writes into it the headers of a packet and the contents that a stack has written. Returns
+/// the length of the whole datagram. All bytes of the datagram that are not in `bytes` are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     bytes.clear();
     let mut ip = Ipv4Header {
@@ -74,7 +76,7 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     usize::from(p.size).max(bytes.len())
 }
 
-/// Returns the checksum of a TCP or UDP header with a payload of zeros, which add nothing to the sum.
+/// Returns the checksum of a TCP or UDP header. The payload consists of zeros, which do not change the sum.
 fn checksum(ip: &Ipv4Header, header: &[u8], payload: u16) -> u16 {
     let mut bytes = [0; PSEUDO_HEADER_BYTES + TCP_BYTES_MAX];
     bytes[..4].copy_from_slice(&ip.source);
@@ -103,7 +105,7 @@ fn tcp(p: &Captured<'_>, segment: &Segment) -> TcpHeader {
     header
 }
 
-/// The options of a header, on the stack.
+/// The options of a header, in an array without heap memory.
 #[derive(Default)]
 struct Options {
     bytes: [[u8; 8]; 5],
@@ -127,7 +129,7 @@ impl Options {
 fn options(segment: &Segment) -> Options {
     let mut options = Options::default();
     if let Some(code) = segment.rate_code {
-        // The option precedes the others (docs/reference/wire-format.md, "Inserting").
+        // The rate option precedes the other options (docs/reference/wire-format.md, "Inserting").
         options.put([1, 1, KIND, LEN as u8]);
         options.put(EXID.to_be_bytes());
         options.put(code.to_be_bytes());
@@ -156,7 +158,7 @@ fn options(segment: &Segment) -> Options {
     options
 }
 
-/// Returns a congestion header or an echo as an option of IPv4; empty without one.
+/// Returns a congestion header or an echo as an option of IPv4. Returns empty options if the packet has neither.
 ///
 /// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
 fn congestion_header(p: &Captured<'_>) -> Ipv4Options {

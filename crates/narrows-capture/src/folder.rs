@@ -1,4 +1,4 @@
-//! A folder with one file for each place, because programs that analyse TCP expect each packet once.
+//! Writes one file for each place of the capture, because programs that analyse TCP expect each packet only once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -69,7 +69,8 @@ impl Logs {
         Logs { folder: folder.to_owned(), state: Arc::default() }
     }
 
-    /// Begins the file `FLOW.sqlog`; `None` if it cannot be written. [`finish`](Logs::finish) then returns the error.
+    /// Begins the file `FLOW.sqlog`. Returns `None` if the file cannot be written. In this case,
+    /// [`finish`](Logs::finish) returns the error.
     pub fn open(&self, flow: &str) -> Option<Log> {
         let mut state = lock(&self.state);
         let name = file_name(flow, "sqlog", &mut state.taken);
@@ -95,7 +96,7 @@ fn lock(state: &Mutex<LogState>) -> MutexGuard<'_, LogState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log of a flow. It reports its errors to its [`Logs`], because a stack does not pass them on.
+/// The log of a flow. It reports its errors to its [`Logs`], because a stack ignores them.
 #[derive(Debug)]
 pub struct Log {
     file: BufWriter<File>,
@@ -130,7 +131,7 @@ impl Drop for Log {
     }
 }
 
-/// Returns a file name for a place or a flow, which no other one has.
+/// Returns a file name for a place or a flow. No other place or flow has the same file name.
 fn file_name(place: &str, extension: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let plain: String = place.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();

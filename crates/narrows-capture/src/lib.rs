@@ -1,7 +1,7 @@
 //! Writes the packets of a simulation as pcapng, which Wireshark and tcpdump read.
 //!
-//! [`Folder`] receives the packets that the plan captures ([`Tap`](narrows_sim::capture::Tap)), and writes a file for each captured link and host.
-//! `docs/reference/captures.md` describes the files for their readers.
+//! [`Folder`] receives the packets that the plan captures ([`Tap`](narrows_sim::capture::Tap)). It writes a file for
+//! each captured link and host. `docs/reference/captures.md` describes the files for their readers.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -18,13 +18,13 @@ use pcap_file::{DataLink, PcapError};
 
 use crate::datagram::{address, datagram};
 
-/// Exponent of the resolution of times: nanoseconds.
+/// Exponent of the resolution of times, which are in nanoseconds.
 const NANOSECONDS: u8 = 9;
-/// The flags of a packet block: the packet was received, or sent (its two lowest bits).
+/// Values of the two lowest bits of a packet block's flags: the packet was received, or it was sent.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Where a file's packets are captured.
+/// The place where the packets of a file are captured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Interface {
     /// The end of the link with this index in the plan.
@@ -64,9 +64,9 @@ pub(crate) struct Pcapng<W: Write> {
     snap: usize,
     /// The bytes of a packet. The buffer is used again for the next packet.
     bytes: Vec<u8>,
-    /// The flows whose names are written.
+    /// The flows whose names are already in the file.
     named: BTreeSet<u32>,
-    /// The error that ended the run.
+    /// The first error of writing, which ends the run.
     error: Option<io::Error>,
 }
 

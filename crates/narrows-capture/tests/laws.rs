@@ -1,5 +1,5 @@
-//! Properties of captured packets in random networks: a parser accepts all headers, and sequence numbers form a valid TCP
-//! stream.
+//! Tests properties of captured packets in random networks. A parser accepts all headers, and sequence numbers form a
+//! valid TCP stream.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use narrows_sim::plan::{AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, Los
 use narrows_sim::{Results, Run};
 use proptest::prelude::*;
 
-/// A packet as a parser reads its bytes.
+/// The contents of a packet that a parser has read from its bytes.
 struct Parsed {
     at: Time,
     place: Place,
@@ -131,7 +131,7 @@ proptest! {
         let (results, packets) = run(&network);
         let sent: Vec<&Parsed> =
             packets.iter().filter(|p| p.place == Place::Sent(0) && !p.segment.syn).collect();
-        // New data follows the data before it. Everything else repeats a segment.
+        // New data follows the data before it. Every other segment repeats an earlier segment.
         let mut next = 1;
         let mut lengths = BTreeMap::new();
         let mut again = 0;
@@ -148,7 +148,8 @@ proptest! {
         }
         prop_assert_eq!(again, count(&results, "retransmits"));
         prop_assert!(u64::from(next - 1) <= network.bytes);
-        // Acknowledgements only grow, and stay within what was sent. SACK blocks are above them, or duplicates.
+        // Acknowledgement numbers only grow, and never exceed the data that was sent. SACK blocks are above them, or
+        // report duplicates.
         let mut acknowledged = 0;
         for p in packets.iter().filter(|p| p.place == Place::Sent(1) && !p.segment.syn) {
             let (_, ack) = p.read;

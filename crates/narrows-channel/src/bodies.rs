@@ -71,7 +71,7 @@ pub struct PortInfo {
     /// The rate controller, e.g. `brf`. Earlier agents of this protocol use the key `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
-    /// Parameters of the rate controller in base units. They are checked only where they are used.
+    /// Parameters of the rate controller in base units. The parameters are checked only where they are used.
     #[serde(default)]
     pub params: Values,
     /// The thresholds of congestion; absent if the rate controller has no thresholds.
@@ -128,12 +128,12 @@ impl ToController {
     /// Parses a body and checks it.
     ///
     /// # Errors
-    /// The text names the type of the body, what was found, and what was expected. It can quote the body.
+    /// The text names the type of the body, what was found, and what was expected. The text can quote the body.
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text)
             .map_err(|error| format!("found a line that is not a body: {error}"))?;
         // The type selects the structure before its fields are parsed. For a tagged enum, Serde would first
-        // parse the whole body into a tree. That takes longer and loses the position of an error.
+        // parse the whole body into a tree. Such a parse takes longer and loses the position of an error.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),

@@ -1,4 +1,4 @@
-//! Checks of a body beyond the types of its fields.
+//! Checks of a body that the types of its fields do not cover.
 
 use narrows_control::units::Rate;
 

@@ -25,9 +25,9 @@ pub const LINE_MAX: usize = 1 << 20;
 /// Maximum length of a greeting and of the answer to it, in bytes, including the end of the line. Without TLS, any
 /// program on the host can send such lines.
 pub const GREETING_MAX: usize = 4096;
-/// The body that the controller sends only to show that it is alive.
+/// The body that the controller sends only to show that it is alive, without other contents.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
-/// Maximum number of flows in one body. The controller displays the flows to people, so more are not needed.
+/// Maximum number of flows in one body. The controller displays these flows to users, who do not need more.
 /// Grants for 9,000 flows would exceed [`LINE_MAX`].
 pub const FLOWS_MAX: usize = 1000;
 /// Maximum number of ports of an agent.

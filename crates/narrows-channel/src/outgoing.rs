@@ -4,9 +4,8 @@ use narrows_control::rate::{Message, PortId};
 
 use crate::FLOWS_MAX;
 
-/// Converts a message into bodies for an agent. `port` is the agent's number of the port; it replaces the
-/// port's number in the domain. The grants of all flows of a port can be too long for one line, so they are
-/// split.
+/// Converts a message into bodies for an agent. `port` is the number that the agent gave the port. It replaces the
+/// port's number in the domain. The grants of all flows of a port can be too long for one line, so they are split.
 pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
     match message {
         Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],
@@ -18,8 +17,8 @@ pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
             let rest = rest.chunks(FLOWS_MAX).map(|flows| part(flows, &[]));
             [part(first, newcomers)].into_iter().chain(rest).collect()
         }
-        // An advertisement keeps the port's number in the domain, because other switches identify the port by
-        // it.
+        // An advertisement keeps the port's number in the domain, because other switches identify the port by this
+        // number.
         other => vec![text(other)],
     }
 }

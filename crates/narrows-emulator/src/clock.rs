@@ -4,18 +4,18 @@
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock; 0 if the kernel does not have this clock. Every Linux kernel has the clocks that
-/// are used here.
+/// Returns the time of a clock in nanoseconds, or 0 if the kernel does not have this clock. Every Linux kernel has the
+/// clocks that are used here.
 fn read(id: ClockId) -> u64 {
     clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// The offset from CLOCK_REALTIME (the clock of packet timestamps) to CLOCK_MONOTONIC.
+/// Returns the offset from CLOCK_REALTIME (the clock of packet timestamps) to CLOCK_MONOTONIC.
 pub(crate) fn realtime_to_monotonic() -> i64 {
     let before = monotonic();
     let real = read(ClockId::CLOCK_REALTIME);
@@ -23,7 +23,7 @@ pub(crate) fn realtime_to_monotonic() -> i64 {
     (before + (after - before) / 2) as i64 - real as i64
 }
 
-/// The time of a run.
+/// The clock of a run, which counts from the start of the run.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock {
     /// CLOCK_MONOTONIC at time zero.
@@ -31,17 +31,17 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Time of the run; zero before it starts.
+    /// Returns the time since the start of the run. The result is zero before the start.
     pub(crate) fn now(self) -> Time {
         self.at(monotonic())
     }
 
-    /// Time of the run at a given CLOCK_MONOTONIC.
+    /// Returns the time of the run for a value of CLOCK_MONOTONIC.
     pub(crate) fn at(self, nanos: u64) -> Time {
         Time::from_nanos(nanos.saturating_sub(self.zero))
     }
 
-    /// CLOCK_MONOTONIC at a time of the run.
+    /// Returns the value of CLOCK_MONOTONIC at a time of the run.
     pub(crate) fn monotonic(self, time: Time) -> u64 {
         self.zero.saturating_add(time.as_nanos())
     }

@@ -41,13 +41,13 @@ impl Error {
         Error::Invalid { what: what.into(), found: found.to_string(), expected: expected.into() }
     }
 
-    /// Names the operation in an error; for use with `map_err`.
+    /// Returns a function for `map_err` that adds the name of the operation to an error.
     pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |e| Error::System { what, source: e.into() }
     }
 
-    /// Like [`Error::system`], for an operation in a namespace.
+    /// Like [`Error::system`], but for an operation in a namespace.
     pub(crate) fn at<E: Into<io::Error>>(netns: &Path, what: &str) -> impl FnOnce(E) -> Error {
         Error::system(format!("{}: {what}", netns.display()))
     }

@@ -6,8 +6,8 @@
 //! * [`spec`], `check`: the input.
 //! * `relay`: moves packets between interfaces, with the simulator's link model.
 //! * `endpoint`: senders and receivers on the kernel's sockets.
-//! * `sample`: the kernel's figures about connections, queues and processors.
-//! * `track`, `watch`: turn samples into tables.
+//! * `sample`: reads the kernel's statistics of connections, queues and processors.
+//! * `track`, `watch`: convert samples into tables.
 //! * `sound`: decides whether the run can be trusted.
 //! * [`clock`], `netns`, `raw`: CLOCK_MONOTONIC, namespaces, system calls.
 //!

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// Runs `task` inside the namespace at `path`.
 ///
 /// # Errors
-/// No such namespace, no permission, or an error of `task`.
+/// If there is no such namespace, if the permission is missing, or if `task` fails.
 pub(crate) fn inside<T: Send>(
     path: &Path,
     task: impl FnOnce() -> Result<T, Error> + Send,
@@ -28,7 +28,7 @@ pub(crate) fn inside<T: Send>(
     })
 }
 
-/// The last number of a sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`.
+/// Returns the last number of a sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`.
 pub(crate) fn sysctl_last(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
     text.split_whitespace().next_back()?.parse().ok()

@@ -9,7 +9,7 @@ use crate::sound::Soundness;
 pub struct Outcome {
     /// The simulator's tables. Values that cannot be measured are NaN.
     pub tables: Vec<Table>,
-    /// Size of the run. Events are frames that a relay sent.
+    /// Size of the run. The number of events is the number of frames that relays sent.
     pub counts: Counts,
     /// Whether the run can be trusted.
     pub soundness: Soundness,

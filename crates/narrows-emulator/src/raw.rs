@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// Sets a socket option that takes a plain C value.
 pub(crate) fn set_option<T: Copy>(fd: impl AsFd, level: i32, option: i32, value: T) -> io::Result<()> {
-    // SAFETY: the pointer and the length are those of `value`, which lives through the call.
+    // SAFETY: the pointer and the length belong to `value`, which outlives the call.
     let done = unsafe {
         libc::setsockopt(
             fd.as_fd().as_raw_fd(),
@@ -25,7 +25,7 @@ pub(crate) fn set_option<T: Copy>(fd: impl AsFd, level: i32, option: i32, value:
 /// Reads a socket option into `out`. Returns the number of bytes.
 pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8]) -> io::Result<usize> {
     let mut length = out.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, the length of `out`.
+    // SAFETY: the kernel writes at most `length` bytes, which is the length of `out`.
     let done = unsafe {
         libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, out.as_mut_ptr().cast(), &raw mut length)
     };
@@ -44,7 +44,8 @@ pub(crate) fn packet_socket_drops(fd: impl AsFd) -> u64 {
 
 /// Discards up to `max` bytes of a TCP socket without copying them (tcp(7), MSG_TRUNC). Returns 0 at the end of the stream.
 pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
-    // SAFETY: with MSG_TRUNC on a TCP socket nothing is written to the buffer (tcp(7)), so it may be null.
+    // SAFETY: with MSG_TRUNC on a TCP socket, the kernel does not write to the buffer (tcp(7)), so the buffer may be
+    // null.
     let n = unsafe {
         libc::recv(fd.as_fd().as_raw_fd(), std::ptr::null_mut(), max, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
     };
@@ -53,22 +54,22 @@ pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
 
 /// Gives the calling thread a real-time priority above all ordinary threads.
 pub(crate) fn real_time_priority() -> io::Result<()> {
-    // SAFETY: all-zero bytes are a valid sched_param, which holds integers only.
+    // SAFETY: all-zero bytes are a valid sched_param, because it holds only integers.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
     param.sched_priority = 1;
-    // SAFETY: `param` lives through the call; 0 is the calling thread.
+    // SAFETY: `param` outlives the call, and 0 stands for the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If this
-/// disturbs the run, the run's soundness shows it.
+/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If this disturbs the
+/// run, the verdict about the run shows it.
 pub(crate) fn high_priority() {
-    // SAFETY: takes integers only; 0 is the calling thread (Linux: a thread, not the process).
+    // SAFETY: the call takes only integers. On Linux, 0 stands for the calling thread, not the process.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
 }
 
-/// CPU time that the calling thread has used, nanoseconds.
+/// Returns the CPU time that the calling thread has used, in nanoseconds.
 pub(crate) fn thread_cpu() -> u64 {
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
@@ -86,13 +87,13 @@ pub(crate) struct ReceiveBatch {
     keeps_heads: bool,
 }
 
-/// Room for one timestamp message, aligned as cmsg(3) requires.
+/// Space for one timestamp message, with the alignment that cmsg(3) requires.
 #[repr(C, align(8))]
 #[derive(Copy, Clone)]
 struct Control([u8; 64]);
 
 impl ReceiveBatch {
-    /// Room for `count` packets of up to `frame_max` bytes.
+    /// Allocates space for `count` packets of up to `frame_max` bytes.
     pub(crate) fn new(count: usize, frame_max: usize) -> Self {
         ReceiveBatch {
             frames: vec![0; count * frame_max],
@@ -123,7 +124,7 @@ impl ReceiveBatch {
             .iter_mut()
             .zip(&mut self.controls)
             .map(|(vector, control)| {
-                // SAFETY: an all-zero mmsghdr is valid: null pointers with zero lengths.
+                // SAFETY: an all-zero mmsghdr is valid, because it has null pointers with zero lengths.
                 let mut m: libc::mmsghdr = unsafe { std::mem::zeroed() };
                 m.msg_hdr.msg_iov = vector;
                 m.msg_hdr.msg_iovlen = 1;
@@ -132,7 +133,7 @@ impl ReceiveBatch {
                 m
             })
             .collect();
-        // SAFETY: each message points to its own buffer and control area, which live through the call.
+        // SAFETY: each message points to its own buffer and control area, and both outlive the call.
         let n = unsafe {
             libc::recvmmsg(
                 fd.as_fd().as_raw_fd(),
@@ -156,20 +157,21 @@ impl ReceiveBatch {
         Ok(n as usize)
     }
 
-    /// A packet of the last call and its CLOCK_REALTIME timestamp. The packet is empty if it was too long.
+    /// Returns a packet of the last call and its CLOCK_REALTIME timestamp. The packet is empty if it was too long for
+    /// its buffer.
     pub(crate) fn packet(&self, i: usize) -> (&[u8], Option<u64>) {
         let length = self.lengths.get(i).copied().unwrap_or(0);
         let start = i * self.frame_max;
         (self.frames.get(start..start + length).unwrap_or(&[]), self.stamps.get(i).copied().flatten())
     }
 
-    /// Number of packets so far that did not fit their buffer.
+    /// Returns the number of packets so far that were too long for their buffers.
     pub(crate) fn truncated(&self) -> u64 {
         self.truncated
     }
 }
 
-/// The SO_TIMESTAMPNS message of a received packet.
+/// Returns the time in the SO_TIMESTAMPNS message of a received packet.
 fn timestamp(header: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel has filled `header`, including its control area.
     let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
@@ -177,7 +179,7 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
         // SAFETY: non-null results of CMSG_FIRSTHDR and CMSG_NXTHDR point to a cmsghdr within the control area.
         let m = unsafe { &*message };
         if m.cmsg_level == libc::SOL_SOCKET && m.cmsg_type == libc::SCM_TIMESTAMPNS {
-            // SAFETY: the payload of SCM_TIMESTAMPNS is a timespec; it may be unaligned.
+            // SAFETY: the payload of SCM_TIMESTAMPNS is a timespec, which may be unaligned.
             let t: libc::timespec = unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
             return Some(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64);
         }
@@ -187,7 +189,7 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Sends packets with one call. Returns the number of sent packets; 0: the device's queue is full.
+/// Sends packets with one call. Returns the number of sent packets. The number 0 means that the device's queue is full.
 pub(crate) fn send_batch(fd: impl AsFd, packets: &[&[u8]]) -> io::Result<usize> {
     let mut vectors: Vec<libc::iovec> = packets
         .iter()
@@ -196,14 +198,14 @@ pub(crate) fn send_batch(fd: impl AsFd, packets: &[&[u8]]) -> io::Result<usize> 
     let mut messages: Vec<libc::mmsghdr> = vectors
         .iter_mut()
         .map(|vector| {
-            // SAFETY: an all-zero mmsghdr is valid: null pointers with zero lengths.
+            // SAFETY: an all-zero mmsghdr is valid, because it has null pointers with zero lengths.
             let mut m: libc::mmsghdr = unsafe { std::mem::zeroed() };
             m.msg_hdr.msg_iov = vector;
             m.msg_hdr.msg_iovlen = 1;
             m
         })
         .collect();
-    // SAFETY: each message points to a packet that lives through the call; the kernel only reads them.
+    // SAFETY: each message points to a packet that outlives the call, and the kernel only reads these packets.
     let n = unsafe {
         libc::sendmmsg(
             fd.as_fd().as_raw_fd(),

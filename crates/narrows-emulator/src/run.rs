@@ -1,4 +1,4 @@
-//! A run. First, all resources are opened. Then other threads forward packets and run flows, while this
+//! Runs a spec. First, all resources are opened. Then, other threads forward packets and run flows, while the calling
 //! thread takes samples.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::spec::{QueueRole, Spec};
 use crate::track::{External, FlowTrack, LinkTrack, Probe, Program};
 use crate::watch::Watch;
 
-/// Flows beyond this many are not sampled, as in the simulator.
+/// Maximum number of flows that are sampled, as in the simulator.
 const SAMPLED_FLOWS: usize = 1_000;
 
 /// Time from the end of the setup to the start of the run, if the caller does not set the start.
@@ -30,7 +30,7 @@ const HEAD_START_NANOS: u64 = 20_000_000;
 /// Runs a spec. Blocks until the end of the run, or until `cancel` is set.
 ///
 /// # Errors
-/// An invalid spec, an operation that the kernel refuses, or [`Error::Cancelled`].
+/// If the spec is invalid, or if the kernel refuses an operation. [`Error::Cancelled`] if `cancel` was set.
 pub fn emulate(spec: &Spec, cancel: &AtomicBool) -> Result<Outcome, Error> {
     spec.check()?;
     let relay = if spec.relays.is_empty() { None } else { Some(Relay::open(spec)?) };
@@ -110,7 +110,7 @@ struct Stage {
 impl Stage {
     fn build(spec: &Spec) -> Result<Self, Error> {
         let plan = &spec.plan;
-        // A spec with relays but without flows needs no paths.
+        // If a spec has relays but no flows, it needs no paths.
         let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
         let registry = Arc::new(Registry::default());
         let mut stage =

@@ -1,4 +1,4 @@
-//! The verdict whether a run can be trusted, and the limits that it hit.
+//! Decides whether a run can be trusted, and records the limits that the run reached.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use crate::sample::ProcessorReport;
 use crate::spec::Spec;
 use crate::track::FlowTrack;
 
-/// The verdict on a run and the figures behind it.
+/// The verdict on a run, and the measurements on which it is based.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Soundness {
-    /// Whether the run can be trusted: `reasons` is empty.
+    /// Whether the run can be trusted, which is true if `reasons` is empty.
     pub sound: bool,
     /// Reasons not to trust the run, one line for each.
     pub reasons: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Soundness {
     pub(crate) flows: Vec<FlowSoundness>,
 }
 
-/// Figures of a relayed link.
+/// Measurements of a relayed link.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RelaySoundness {
     link: u32,
@@ -42,7 +42,8 @@ pub(crate) struct RelaySoundness {
     late_max_s: f64,
 }
 
-/// Figures of a flow: the shares of its busy time in which the receive window and the send buffer limited it.
+/// Measurements of a flow: the shares of its busy time in which the receive window and the send buffer limited the
+/// flow.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FlowSoundness {
     flow: u32,
@@ -134,8 +135,8 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // With `receive_memory`, the simulator's receivers have the same receive window, so this limit is
-            // not a disturbance.
+            // With `receive_memory`, receivers in the simulator have the same receive window, so this limit does not
+            // make the run unsound.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
@@ -182,13 +183,13 @@ impl Soundness {
     }
 }
 
-/// Whether a plan limits a flow's window.
+/// Extends a flow's plan by a question: does the plan limit the window of the flow?
 trait LimitsWindow {
     fn limits_window(&self) -> bool;
 }
 
 impl LimitsWindow for narrows_sim::plan::FlowPlan {
-    /// Whether the plan limits the flow by its receive window.
+    /// Returns whether the plan limits the flow by its receive window.
     fn limits_window(&self) -> bool {
         matches!(self.transport, narrows_sim::plan::TransportPlan::Tcp { receive_window: Some(_), .. })
     }

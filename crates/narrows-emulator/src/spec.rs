@@ -1,7 +1,7 @@
 //! The input: a [`Plan`], and the namespaces, interfaces and addresses of its nodes and links.
 //!
 //! The program that builds the network (namespaces, cables, queues) writes the spec as JSON. Times are
-//! nanoseconds from the start of the run. [`Spec::start`] is this start on CLOCK_MONOTONIC.
+//! nanoseconds from the start of the run. [`Spec::start`] is the start of the run by CLOCK_MONOTONIC.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The simulator's plan: seed, duration, warm-up, link models, flows, probes. It may name congestion controllers that the
-    /// simulator does not have.
+    /// The simulator's plan: seed, duration, warm-up, link models, flows, probes. The plan may name congestion
+    /// controllers that the simulator does not have.
     pub plan: Plan,
     /// Network namespace of each node with a flow, by the node's name: a file such as `/run/netns/h0`.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct Spec {
     /// Queues of the kernel to sample.
     #[serde(default)]
     pub queues: Vec<QueueSpec>,
-    /// Time zero of the run on CLOCK_MONOTONIC; `None`: the run starts after the setup.
+    /// Time zero of the run by CLOCK_MONOTONIC; `None`: the run starts after the setup.
     #[serde(default)]
     pub start: Option<Time>,
     /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become rows.
@@ -59,7 +59,7 @@ pub struct InterfaceSpec {
     pub interface: String,
 }
 
-/// A directed link at a relay: frames that arrive at one interface leave by the other.
+/// A directed link at a relay. Frames that arrive at one interface leave by the other interface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySpec {
@@ -78,10 +78,10 @@ pub struct RelaySpec {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayModel {
-    /// Delay, jitter, loss and duplication. The kernel has the queue and the rate.
+    /// The relay implements delay, jitter, loss and duplication. The kernel implements the queue and the rate.
     #[default]
     Delay,
-    /// In addition to these: the rate (including traces) and the queue. The queue must be a FIFO without marking.
+    /// The relay also implements the rate (including traces) and the queue. The queue must be a FIFO without marking.
     Rate,
 }
 
@@ -95,16 +95,16 @@ pub struct FlowSpec {
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
-    /// Port of the receiver. It must be unique among the flows between these nodes.
+    /// Port of the receiver. The port must be unique among the flows between these nodes.
     pub port: u16,
-    /// Another program (iperf3) sends the traffic, and the emulator only samples it. The flow must be neither
+    /// Whether another program (iperf3) sends the traffic, and the emulator only samples it. The flow must be neither
     /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, by which other programs can identify a flow. External flow: the port of `iperf3
-    /// --cport`; without it, the connection to `port` that has sent most is sampled. TCP flow of the
-    /// emulator: the flow sends from this port, and the members of a group send from this port and the
-    /// following ones; without it, the kernel chooses the ports.
+    /// Port of the sender, by which other programs can identify a flow. For an external flow, it is the port of `iperf3
+    /// --cport`. If it is missing, the connection to `port` that has sent most is sampled. A TCP flow of the emulator
+    /// sends from this port, and the members of a group send from this port and the following ports. If it is missing,
+    /// the kernel chooses the ports.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the name in the plan.
@@ -122,10 +122,11 @@ pub struct QueueSpec {
     pub netns: PathBuf,
     /// The interface.
     pub interface: String,
-    /// A qdisc (`1:`) or a class (`1:10`), both numbers hexadecimal as in tc(8). Several entries of one link are summed.
+    /// Handle of a qdisc (`1:`) or of a class (`1:10`), in hexadecimal as in tc(8). The counters of several entries of
+    /// one link are added.
     pub handle: String,
-    /// Bytes per packet that this queue counts in addition to L3: an Ethernet header, or 0 if a size table subtracts
-    /// this header (`stab overhead -14`).
+    /// Bytes per packet that this queue counts in addition to the L3 bytes. This is an Ethernet header, or 0 if a size
+    /// table subtracts this header (`stab overhead -14`).
     #[serde(default = "ethernet")]
     pub header: u32,
     /// The part of the link that the qdisc implements.
@@ -137,11 +138,11 @@ pub struct QueueSpec {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueRole {
-    /// The link's queue: its waiting, departed and dropped packets.
+    /// The qdisc is the link's queue, so its waiting, departed and dropped packets count as such.
     #[default]
     Queue,
-    /// The link's random loss (netem). Dropped packets count as lost after the queue, and waiting packets as in
-    /// flight.
+    /// The qdisc implements the link's random loss (netem). Its dropped packets count as lost after the queue, and its
+    /// waiting packets count as in flight.
     Loss,
 }
 
@@ -151,11 +152,11 @@ pub enum QueueRole {
 pub struct Bounds {
     /// Limit of the 99th percentile of a relay's lateness.
     pub lateness: Span,
-    /// Mean share of the processors in use, 0..1.
+    /// Limit of the mean share of the processors in use, 0..1.
     pub busy: f64,
-    /// Share of the processors in use in the busiest second, 0..1.
+    /// Limit of the share of the processors in use in the busiest second, 0..1.
     pub busiest: f64,
-    /// Share of a flow's busy time in which the receive window or the send buffer limited it, 0..1.
+    /// Limit of the share of a flow's busy time in which the receive window or the send buffer limited the flow, 0..1.
     pub limited: f64,
     /// Maximum number of bytes that a relay holds. Further frames are dropped and counted.
     pub relay_bytes: u64,

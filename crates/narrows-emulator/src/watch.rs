@@ -1,4 +1,4 @@
-//! The sampler: takes samples during a run, and writes the tables at the end of the run.
+//! The sampler, which takes samples during a run, and writes the tables at the end of the run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::track::{FlowTrack, LinkTrack};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Flows of Poisson sources have no rows of samples, and are read only at every tenth sample.
+/// Flows of Poisson sources have no rows of samples, so they are read only at every n-th sample. This constant is n.
 const UNSAMPLED_DIVISOR: u64 = 10;
 
 /// The sampler.
@@ -45,7 +45,7 @@ impl Watch<'_> {
     /// Samples until `end`.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Cancelled`] if `cancel` was set.
     pub(crate) fn run(&mut self, end: Time, cancel: &AtomicBool, stop: &AtomicBool) -> Result<(), Error> {
         let plan = &self.spec.plan;
         let warmup = Time::ZERO + plan.warmup;
@@ -112,8 +112,7 @@ impl Watch<'_> {
                 if !sampled {
                     self.sample(now, false, false);
                 }
-                // A late row covers the time since the previous row, but carries the time at which it was
-                // due.
+                // A late row covers the time since the previous row, but its time is the time at which it was due.
                 let at = next_row;
                 while next_row <= now {
                     next_row += row;
@@ -136,7 +135,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Takes a sample of links and sampled flows; with `all`, also of all other flows.
+    /// Takes a sample of links and sampled flows. If `all` is set, also takes a sample of all other flows.
     fn sample(&mut self, now: Time, all: bool, measure: bool) {
         let mut active = 0;
         for flow in self.flows.iter_mut().filter(|f| f.is_active(now)) {
@@ -165,12 +164,12 @@ impl Watch<'_> {
         }
     }
 
-    /// The tables and the verdict.
+    /// Returns the tables and the verdict.
     pub(crate) fn finish(mut self, relay: Option<RelayReport>, mut reasons: Vec<String>) -> Outcome {
         let (plan, end) = (&self.spec.plan, Time::ZERO + self.spec.plan.duration);
         let mut counts = Counts { peak_flows: self.peak as u64, ..Counts::default() };
         for flow in &mut self.flows {
-            // The hosts have ended. This also records flows that ended after the last sample.
+            // The threads of the hosts have ended, so this update also records flows that ended after the last sample.
             flow.update((self.clock, end), false, &mut self.diags);
             flow.record(plan, &mut self.recorder);
             let (sent, retransmits) = flow.packets();

@@ -1,4 +1,4 @@
-//! Tests that run plans on the kernel's network stacks. They need root; see `lab`.
+//! Tests that run plans on the kernel's network stacks. The tests need root (see `lab`).
 
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, reason = "tests")]
@@ -90,7 +90,8 @@ fn all_tables_have_the_columns_of_the_simulator() {
             tables.iter().map(|t| (t.name, t.columns.iter().map(|c| c.0).collect())).collect()
         };
         assert_eq!(shape(&emulated.tables), shape(&simulated.tables));
-        // The flow of 100 kB takes about the same time on both: a handshake and four rounds of 20 ms.
+        // The flow of 100 kB takes about the same time in the emulator and in the simulator: a handshake and four
+        // rounds of 20 ms.
         let flows = table(&emulated, "flows");
         let get = |column: &str| flows.f64(column).unwrap()[0];
         assert_eq!(flows.u64("delivered_bytes").unwrap()[0], 100_000);
@@ -112,7 +113,7 @@ fn ping_takes_at_least_both_delays() {
         let mut times: Vec<f64> =
             text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
         assert!(!times.is_empty(), "ping: {text}");
-        // The first ping also waits for ARP, which passes the same delays.
+        // The first ping also waits for ARP, whose packets have the same delays.
         times.remove(0);
         times.sort_by(f64::total_cmp);
         let median = times[times.len() / 2];
@@ -171,10 +172,11 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let get = |column: &str| links.f64(column).unwrap()[0];
         eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
         assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
-        // From the warm-up at 0.6 s on: 0.4 s at 5 Mbit/s, then two whole periods of 12.5 Mbit/s on average.
+        // After the warm-up at 0.6 s, the link has 5 Mbit/s for 0.4 s, and then two whole periods of 12.5 Mbit/s on
+        // average.
         assert_eq!(get("capacity_bps"), 11.25e6);
         assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
-        // 60 packets of 1500 bytes at 5 Mbit/s.
+        // The transmission of 60 packets of 1500 bytes at 5 Mbit/s takes 144 ms.
         assert!(get("sojourn_max_s") <= 0.145 && get("sojourn_max_s") > 0.05, "{}", get("sojourn_max_s"));
         let samples = table(&outcome, "link_samples");
         assert!(samples.u64("queue_packets").unwrap().iter().all(|&q| q <= 60));

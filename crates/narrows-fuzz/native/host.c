@@ -4,8 +4,8 @@
  * and packets that the programs see, and the calls that TCP makes. A failed check or undefined behaviour ends
  * the process.
  *
- * The input consists of settings and then events. An event is a byte with its kind, followed by the bytes
- * that this kind needs. All bytes after the end of the input are zero.
+ * The input consists of settings, followed by events. An event is a byte with its kind, followed by the bytes
+ * that this kind needs. All bytes after the end of the input count as zero.
  */
 #include <linux/types.h>
 #include <linux/stddef.h>
@@ -51,7 +51,7 @@ static void callback(__u32 op)
 	CHECK(!callback_flags || !nrw_scoped || !w.is_foreign);
 }
 
-/* Sends a packet: the programs reserve room for options in its header, then write them. */
+/* Sends a packet. The programs first reserve room for options in its header, and then write the options. */
 static void leave(__u8 flags, __u32 payload)
 {
 	struct bpf_sock_ops ctx;
@@ -64,7 +64,7 @@ static void leave(__u8 flags, __u32 payload)
 	ctx.args[0] = byte() & 1 ? BPF_WRITE_HDR_TCP_CURRENT_MSS : 0;
 	nrw_sockops(&ctx);
 	/*
-	 * The sender reserves room in handshake segments only, so data segments keep their MSS. A sender that
+	 * The sender reserves room only in handshake segments, so data segments keep their MSS. A sender that
 	 * designates packets reserves room for a report in data segments, too.
 	 */
 	CHECK(is_syn || !w.reserved || (designates && w.reserved == NRW_REPORT_LEN));
@@ -117,7 +117,7 @@ static void set_state(void)
 	tp->write_seq = byte();
 }
 
-/* Checks the rules of the rate, which hold for any behaviour of network and host. */
+/* Checks the rules of the rate, which must be true for any behaviour of network and host. */
 static void check_rate(void)
 {
 	struct sock *sk = (struct sock *)&w.tp;
@@ -181,7 +181,7 @@ static void packet(int leaves)
 
 	len = fill(w.packet, PACKET_MAX);
 	if (shape & 2 && len >= at + 32) {
-		/* Linux's layout, with the input's addresses, lengths and padding */
+		/* a packet in Linux's layout, with addresses, lengths and padding from the input */
 		w.packet[14] = shape & 1 ? 0x60 : 0x45;
 		w.packet[14 + (shape & 1 ? 6 : 9)] = IPPROTO_TCP;
 		if (!(shape & 1))
@@ -326,7 +326,7 @@ int nrw_fuzz_host(const __u8 *data, size_t len)
 
 	sockets.sk_common = &w.tp.inet_conn.icsk_inet.sk.__sk_common;
 	sockets.sk_common->skc_state = (int[]){ NRW_TCP_LISTEN, NRW_TCP_SYN_SENT, BPF_TCP_ESTABLISHED }[settings % 3];
-	/* The iterator runs in the namespaces in scope only. */
+	/* The iterator runs only in namespaces that are in the scope. */
 	if (!nrw_scoped || !w.is_foreign)
 		nrw_take_over(&sockets);
 	while (w.left)

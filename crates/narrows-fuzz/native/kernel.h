@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A model of the kernel for the programs under test: one connection, the fuzzer's input, and the helpers. */
+/*
+ * A model of the kernel for the programs under test. The model has one connection, the fuzzer's
+ * input, and the helper functions.
+ */
 #ifndef NRW_HOST_KERNEL_H
 #define NRW_HOST_KERNEL_H
 
@@ -12,7 +15,7 @@
 	} while (0)
 
 #define HEADER_MAX	60
-#define SEGMENT_MAX	70000	/* more than set_state() makes; a segment per second is always allowed */
+#define SEGMENT_MAX	70000	/* larger than any segment that set_state() makes; one segment per second is always allowed */
 #define PACKET_MAX	160
 #define MINE		0x01020304	/* the namespace in scope */
 
@@ -27,7 +30,7 @@ static struct {
 	__u64 now_ns;
 	__u32 cap;			/* SO_MAX_PACING_RATE as the programs set it */
 	int handshake_has_option;
-	int is_foreign;			/* the connection is in another namespace than the scope */
+	int is_foreign;			/* the connection is in a namespace outside the scope */
 
 	__u8 header[HEADER_MAX];	/* the header that the callback sees */
 	__u32 header_len;
@@ -59,7 +62,7 @@ static __u32 word(void)
 	return value << 24 | byte() << 16 | byte() << 8 | byte();
 }
 
-/* A value up to `most`. Small values are as likely as large values. */
+/* Returns a value up to `most`. Small values are as likely as large values. */
 static __u64 up_to(__u64 most)
 {
 	__u64 value = (__u64)word() << 32 | word();
@@ -98,7 +101,7 @@ static __u32 tcp_header(__u8 *to, __u8 flags)
 	return 20 + len;
 }
 
-/* The helpers behave as in net/core/filter.c and net/ipv4/tcp.c. */
+/* The helpers below behave like the helpers in net/core/filter.c and net/ipv4/tcp.c. */
 
 void *bpf_sk_storage_get(void *map, void *sk, void *value, __u64 flags)
 {
@@ -246,7 +249,7 @@ long bpf_skb_store_bytes(struct __sk_buff *skb, __u32 at, const void *from, __u3
 	return 0;
 }
 
-/* csum_replace2(): the one's complement sum of old, new and checksum. */
+/* Like csum_replace2(), computes the one's complement sum of old value, new value and checksum. */
 long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, __u64 flags)
 {
 	__u32 sum;
@@ -262,7 +265,7 @@ long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, 
 	return 0;
 }
 
-/* Replacement of the kernel's CUBIC. It may return any window. */
+/* Replacement of the kernel's CUBIC, which may return any window. */
 
 void cubictcp_init(struct sock *sk)
 {

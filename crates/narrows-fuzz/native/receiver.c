@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receiver's program as normal code. Its global names are changed, because the sender's program, which
- * has the same names, is in the same process.
+ * Compiles the receiver's program as normal code. Its global names are changed, because the sender's
+ * program is in the same process and has the same names.
  */
 #include <linux/types.h>
 #include <linux/stddef.h>

@@ -1,7 +1,7 @@
-//! Bounds the memory that one input may take, for all fuzzers of this crate.
+//! Limits the memory that one input may take, for all fuzzers of this crate.
 //!
-//! libFuzzer finds panics (the code is built with overflow checks) and inputs that take too long. Its limit for memory
-//! is checked once per second for the whole process, so a single large allocation could go unnoticed.
+//! libFuzzer finds panics (the code is built with overflow checks) and inputs that take too long. libFuzzer checks its
+//! memory limit only once per second, for the whole process, so it could miss a single large allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,12 +19,12 @@ fn add(bytes: usize) {
     PEAK.fetch_max(IN_USE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is passed to the system's allocator unchanged.
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller meets the requirements of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 /// Runs `work` on one input.
 ///
 /// # Panics
-/// If the work takes more than `bytes` of memory at a time, or if it leaves any memory in use.
+/// If `work` takes more than `bytes` of memory at a time, or if memory is still in use after `work`.
 pub fn bounded(bytes: usize, work: impl FnOnce()) {
     let before = IN_USE.load(Relaxed);
     PEAK.store(before, Relaxed);

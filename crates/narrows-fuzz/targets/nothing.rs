@@ -1,6 +1,6 @@
-//! An empty fuzzer, declared as a test. If a test is among the targets, Cargo builds dependencies with the features
-//! that `cargo test` needs. The fuzzers that are built together with this one therefore reuse the dependencies that
-//! the tests have built.
+//! An empty fuzzer that is declared as a test. If one of the targets is a test, Cargo builds dependencies with the
+//! features that `cargo test` needs. If the other fuzzers are built together with this fuzzer, they therefore reuse
+//! dependencies that were built for tests.
 
 #![no_main]
 

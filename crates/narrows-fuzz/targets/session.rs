@@ -1,7 +1,8 @@
 //! Fuzzes the agent's end of its connection to the controller: TLS, the greeting and the lines.
 //!
-//! The input is a list of steps of the controller: lines, bytes that are not a TLS record, changed records, and
-//! pieces of records. The first byte selects TLS, and whether the handshake is completed before the steps.
+//! The input is a list of actions of the controller. The controller can send lines, bytes that are not a TLS record,
+//! changed records, and pieces of records. The first byte selects whether TLS is used, and whether the handshake is
+//! completed before the first action.
 #![no_main]
 
 use std::cell::OnceCell;
@@ -26,7 +27,7 @@ const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
 /// Memory limit for one input. The buffer for a line doubles when it grows, so it can take twice the length
-/// of the longest line. The sent text takes as much, and TLS takes the rest.
+/// of the longest line. The sent text takes the same amount, and TLS takes the rest.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {
@@ -75,7 +76,8 @@ struct Ends {
 }
 
 impl Ends {
-    /// Passes bytes to the agent's end, as the agent's worker does. Returns `Err` if the agent closes the connection.
+    /// Passes bytes to the agent's end in the same way as the agent's worker. Returns `Err` if the agent closes the
+    /// connection.
     fn receive(&mut self, wire: &[u8]) -> std::result::Result<(), ()> {
         let mut lines = Vec::new();
         let received = self.agent.receive(wire, &mut lines);
@@ -108,7 +110,7 @@ impl Ends {
         }
     }
 
-    /// The bytes that the controller sends for this text.
+    /// Returns the bytes that the controller sends for this text.
     fn record(&mut self, text: &[u8]) -> Vec<u8> {
         use std::io::Write;
         match &mut self.controller {
@@ -157,7 +159,7 @@ fn run(input: &mut Unstructured<'_>, agent: &Arc<ClientConfig>, server: &Arc<Ser
         let kind: u8 = input.arbitrary()?;
         let length = usize::from(input.arbitrary::<u8>()?);
         let text = input.bytes(length.min(input.len()))?.to_vec();
-        // If it is repeated often enough, the text exceeds the maximum length of a line.
+        // With enough repetitions, the text exceeds the maximum length of a line.
         let times = if kind & 3 == 2 { 1 << (kind >> 4).min(REPEAT_MAX_LOG2) } else { 1 };
         for _ in 0..times {
             let mut wire = match kind & 3 {

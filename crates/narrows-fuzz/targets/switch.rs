@@ -1,8 +1,9 @@
-//! The switch's eBPF program, run in the kernel (BPF_PROG_TEST_RUN), on a list of packets of a flow. Needs root.
+//! Fuzzes the switch's eBPF program with a list of packets of a flow. The kernel runs the program (BPF_PROG_TEST_RUN),
+//! so the fuzzer needs root.
 //!
-//! eBPF code has no coverage counters of the compiler. The effects of the program guide the fuzzer instead:
-//! each combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes
-//! of the packet counts as an edge.
+//! eBPF code has no coverage counters of the compiler. Instead, the effects of the program guide the fuzzer. Each
+//! combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes of the packet
+//! counts as an edge.
 #![no_main]
 
 use std::cell::{OnceCell, RefCell};
@@ -30,9 +31,9 @@ const PACKETS_MAX: usize = 24;
 /// Longest option that the program inserts: two NOPs and six bytes.
 const GROWTH: usize = 8;
 
-/// The effects, which libFuzzer reads like the compiler's counters (FuzzerExtraCounters.cpp).
+/// The effects of the program. libFuzzer reads these counters like the compiler's counters (FuzzerExtraCounters.cpp).
 #[allow(unsafe_code, reason = "the section by which libFuzzer finds the counters")]
-// SAFETY: libFuzzer reads and clears these bytes between two inputs only.
+// SAFETY: libFuzzer reads and clears these bytes only between two inputs.
 #[unsafe(link_section = "__libfuzzer_extra_counters")]
 static EFFECTS: [AtomicU8; 1 << 14] = [const { AtomicU8::new(0) }; 1 << 14];
 
@@ -51,12 +52,12 @@ fn note(effect: impl Hash) {
     EFFECTS[at].fetch_max(1, Relaxed);
 }
 
-/// The indices at which two lists differ.
+/// Returns the indices at which two lists differ.
 fn changed<T: PartialEq>(before: &[T], after: &[T]) -> Vec<usize> {
     (0..before.len().max(after.len())).filter(|i| before.get(*i) != after.get(*i)).collect()
 }
 
-/// The port's counters, except the counters of bytes, which have too many values.
+/// Returns the port's counters, except the counters of bytes, which have too many values.
 fn counters(port: &narrows_agent::dataplane::ports::Port<'_>) -> Vec<u64> {
     let all = port.counters();
     let packets = all.arrived_packets;
@@ -79,7 +80,7 @@ fn counters(port: &narrows_agent::dataplane::ports::Port<'_>) -> Vec<u64> {
     packets.into_iter().chain(events).collect()
 }
 
-/// The next packet of the flow. Its sequence numbers continue the flow, unless the input says otherwise.
+/// Returns the next packet of the flow. Its sequence numbers continue the flow, unless the input selects other numbers.
 fn packet(input: &mut Unstructured<'_>, flow: &Packet, next: &mut [u32; 2]) -> Result<Packet> {
     let kind: u8 = input.arbitrary()?;
     let mut packet = flow.clone();
@@ -185,7 +186,7 @@ fn check(
     let (after, slot_after) = (seen(rig), image(rig));
     let growth = tried.packet.len().checked_sub(bytes.len());
     let places = changed(bytes, &tried.packet);
-    // The queue of a UDP flow is a random number.
+    // The queue of a UDP flow is selected at random.
     let is_udp = tried.priority.checked_sub(PRIORITIES[3]).is_some_and(|queue| queue < UDP_QUEUES.into());
     let priority = if is_udp { PRIORITIES[3] } else { tried.priority };
     note((tried.verdict, priority, growth, changed(&before, &after)));

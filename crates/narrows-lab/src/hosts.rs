@@ -1,4 +1,4 @@
-//! Hosts: network namespaces of one test.
+//! Hosts of a test, each in a network namespace.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 static FREE: Mutex<u8> = Mutex::new(Room::Whole as u8);
 static FREED: Condvar = Condvar::new();
 
-/// How much of the machine a test needs for its measurements.
+/// The part of the machine that a test needs for its measurements.
 #[derive(Clone, Copy, Debug)]
 pub enum Room {
-    /// Two such tests may run at once.
+    /// Half of the machine. Two such tests may run at the same time.
     Half = 1,
-    /// The test runs alone.
+    /// The whole machine, so that the test runs alone.
     Whole = 2,
 }
 
-/// A reserved part of the machine, which is free again on drop.
+/// A reserved part of the machine. Dropping this value frees it.
 #[derive(Debug)]
 struct Held(Room);
 
@@ -42,8 +42,8 @@ impl Drop for Held {
     }
 }
 
-/// Namespaces, deleted on drop. While they exist, a part of the machine is reserved for their test, because tests that
-/// send at full rate would disturb each other's measurements.
+/// The namespaces of a test, which are deleted when this value is dropped. While they exist, a part of the machine is
+/// reserved for their test, because tests that send at full rate would disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
     prefix: String,
@@ -52,7 +52,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Waits until this part of the machine is free. There are no hosts at first. The names of all namespaces
+    /// Waits until this part of the machine is free, and returns a set without hosts. The names of all namespaces will
     /// begin with `tag`.
     pub fn new(tag: &str, room: Room) -> Self {
         let held = Held::wait_for(room);
@@ -71,22 +71,22 @@ impl Hosts {
         self.spaces.push(space);
     }
 
-    /// Whether the host exists.
+    /// Returns whether the host exists.
     pub fn has(&self, host: &str) -> bool {
         self.spaces.contains(&self.name(host))
     }
 
-    /// The namespace's name.
+    /// Returns the name of the host's namespace.
     pub fn name(&self, host: &str) -> String {
         format!("{}{host}", self.prefix)
     }
 
-    /// The namespace's file.
+    /// Returns the file of the host's namespace.
     pub fn path(&self, host: &str) -> PathBuf {
         PathBuf::from("/run/netns").join(self.name(host))
     }
 
-    /// Connects two hosts, each given as (host, interface). Both interfaces are then up.
+    /// Connects two hosts, each given as (host, interface), and sets both interfaces up.
     pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
         let (here, there) = (self.name(a.0), self.name(b.0));
         must(&format!("ip -n {here} link add {} type veth peer name {} netns {there}", a.1, b.1));
@@ -99,8 +99,8 @@ impl Hosts {
         must(&format!("ip -n {} {arguments}", self.name(host)));
     }
 
-    /// Disables offloads. The interface's packets are then those on the wire: not larger than the MTU, and
-    /// with complete checksums.
+    /// Disables offloads of an interface. Its packets are then the same as on the wire: they are not larger than the
+    /// MTU, and have complete checksums.
     pub fn no_offloads(&self, host: &str, interface: &str) {
         let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
         self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));
@@ -121,7 +121,8 @@ impl Hosts {
         says(&format!("nsenter --net={} {command}", self.path(host).display()))
     }
 
-    /// A program to run at a host. `ip netns exec` would hide the file systems of cgroup2 and bpf.
+    /// Returns a command that runs a program at a host. It does not use `ip netns exec`, which would hide the file
+    /// systems of cgroup2 and bpf.
     pub fn command(&self, host: &str, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", self.path(host).display())).arg(program);
@@ -149,17 +150,17 @@ impl Drop for Hosts {
     }
 }
 
-/// Runs a command that must succeed; its words are separated by single spaces.
+/// Runs a command that must succeed. Single spaces separate the words of the command.
 ///
 /// # Panics
-/// If it fails.
+/// If the command fails.
 pub fn must(command: &str) {
     if let Err(trouble) = says(command) {
         panic!("{trouble}");
     }
 }
 
-/// Runs a command and returns its output; its words are separated by single spaces.
+/// Runs a command and returns its output. Single spaces separate the words of the command.
 ///
 /// # Errors
 /// The command's error output, if the command fails.

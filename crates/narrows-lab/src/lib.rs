@@ -1,11 +1,11 @@
-//! Shared code of tests on the kernel. For tests only.
+//! Shared code of tests on the kernel. Only tests use this crate.
 //!
-//! - [`can_run`]: checks that the test runs as root and that its tools are installed. If not, it prints what
-//!   is missing, and fails if NARROWS_REQUIRE_KERNEL is 1.
-//! - [`Hosts`]: network namespaces and cables between them, removed on drop. They reserve a part of the machine
+//! - [`can_run`]: checks that the test runs as root and that its tools are installed. If something is missing, it
+//!   prints a message, and fails if NARROWS_REQUIRE_KERNEL is 1.
+//! - [`Hosts`]: network namespaces and cables between them, removed on drop. Hosts also reserve a part of the machine
 //!   ([`Room`]) for their test.
 //! - [`with_own_mounts`]: a mount namespace that ends with the test.
-//! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.
+//! - [`patiently`]: repeats measurements that may be wrong because the machine was disturbed.
 //! - [`run_before_others`]: gives a thread priority over other programs.
 
 mod hosts;

@@ -1,4 +1,4 @@
-//! A mount namespace of one test.
+//! Makes a mount namespace for one test.
 
 use std::thread;
 
@@ -11,8 +11,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 /// Runs `work` in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`.
 /// Processes and threads that `work` starts are in the same namespace.
 ///
-/// The kernel removes the namespace and its pins when the last process of the namespace ends. Even if a test
-/// fails, panics or is killed, it therefore leaves no pinned eBPF objects.
+/// The kernel removes the namespace and its pins when the last process of the namespace ends. A test therefore leaves
+/// no pinned eBPF objects, even if it fails, panics or is killed.
 ///
 /// # Panics
 /// If the namespace cannot be created, or `work` panics.
@@ -32,7 +32,7 @@ pub fn with_own_mounts<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// Mounts a bpffs at `/sys/fs/bpf`, on top of any existing mount.
 ///
 /// # Panics
-/// If this fails.
+/// If the mount fails.
 pub fn mount_bpffs() {
     mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .expect("bpffs can be mounted");

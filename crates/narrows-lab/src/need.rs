@@ -8,7 +8,7 @@ use crate::says;
 /// A requirement that a machine may not meet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Namespaces, packet sockets, eBPF.
+    /// The user is root, for namespaces, packet sockets and eBPF.
     Root,
     /// The kernel's type information, `/sys/kernel/btf/vmlinux`.
     Btf,
@@ -32,7 +32,8 @@ impl Need {
     }
 }
 
-/// Whether all requirements are met. If not, the test is skipped; any other problem is a failure.
+/// Returns whether all requirements are met. If a requirement is not met, reports that the test is skipped. Any other
+/// problem of the machine makes the test fail.
 ///
 /// # Panics
 /// If something is missing and NARROWS_REQUIRE_KERNEL is 1.
@@ -46,7 +47,7 @@ pub fn can_run(needs: &[Need]) -> bool {
     }
 }
 
-/// Reports that a test is skipped, and why.
+/// Reports that a test is skipped, with the reason.
 ///
 /// # Panics
 /// If NARROWS_REQUIRE_KERNEL is 1.

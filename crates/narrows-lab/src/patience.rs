@@ -1,4 +1,4 @@
-//! Repeats tests that measure in real time, because a disturbed machine may spoil a measurement.
+//! Repeats tests that measure in real time, because measurements on a disturbed machine may be wrong.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -7,16 +7,16 @@ use crate::watch::Watch;
 
 /// Maximum number of attempts.
 const ATTEMPTS: usize = 5;
-/// After this many failures on an undisturbed machine, the test fails.
+/// Number of failures on an undisturbed machine after which the test fails.
 const FAIR: usize = 3;
 
-/// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when their
-/// host has other work, and a rate measured during such a stop says nothing about the program. Only failures
-/// on an undisturbed machine count, and after the third one the test fails. If there are fewer of them after
-/// all attempts, the figures are not judged, and a message says so.
+/// Runs a test that checks measurements in real time, and repeats it if it fails. A virtual machine stops when its host
+/// has other work. A rate that was measured during such a stop says nothing about the program. Only failures on an
+/// undisturbed machine count. After the third such failure, the test fails. If there are fewer such failures after all
+/// attempts, the result is not judged, and a message says so.
 ///
 /// # Panics
-/// With the panic of the last attempt on an undisturbed machine.
+/// If the test fails. The panic is the panic of the last attempt on an undisturbed machine.
 pub fn patiently(test: impl Fn()) {
     let mut fair = 0;
     let mut last = String::new();

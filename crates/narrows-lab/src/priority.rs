@@ -9,16 +9,16 @@ pub(crate) enum Priority {
 
 /// Lets the calling thread, and the threads and programs that it starts, run before all threads of other programs.
 ///
-/// Tests that measure a rate need this: if the sender or a switch in user space waits for a processor, the
-/// rate is too low. A thread with this priority must sleep most of the time, because nothing else can use its
-/// processor while it runs. Without the permission (CAP_SYS_NICE), nothing changes.
+/// Tests that measure a rate need this priority. If the sender or a switch in user space waits for a processor, the
+/// rate is too low. A thread with this priority must sleep most of the time, because no other thread can use its
+/// processor while it runs. Without the permission (CAP_SYS_NICE), this function has no effect.
 pub fn run_before_others() {
     run_first(Priority::Lowest);
 }
 
 #[allow(unsafe_code, reason = "no wrapper of ours has these")]
 pub(crate) fn run_first(priority: Priority) {
-    // SAFETY: plain system calls for the calling thread; the parameters live until they return.
+    // SAFETY: these are plain system calls for the calling thread, and their parameters outlive the calls.
     unsafe {
         let sched_priority = match priority {
             Priority::Lowest => libc::sched_get_priority_min(libc::SCHED_FIFO),

@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::priority::{Priority, run_first};
 
 const TICK_NS: u64 = 1_000_000;
-/// If a thread of the highest priority wakes this late, other threads of this machine are not the cause.
+/// If a thread of the highest priority wakes later than this, other threads of this machine are not the cause.
 const LATE_NS: u64 = 4_000_000;
-/// If the share of lost time is at least this, the machine counts as disturbed.
+/// The machine counts as disturbed if the share of lost time is at least this value.
 const SERIOUS: f64 = 0.01;
 
 /// Threads, one for each processor, that only sleep and read the clock.
@@ -23,10 +23,10 @@ pub(crate) struct Watch {
     begun: u64,
 }
 
-/// Lost time.
+/// The shares of time that the machine lost.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Disturbance {
-    /// Share of the time in which the processor stood still.
+    /// Share of the time in which the processors were stopped.
     pub(crate) stalled: f64,
     /// Share of the processors' time that the machine's host took (`steal` of proc_stat(5)).
     pub(crate) stolen: f64,
@@ -70,7 +70,7 @@ impl Watch {
     }
 }
 
-/// The total delay of this thread's ticks that were very late.
+/// Returns the total delay of those ticks of this thread that were very late.
 fn lost_ns(stop: &AtomicBool) -> u64 {
     let mut lost = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -86,11 +86,11 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Binds the calling thread to this processor with the highest priority. Without the permission for
-/// this priority, the thread is late more often.
+/// Binds the calling thread to this processor with the highest priority. Without the permission for this priority, the
+/// thread wakes late more often.
 #[allow(unsafe_code, reason = "no wrapper of ours has it")]
 fn prefer(processor: usize) {
-    // SAFETY: a plain system call for the calling thread; the set lives until it returns.
+    // SAFETY: this is a plain system call for the calling thread, and the set outlives the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);
@@ -99,7 +99,7 @@ fn prefer(processor: usize) {
     run_first(Priority::Highest);
 }
 
-/// `steal` in the first line of /proc/stat; 0 if the line has no such field.
+/// Returns `steal` in the first line of /proc/stat, or 0 if the line has no such field.
 fn stolen_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let cpu = stat.lines().next().unwrap_or_default();
@@ -108,11 +108,11 @@ fn stolen_ticks() -> u64 {
 
 #[allow(unsafe_code, reason = "sysconf(3)")]
 fn ticks_per_second() -> i64 {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1)
 }
 
-/// CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 fn now_ns() -> u64 {
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
         .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)

@@ -1,4 +1,4 @@
-//! Prints a plan as JSON: a download over a link of 10 Mbit/s and 20 ms.
+//! Prints a plan as JSON. The plan is a download over a link with a rate of 10 Mbit/s and a delay of 20 ms.
 //!
 //! ```sh
 //! cargo run -p narrows-plan --example write_plan

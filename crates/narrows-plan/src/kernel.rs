@@ -3,7 +3,8 @@
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// How real stacks are set up. The simulator ignores these options. The backend chooses each value that is `None`.
+/// How real stacks are set up. The simulator ignores these options. If an option is `None`, the backend chooses its
+/// value.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -29,8 +29,8 @@ pub struct Plan {
     pub seed: u64,
     /// Duration of the run.
     pub duration: Span,
-    /// Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, but to at least 10
-    /// RTTs.
+    /// Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, or to 10 RTTs if
+    /// these are longer.
     #[serde(default)]
     pub warmup: Span,
     /// Node names. Links and flows refer to nodes by index.
@@ -53,7 +53,7 @@ pub struct Plan {
     /// missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
-    /// Whether each flow takes a random one of its equal shortest paths, in each direction. Otherwise all flows
+    /// Whether each flow takes a random path of its equal shortest paths, in each direction. If false, all flows
     /// between two nodes take the same path.
     #[serde(default)]
     pub ecmp: bool,
@@ -73,13 +73,13 @@ pub struct Plan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CapturePlan {
-    /// Links: packets that arrive at the link's end.
+    /// Links of which the packets that arrive at the link's end are recorded.
     #[serde(default)]
     pub links: Vec<u32>,
-    /// Nodes: packets that the node's flows send and receive.
+    /// Nodes of which the packets that the node's flows send and receive are recorded.
     #[serde(default)]
     pub hosts: Vec<u32>,
-    /// Recorded bytes of a packet, at most.
+    /// Maximum number of recorded bytes of a packet.
     pub snap: u32,
     /// Whether the stacks of flows write their own logs (qlog).
     #[serde(default)]
@@ -99,22 +99,22 @@ pub struct LinkPlan {
     pub to: u32,
     /// Rate of the link.
     pub rate: RatePlan,
-    /// Propagation delay over time: steps of (start, delay), the first at 0.
+    /// Propagation delay over time, as steps of (start, delay). The first step starts at 0.
     pub delay: Vec<(Time, Span)>,
     /// Random extra delay.
     #[serde(default)]
     pub jitter: Option<JitterPlan>,
-    /// Random loss after the queue, over time: steps of (start, model). If the list is empty, there is no loss.
+    /// Random loss after the queue over time, as steps of (start, model). If the list is empty, there is no loss.
     #[serde(default)]
     pub loss: Vec<(Time, LossPlan)>,
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// Drops packets above a rate, after the queue.
+    /// A policer after the queue, which drops packets above a rate.
     #[serde(default)]
     pub policer: Option<PolicerPlan>,
-    /// Length of an interval. Packets that leave the queue during an interval are sent together at its end. Intervals are
-    /// counted from the start of the run.
+    /// Length of an aggregation interval. Packets that leave the queue during an interval are sent together at its end.
+    /// The first interval begins at the start of the run.
     #[serde(default)]
     pub aggregation: Option<Span>,
     /// Queue of the link's port.
@@ -151,7 +151,7 @@ impl LinkPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RatePlan {
-    /// A piecewise constant rate, as steps of (start, rate). The first step starts at 0. With `period` the steps
+    /// A piecewise constant rate, as steps of (start, rate). The first step starts at 0. If `period` is set, the steps
     /// repeat.
     Steps {
         /// The steps, in order of time.
@@ -160,14 +160,14 @@ pub enum RatePlan {
         #[serde(default)]
         period: Option<Span>,
     },
-    /// A trace as mahimahi uses it. At each of the times in `millis`, the link can send `bytes` bytes. Unused
+    /// A trace in the format of mahimahi. At each of the times in `millis`, the link can send `bytes` bytes. Unused
     /// opportunities are lost.
     Opportunities {
         /// Times of the opportunities in milliseconds, not decreasing.
         millis: Vec<u32>,
         /// Length of the trace in milliseconds, after which it repeats.
         period_millis: u32,
-        /// Bytes of one opportunity (mahimahi: 1500).
+        /// Bytes that the link can send at one opportunity (1500 in mahimahi).
         bytes: u32,
     },
 }
@@ -184,7 +184,7 @@ pub struct JitterPlan {
     pub reorder: bool,
 }
 
-/// A token bucket that drops packets for which it has no tokens. It is full at the start of the run.
+/// A token bucket that drops packets for which it has no tokens. The bucket is full at the start of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -344,7 +344,7 @@ pub struct HtbClassPlan {
     /// Limit of the class's FIFO.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// The priority for borrowing: classes with lower values borrow first.
+    /// Priority for borrowing. Classes with lower values borrow first.
     #[serde(default)]
     pub priority: u8,
 }
@@ -358,8 +358,8 @@ pub struct ControllerPlan {
     pub kind: String,
     /// Index of the link whose port is controlled.
     pub link: u32,
-    /// Rate to which the port is shaped, over time: steps of (start, rate). A switch in front of a bottleneck link
-    /// shapes its port to the bottleneck's rate. `None`: the link's own rate.
+    /// Rate to which the port is shaped over time, as steps of (start, rate). A switch in front of a bottleneck link
+    /// shapes its port to the bottleneck's rate. `None`: the port has the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
     /// Whether the rate controller is given the capacity (key `told`). If false, the rate controller measures the
@@ -372,8 +372,8 @@ pub struct ControllerPlan {
     /// Parameters of the rate controller, in base units.
     #[serde(default)]
     pub params: Values,
-    /// Outages of the rate controller (from, to). During an outage, packets pass through plain queues and carry no
-    /// rates.
+    /// Outages of the rate controller, each as (from, to). During an outage, packets pass through plain queues and
+    /// carry no rates.
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
@@ -387,12 +387,12 @@ fn yes() -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SdnPlan {
-    /// Time between two polls; `None`: the smaller of the switch's control period and 100 ms.
+    /// Time between two polls; `None`: the time is the switch's control period, but at most 100 ms.
     #[serde(default)]
     pub poll: Option<Span>,
     /// One-way delay between the SDN controller and any switch.
     pub delay: Span,
-    /// Outages of the SDN controller (from, to).
+    /// Outages of the SDN controller, each as (from, to).
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
@@ -404,8 +404,7 @@ pub struct SdnPlan {
 pub struct ProbePlan {
     /// Time between two samples; zero: no samples.
     pub interval: Span,
-    /// Indices of the links to sample. The sojourn times in the queues of these links are measured
-    /// too.
+    /// Indices of the links to sample. The sojourn times in the queues of these links are also measured.
     #[serde(default)]
     pub links: Vec<u32>,
     /// Whether flows are sampled. Flows of Poisson sources are never sampled.

@@ -1,4 +1,4 @@
-//! Flows: their ends, transports and applications.
+//! The types of flows: their ends, transports and applications.
 
 use narrows_control::catalogue::Choice;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -35,7 +35,7 @@ pub struct FlowPlan {
     /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
     #[serde(default)]
     pub class: u8,
-    /// Number of the service to which the flow belongs (BRF-31); `None`: a service of its own.
+    /// Number of the service to which the flow belongs (BRF-31); `None`: the flow has a service of its own.
     #[serde(default)]
     pub service: Option<u16>,
     /// Transport.
@@ -45,14 +45,14 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// Returns the name of a flow of this entry in the results. `member` is its number within the entry.
+    /// Returns the name of a flow of this entry in the results. `member` is the number of the flow within this entry.
     pub fn flow_name(&self, member: u32) -> String {
         let is_group = self.count > 1 || matches!(self.app, AppPlan::Poisson { .. });
         if is_group { format!("{}.{member}", self.name) } else { self.name.clone() }
     }
 
-    /// Creates a TCP flow with this congestion controller. The flow sends as much as it can from the start of the
-    /// run.
+    /// Creates a TCP flow with this congestion controller. The flow starts with the run, and sends as much data as it
+    /// can.
     pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<Choice>) -> Self {
         FlowPlan {
             name: name.into(),
@@ -95,7 +95,7 @@ pub enum TransportPlan {
         /// Whether the ends negotiate ECN.
         #[serde(default)]
         ecn: bool,
-        /// Whether window-based congestion controllers are paced too. As in Linux with sch_fq, the rate is 2 cwnd per
+        /// Whether window-based congestion controllers are also paced. As in Linux with sch_fq, the rate is 2 cwnd per
         /// srtt in slow start and 1.2 cwnd per srtt otherwise.
         #[serde(default)]
         pacing: bool,
@@ -105,7 +105,8 @@ pub enum TransportPlan {
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
         #[serde(default = "default_mss")]
         mss: u32,
-        /// Window of a new connection, packets. As in Linux, the window after an idle time is at most this, too.
+        /// Window of a new connection, in packets. As in Linux, it is also the maximum of the window after an idle
+        /// time.
         #[serde(default = "default_initial_window")]
         initial_window: u32,
     },
@@ -116,8 +117,8 @@ pub enum TransportPlan {
         /// Size of a packet, L3 bytes.
         packet: u32,
     },
-    /// A transport protocol that somebody else implemented, e.g. QUIC of quinn, with its own datagrams, loss detection
-    /// and pacing. The program that runs the plan provides it.
+    /// A transport protocol that another library implements, e.g. QUIC of quinn, with its own datagrams, loss detection
+    /// and pacing. The program that runs the plan provides this library.
     Stack(StackPlan),
     /// Unmodified programs exchange the data. Only real stacks can run such a flow.
     Program(ProgramPlan),
@@ -177,8 +178,8 @@ pub enum FlowEnd {
 pub struct StackPlan {
     /// Name of the stack, e.g. `quinn`.
     pub name: String,
-    /// The congestion controller: one of the stack's own, or a name of the catalogue. If both have the name, it is the
-    /// stack's own; `narrows:NAME` is the one of the catalogue.
+    /// The congestion controller, by a name of the stack or of the catalogue. If both have the name, the stack's
+    /// controller is used. `narrows:NAME` selects the controller of the catalogue.
     pub cc: Choice,
     /// Flow-control window of the receiver in application bytes; `None`: the stack's default.
     #[serde(default)]
@@ -252,8 +253,9 @@ pub enum SizePlan {
     },
     /// Flow sizes have a measured distribution.
     Empirical {
-        /// Sizes in bytes, each with the share of flows that are at most as large. Both rise; the shares start at 0
-        /// and end at 1. Between two points, all sizes are equally likely.
+        /// Points of the distribution. A point is a size in bytes, with the share of flows that are not larger than
+        /// this size. Sizes and shares increase from point to point. The shares start at 0 and end at 1. Between two
+        /// points, all sizes are equally likely.
         points: Vec<(f64, f64)>,
     },
 }

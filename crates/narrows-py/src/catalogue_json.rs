@@ -1,4 +1,4 @@
-//! The catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
+//! Writes the catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
 //! colours of figures and documentation from them.
 
 use narrows_control::catalogue::{Entry, Look, Preset, Service};
@@ -8,12 +8,12 @@ use serde_json::{Value as Json, json};
 
 use crate::extension::catalogue;
 
-/// All congestion controllers, in the order in which figures show them.
+/// Returns all congestion controllers, in the order in which figures show them.
 pub(crate) fn congestion() -> String {
     Json::Array(catalogue().entries().iter().map(entry).collect()).to_string()
 }
 
-/// All rate controllers.
+/// Returns all rate controllers.
 pub(crate) fn rate() -> String {
     Json::Array(registry::all().iter().map(rate_controller).collect()).to_string()
 }
@@ -29,7 +29,7 @@ fn rate_controller(entry: &registry::Entry) -> Json {
     })
 }
 
-/// The defaults in literal mode, as far as they differ from the defaults without a mode.
+/// Returns those defaults in literal mode that differ from the defaults without a mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

@@ -1,6 +1,5 @@
-//! The bodies of the agents' channel as Python objects. A body is parsed once. Python passes messages to
-//! `Sdn` or `Pacec`, and their answers to agents, as Rust objects, and reads only the attributes that it
-//! needs.
+//! The bodies of the agents' channel as Python objects. A body is parsed only once. Python passes messages as Rust
+//! objects to `Sdn` or `Pacec`, and passes the answers to agents. Python reads only the attributes that it needs.
 
 use narrows_channel::{FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController, to_agent};
 use narrows_control::rate::{FlowKey, Message, PortId};
@@ -181,7 +180,7 @@ impl PyMessage {
         }
     }
 
-    /// The kind of congestion.
+    /// Returns the kind of congestion.
     #[getter]
     fn kind(&self) -> Option<String> {
         match &self.0 {
@@ -190,7 +189,7 @@ impl PyMessage {
         }
     }
 
-    /// The queued bytes of the rated class, in a report.
+    /// Returns the queued bytes of the rated class, if the message is a report.
     #[getter]
     fn rated_queued(&self) -> Option<u64> {
         match &self.0 {
@@ -205,7 +204,7 @@ impl PyMessage {
 }
 
 impl PyMessage {
-    /// The same message, with the port's number in the domain instead of the agent's number.
+    /// Returns the same message, with the port's number in the domain instead of the agent's number of the port.
     pub(crate) fn of(&self, domain_port: PortId) -> Message {
         let mut message = self.0.clone();
         match &mut message {
@@ -246,7 +245,7 @@ pub(crate) fn parse_body(text: &str) -> PyResult<Body> {
     })
 }
 
-/// The word that stands for a value on the wire.
+/// Returns the word that stands for a value on the wire.
 fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

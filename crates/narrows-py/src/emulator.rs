@@ -1,4 +1,4 @@
-//! The Python interface of the emulator. The input is a spec as JSON. The output is tables and a verdict.
+//! The Python interface of the emulator. Its input is a spec as JSON, and its output is tables and a verdict.
 
 use narrows_emulator::{Error, Spec};
 use narrows_sim::Results;

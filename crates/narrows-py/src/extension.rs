@@ -1,4 +1,4 @@
-//! The module with congestion controllers of another crate.
+//! Builds the Python module with congestion controllers of another crate.
 
 use std::sync::OnceLock;
 
@@ -8,16 +8,17 @@ use pyo3::prelude::*;
 
 static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
 
-/// Returns the congestion controllers of this module: the built-in ones and those given to [`module`].
+/// Returns the congestion controllers of this module: the built-in controllers and the controllers that were given to
+/// [`module`].
 pub(crate) fn catalogue() -> &'static Catalogue {
     CATALOGUE.get_or_init(|| Catalogue::built_in().clone())
 }
 
-/// Fills the Python module `_native` with the simulator and with congestion controllers of your own. Every command of
-/// `narrows` then knows them by name.
+/// Adds the simulator and your own congestion controllers to the Python module `_native`. Every command of
+/// `narrows` then accepts their names.
 ///
 /// # Errors
-/// [`Catalogue::add`] refuses a controller, or this process has already loaded the module.
+/// If [`Catalogue::add`] refuses a controller, or if this process has already loaded the module.
 pub fn module(m: &Bound<'_, PyModule>, own: &[Entry]) -> PyResult<()> {
     let mut catalogue = Catalogue::built_in().clone();
     for entry in own {

@@ -115,7 +115,7 @@ impl Controllers for WithClasses<'_> {
     }
 }
 
-/// The names of the user's classes. Used to check a plan, so no instance of these classes is built.
+/// The names of the user's classes. These names are used only to check a plan, so no instance of the classes is built.
 struct ClassNames(Vec<String>);
 
 impl Controllers for ClassNames {
@@ -128,7 +128,7 @@ impl Controllers for ClassNames {
     }
 }
 
-/// Checks a choice from the catalogue. A user's class checks its own parameters.
+/// Checks a choice of a controller in the catalogue. A user's class checks its own parameters.
 fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
     if is_class { Ok(()) } else { catalogue().check(choice) }
 }
@@ -206,7 +206,7 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
     Ok(out)
 }
 
-/// Validates a plan as `run` does, without running it.
+/// Validates a plan in the same way as `run`, without running it.
 #[pyfunction]
 #[pyo3(signature = (plan_json, congestion=Vec::new()))]
 fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
@@ -221,19 +221,19 @@ fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
     catalogue().names().iter().map(|e| (e.name, e.summary)).collect()
 }
 
-/// The catalogue of congestion controllers as JSON; `narrows.congestion` reads it.
+/// Returns the catalogue of congestion controllers as JSON, which `narrows.congestion` reads.
 #[pyfunction]
 fn congestion_catalogue() -> String {
     catalogue_json::congestion()
 }
 
-/// The catalogue of rate controllers as JSON; `narrows.rate` reads it.
+/// Returns the catalogue of rate controllers as JSON, which `narrows.rate` reads.
 #[pyfunction]
 fn rate_catalogue() -> String {
     catalogue_json::rate()
 }
 
-/// The congestion controllers of each stack's own.
+/// Returns the congestion controllers that each stack implements itself.
 #[pyfunction]
 fn stacks() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([(narrows_quinn::STACK_NAME, narrows_quinn::QUINN_CONTROLLERS.to_vec())])
@@ -249,7 +249,8 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
     Ok(narrows_sim::route(&parse(plan_json)?, from, to))
 }
 
-/// The module itself. A crate that adds controllers has one of its own, so it leaves this one out.
+/// The Python module. A crate that adds controllers defines its own module, so it disables this one by the feature
+/// `module`.
 #[cfg(feature = "module")]
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -259,7 +260,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
 fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
     m.add("behaviour", narrows_sim::BEHAVIOUR)?;
-    // tools/release.py sets the variable.
+    // tools/release.py sets the variable NARROWS_RELEASE.
     m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
     m.add("CaptureError", m.py().get_type::<CaptureError>())?;
     m.add("CATALOGUE_PREFIX", narrows_quinn::CATALOGUE_PREFIX)?;

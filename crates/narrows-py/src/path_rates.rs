@@ -1,4 +1,4 @@
-//! PACEC's part of the SDN controller. Paths come from a callback.
+//! PACEC's part of the SDN controller. A Python callback provides the paths.
 
 use core::cell::RefCell;
 
@@ -29,7 +29,7 @@ impl Topology for Paths<'_, '_> {
     }
 }
 
-/// An empty topology, for reports and timers, which need no paths.
+/// An empty topology, which is used for reports and timers, because they need no paths.
 struct Nowhere;
 
 impl Topology for Nowhere {
@@ -56,8 +56,8 @@ impl PyParams {
         self.0.period().as_nanos()
     }
 
-    /// The parameters for a port without an agent in the same domain. The counters of such a port do not
-    /// distinguish classes of traffic. Resolved mode needs the classes, so incremental mode replaces it.
+    /// Returns the parameters for a port without an agent in the same domain. The counters of such a port do not
+    /// distinguish classes of traffic. Resolved mode needs the classes, so incremental mode is used instead.
     fn of_counted(&self) -> Self {
         let &Params { sample, samples, eta, floor_packets, idle_after, max_flows, .. } = &self.0;
         let mode = if self.0.mode == Mode::Literal { Mode::Literal } else { Mode::Incremental };

@@ -1,4 +1,4 @@
-//! BRF's part of the SDN controller: detector and polls.
+//! BRF's part of the SDN controller, which consists of the detector and the polls.
 
 use narrows_control::rate::brf::congestion;
 use narrows_control::rate::brf::domain::{Params, Sdn};
@@ -51,7 +51,7 @@ impl PySdn {
         (next != Time::NEVER).then(|| next.as_nanos())
     }
 
-    /// The values of equations 5 and 6, and the arrivals as a fraction of the rated class's share.
+    /// Returns the values of equations 5 and 6, and the arrivals as a fraction of the rated class's share.
     fn verdict(&self, port: PortId) -> Option<(f64, f64, f64)> {
         self.sdn.verdict(port).map(|v| (v.netcard_rate, v.queue_utilisation, v.arrivals))
     }

@@ -1,10 +1,11 @@
-//! A QUIC flow in the simulator, for developers of quinn:
+//! Runs a QUIC flow in the simulator, for developers of quinn:
 //!
 //! ```sh
 //! cargo run --release -p narrows-quinn --example bulk -- cc=bbr rate=20 rtt=40 queue=4 jitter=600 seconds=15
 //! ```
 //!
-//! Prints the row of the flow in the results, why the connection ended if it did, and the time that the simulation took.
+//! The example prints the row of the flow in the results, and the time that the simulation took. If the connection
+//! ended, it also prints the reason.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Congestion controllers of Narrows behind quinn's interface.
+//! Adapts congestion controllers of Narrows to quinn's interface.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,16 +15,17 @@ use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
 use crate::sampler::Sampler;
 
-/// Datagrams that are added to a window that stands for a pacing rate, because an ACK acknowledges two packets. A free
-/// choice: with 1 to 5 datagrams, BBR v1 at 20 Mbit/s has a mean RTT of 69 to 81 ms (RTT 40 ms, queue 4 BDP), and loses 4
-/// to 8 % of its packets (20 ms, 0.5 BDP).
+/// Number of datagrams that are added to a window that stands for a pacing rate, because an ACK acknowledges two
+/// packets. No specification defines this number. With 1 to 5 datagrams, BBR v1 at 20 Mbit/s has a mean RTT of 69 to 81
+/// ms (RTT 40 ms, queue 4 BDP), and loses 4 to 8 % of its packets (20 ms, 0.5 BDP).
 const PACING_SLACK_DATAGRAMS: u64 = 3;
 /// IPv4 and UDP headers, which the size of a segment does not include.
 const UDP_HEADER_BYTES: u32 = 28;
 /// Controllers that need timestamps, which QUIC does not have.
 const NEED_TIMESTAMPS: [&str; 1] = ["lp"];
-/// Initial window in segments, and the least window (RFC 9002, section 7.2).
+/// Initial window in segments (RFC 9002, section 7.2).
 const INITIAL_SEGMENTS: u32 = 10;
+/// Least window in segments (RFC 9002, section 7.2).
 const MIN_WINDOW_SEGMENTS: u32 = 2;
 
 /// Builds a controller for each connection.
@@ -39,7 +40,7 @@ impl Factory {
     /// Returns a factory of a controller of the catalogue, e.g. `bbr3`.
     ///
     /// # Errors
-    /// No controller has this name, or it needs information that QUIC does not carry.
+    /// If no controller has this name, or if the controller needs information that QUIC does not carry.
     pub fn named(name: &str) -> Result<Self, Problem> {
         Factory::with_parameters(name.into())
     }
@@ -47,19 +48,20 @@ impl Factory {
     /// Returns a factory of a controller of the catalogue with parameters.
     ///
     /// # Errors
-    /// As [`named`](Factory::named), or a parameter is not valid.
+    /// The same as [`named`](Factory::named), or if a parameter is not valid.
     pub fn with_parameters(choice: Choice) -> Result<Self, Problem> {
         let catalogue = Catalogue::built_in();
         catalogue.check(&choice)?;
         let unknown = Problem::unknown(&choice.name);
         let sample = catalogue.build(&choice).ok_or_else(|| unknown.clone())?;
         refuse_unsupported(&choice.name, &*sample)?;
-        // The name was found just now.
+        // The name and the parameters were checked above, so this cannot fail.
         let build = move || catalogue.build(&choice).unwrap_or_else(|| unreachable!("{unknown:?}"));
         Ok(Factory::from_fn(build))
     }
 
-    /// Returns a factory of controllers of your own. A controller that needs headers or exact ECN echoes does not get them.
+    /// Returns a factory of controllers of your own. If such a controller needs congestion headers or exact ECN echoes,
+    /// it does not get them.
     pub fn from_fn(build: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
         Factory { build: Box::new(build), seed: 0, built: AtomicU64::new(0) }
     }
@@ -72,7 +74,7 @@ impl Factory {
     }
 }
 
-/// Refuses a controller that needs information which QUIC does not carry.
+/// Refuses a controller that needs information that QUIC does not carry.
 pub(crate) fn refuse_unsupported(name: &str, cc: &dyn Controller) -> Result<(), Problem> {
     let needs = if NEED_TIMESTAMPS.contains(&cc.name()) {
         "TCP timestamps"
@@ -94,7 +96,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// A congestion controller of Narrows as quinn's. Clones share the controller.
+/// A congestion controller of Narrows that implements quinn's interface. Clones share the controller.
 #[derive(Clone)]
 pub struct Adapter {
     core: Arc<Mutex<Core>>,
@@ -108,44 +110,44 @@ impl Adapter {
 
     /// Passes the names and values of the controller's state to `trace`.
     ///
-    /// A program gets the adapter of a connection from quinn: `connection.congestion_state().into_any().downcast()`.
+    /// A program gets the adapter of a connection from quinn by `connection.congestion_state().into_any().downcast()`.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         locked(&self.core).cc.trace(trace);
     }
 }
 
-/// The controller, and what it needs to know about its connection.
+/// The controller, and the state of its connection.
 struct Core {
     cc: Box<dyn Controller>,
     window: Window,
     state: State,
     /// Bytes of a segment.
     segment_bytes: u64,
-    /// The time that the controller calls zero.
+    /// The time at which the controller's clock is zero.
     base: Instant,
     sampler: Sampler,
     is_established: bool,
     last_sent: Time,
     min_rtt: Span,
     srtt: Span,
-    /// Bytes in flight: quinn's last report, plus bytes sent since and minus bytes lost since.
+    /// Bytes in flight. This is quinn's last report, plus the bytes sent and minus the bytes lost since that report.
     in_flight: u64,
-    /// Bytes that the current ACK delivers, and the rest of an incomplete segment of earlier ones.
+    /// Bytes that the current ACK delivers, and the rest of a segment that earlier ACKs delivered only in part.
     acked: u64,
     /// Bytes that quinn has declared lost since the last ACK. quinn reports losses after the ACK that revealed them, or
     /// when its loss timer expires.
     lost: u64,
     ece: bool,
-    /// The time of the last reduction. Recovery ends when a packet that was sent after it is acknowledged.
+    /// The time of the last reduction. Recovery ends when a packet that was sent after this time is acknowledged.
     reduced_at: Option<Time>,
-    /// The threshold of the current episode, which a timeout in the episode keeps.
+    /// The slow-start threshold of the current episode. A timeout within the episode does not change this threshold.
     episode_ssthresh: u32,
-    /// Bytes of a full datagram now.
+    /// Present size of a full datagram in bytes.
     datagram_bytes: u64,
     seed: u64,
 }
 
-/// Locks a mutex. A panic in another thread does not make it unusable: a poisoned mutex is locked as usual.
+/// Locks a mutex. If another thread has panicked and poisoned the mutex, it is locked nevertheless.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -184,7 +186,7 @@ impl Core {
 
     fn window_bytes(&self) -> u64 {
         let window = u64::from(self.window.cwnd) * self.segment_bytes;
-        // quinn has no pacing rates. A window of the pacing rate times the RTT has the same rate on average over an RTT.
+        // quinn has no pacing rates. A window of the pacing rate times the RTT gives the same average rate over an RTT.
         let paced = match self.window.pacing_rate {
             Some(rate) if self.srtt > Span::ZERO => {
                 rate.bytes_in(self.srtt).get() + PACING_SLACK_DATAGRAMS * self.datagram_bytes
@@ -205,7 +207,7 @@ impl Core {
         self.run_timer(now);
     }
 
-    /// Handles the end of an ACK: passes it to the controller.
+    /// Handles the end of an ACK, and passes the ACK to the controller.
     fn on_end_acks(&mut self, now: Time, in_flight: u64, app_limited: bool) {
         let prior_in_flight = self.segments(self.in_flight);
         self.in_flight = in_flight;
@@ -216,7 +218,7 @@ impl Core {
         let rtt = now.since(sent_at);
         self.min_rtt = self.min_rtt.min(rtt);
         let rate = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
-        // quinn updates its own smoothed RTT after this call. RFC 6298, section 2.
+        // quinn updates its own smoothed RTT only after this call, so it is computed here (RFC 6298, section 2).
         self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt.scale(7, 8) + rtt.scale(1, 8) };
         self.establish(now, rtt);
         let acked = self.segments(self.acked);
@@ -231,7 +233,7 @@ impl Core {
         ack.delivered = self.sampler.delivered / self.segment_bytes;
         ack.total_lost = self.sampler.lost / self.segment_bytes;
         ack.snd_nxt = self.sampler.sent / self.segment_bytes;
-        // An approximation: the bytes in flight count as the newest ones.
+        // This value is an approximation, in which the bytes in flight count as the newest bytes.
         ack.snd_una = self.sampler.sent.saturating_sub(in_flight) / self.segment_bytes;
         ack.prior_in_flight = prior_in_flight;
         ack.in_flight = self.segments(in_flight);
@@ -248,12 +250,12 @@ impl Core {
             self.cc.on_ack(&ack, &mut self.window);
         }
         self.window.cwnd = self.window.cwnd.max(1);
-        // Keeps entries long enough for late ACKs.
+        // Entries are kept long enough for late ACKs.
         let memory = self.srtt.scale(4, 1).max(Span::from_millis(200));
         self.sampler.forget_before(Time::from_nanos(sent_at.as_nanos().saturating_sub(memory.as_nanos())));
     }
 
-    /// Tells the controller about the connection, once its RTT is known.
+    /// Calls the controller's hook for a new connection, once the RTT is known.
     fn establish(&mut self, now: Time, rtt: Span) {
         if !std::mem::replace(&mut self.is_established, true) {
             let mut connection =
@@ -268,7 +270,7 @@ impl Core {
         if bytes > 0 {
             self.sampler.lost += bytes;
             self.lost += bytes;
-            // quinn takes lost packets out of the flight before it reports them.
+            // quinn subtracts lost packets from the bytes in flight before it reports them.
             self.in_flight = self.in_flight.saturating_sub(bytes);
             self.report_losses(now, sent_at, bytes);
         } else {
@@ -279,9 +281,9 @@ impl Core {
             (false, 0) => Signal::Ecn,
             (false, _) => Signal::Loss,
         };
-        // RFC 9002, section 7.3.2: packets sent before the last reduction cause no further reduction, except in
-        // persistent congestion. This also holds in the state Open, because the ACK that ends a recovery can reveal the loss
-        // of a packet that was sent before it.
+        // Packets that were sent before the last reduction cause no further reduction, except in persistent congestion
+        // (RFC 9002, section 7.3.2). This rule also applies in the state Open, because the ACK that ends a recovery can
+        // reveal the loss of a packet that was sent before the reduction.
         if self.reduced_at.is_some_and(|reduced_at| sent_at <= reduced_at) && !is_persistent {
             return;
         }
@@ -305,9 +307,10 @@ impl Core {
         }
     }
 
-    /// Passes each lost segment to the controller. quinn only says when the newest was sent.
+    /// Passes each lost segment to the controller. quinn reports only when the newest lost packet was sent.
     fn report_losses(&mut self, now: Time, sent_at: Time, bytes: u64) {
-        // The entry of a packet that was sent long ago may be gone. The flight of now is then the best guess.
+        // The entry of a packet that was sent long ago may have been removed. In that case, the present number of bytes
+        // in flight is the best estimate.
         let entry = self.sampler.find(sent_at);
         let in_flight = entry.map_or(self.in_flight + bytes, |entry| entry.in_flight);
         let mut lost = Lost::new(now, self.segments(in_flight));
@@ -331,7 +334,7 @@ impl Core {
     }
 }
 
-/// The factory of a single connection hands out its adapter.
+/// As a factory, the adapter of a single connection returns itself.
 impl ControllerFactory for Adapter {
     fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn congestion::Controller> {
         Box::new(Adapter::clone(&self))
@@ -365,7 +368,7 @@ impl congestion::Controller for Adapter {
         core.on_congestion(now, sent, is_persistent, lost_bytes);
     }
 
-    /// Changes only the least window. A segment keeps its size during a connection.
+    /// Changes only the least window, because a segment keeps its size during a connection.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         locked(&self.core).datagram_bytes = new_mtu.into();
     }
@@ -384,7 +387,8 @@ impl congestion::Controller for Adapter {
         metrics
     }
 
-    /// quinn copies a controller for a new path between the same hosts. The copy shares the state.
+    /// Returns a copy of the adapter that shares its state. quinn makes such a copy for a new path between the same
+    /// hosts.
     fn clone_box(&self) -> Box<dyn congestion::Controller> {
         Box::new(self.clone())
     }

@@ -1,14 +1,14 @@
-//! Delivery-rate samples from what quinn reports (draft-cheng-iccrg-delivery-rate-estimation).
+//! Computes delivery-rate samples from quinn's reports (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! quinn identifies acknowledged packets by the time at which they were sent, so the sampler stores the connection's state for
-//! each such time. Packets that were sent at the same time share an entry.
+//! quinn identifies acknowledged packets by the time at which they were sent. The sampler therefore stores the
+//! connection's state for each such time. Packets that were sent at the same time share an entry.
 
 use std::collections::VecDeque;
 
 use narrows_control::congestion::RateSample;
 use narrows_control::units::{Span, Time};
 
-/// The counters of a connection, bytes.
+/// The counters of a connection, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sampler {
     pub(crate) sent: u64,
@@ -16,14 +16,15 @@ pub(crate) struct Sampler {
     pub(crate) lost: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// The connection is application-limited until more than this is delivered; 0 if it is not.
+    /// The connection is application-limited until more bytes than this are delivered. The value is 0 if the connection
+    /// is not application-limited.
     app_limited_until: u64,
     entries: VecDeque<Entry>,
     /// The newest packet that the current ACK delivers.
     newest: Option<Entry>,
 }
 
-/// The state when packets were sent.
+/// The connection's state at the time when packets were sent.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) sent_at: Time,
@@ -37,7 +38,7 @@ pub(crate) struct Entry {
 }
 
 impl Sampler {
-    /// Records that `bytes` bytes were sent. `in_flight` bytes were in flight before.
+    /// Records that `bytes` bytes were sent. Before that, `in_flight` bytes were in flight.
     pub(crate) fn send(&mut self, now: Time, bytes: u64, in_flight: u64) {
         if in_flight == 0 {
             self.first_sent = now;
@@ -61,7 +62,7 @@ impl Sampler {
         });
     }
 
-    /// Records that a packet which was sent at `sent_at` was delivered.
+    /// Records the delivery of a packet that was sent at `sent_at`.
     pub(crate) fn deliver(&mut self, sent_at: Time, bytes: u64) {
         self.delivered += bytes;
         if self.newest.is_none_or(|newest| newest.sent_at <= sent_at)
@@ -71,13 +72,13 @@ impl Sampler {
         }
     }
 
-    /// Returns the state when a packet was sent.
+    /// Returns the connection's state at the time when a packet was sent.
     pub(crate) fn find(&self, sent_at: Time) -> Option<Entry> {
         let at = self.entries.partition_point(|entry| entry.sent_at < sent_at);
         self.entries.get(at).copied().filter(|entry| entry.sent_at == sent_at)
     }
 
-    /// Returns when the newest packet was sent that the current ACK delivers.
+    /// Returns the time at which the newest packet that the current ACK delivers was sent.
     pub(crate) fn newest(&self) -> Option<Time> {
         self.newest.map(|entry| entry.sent_at)
     }
@@ -136,7 +137,7 @@ mod tests {
         let mut sampler = Sampler::default();
         let mut in_flight = 0;
         let mut last = None;
-        // A packet each ms, acknowledged after 20 ms.
+        // A packet is sent each millisecond, and acknowledged after 20 ms.
         for n in 0..100u64 {
             if let Some(sent) = n.checked_sub(20) {
                 sampler.deliver(ms(sent), 1200);

@@ -1,4 +1,4 @@
-//! Controllers of Narrows in connections of quinn, with TLS, over UDP between two hosts of the kernel.
+//! Tests controllers of Narrows in connections of quinn, with TLS, over UDP between two hosts in network namespaces.
 
 #![cfg(target_os = "linux")]
 
@@ -15,7 +15,7 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, 
 const BYTES: usize = 12_000_000;
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2)), 4433);
 
-/// Both ends of TLS, with a certificate made for this test.
+/// Returns the configurations of both ends of TLS, with a certificate that is made for this test.
 fn tls() -> (rustls::ServerConfig, rustls::ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["receiver".to_owned()]).expect("a certificate");
     let certificate = CertificateDer::from(made.cert);
@@ -78,7 +78,7 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         hosts.ip(host, &format!("address add {address} dev eth0"));
         hosts.no_offloads(host, "eth0");
     }
-    // A queue of 20 ms.
+    // The queue holds the packets of 20 ms.
     let shape = "tc qdisc add dev eth0 root tbf rate 50mbit burst 16kb latency 20ms";
     if let Err(trouble) = hosts.says("s", shape) {
         return skip(&trouble); // a kernel without sch_tbf
@@ -122,8 +122,8 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         assert!(received == bytes, "{cc}: {} bytes", received.len());
         println!("{cc}: {state:?}");
         if cc == "bbr3" {
-            // The controller has left Startup's first rounds with an estimate. Its value depends on how busy the machine
-            // is; `simulated.rs` tests it.
+            // After the first rounds of Startup, the controller has an estimate of the bandwidth. The value of the
+            // estimate depends on the load of the machine, so only `simulated.rs` tests the value.
             let value = |key| state.iter().find(|(name, _)| *name == key).expect("a variable").1;
             assert!(value("bw") > 0.0 && value("round") > 5.0 && value("min_rtt") > 0.0, "{state:?}");
         }

@@ -1,4 +1,4 @@
-//! quinn's QUIC in the simulator.
+//! Tests quinn's QUIC in the simulator.
 
 use narrows_control::catalogue::Choice;
 use narrows_control::parameter::Value;
@@ -14,7 +14,7 @@ use narrows_sim::{Column, Results, Run};
 const RATE_MBIT: u64 = 20;
 const RTT_MS: u64 = 40;
 
-/// Two hosts: 20 Mbit/s, an RTT of 40 ms, a queue of one BDP.
+/// Returns a plan with two hosts, a link of 20 Mbit/s, an RTT of 40 ms and a queue of one BDP.
 fn plan(flows: Vec<FlowPlan>) -> Plan {
     let rate = Rate::from_bits_per_sec(RATE_MBIT * 1_000_000);
     let link =
@@ -59,7 +59,7 @@ fn a_flow_fills_the_link_with_each_controller() {
         QUINN_CONTROLLERS.into_iter().chain(["reno", "narrows:cubic", "narrows:bbr", "bbr3", "copa", "vegas"])
     {
         let mut plan = plan(vec![quic(cc)]);
-        // Data behind a hole are delivered late, so the losses of the start must be repaired before the measurement.
+        // Data after a lost packet is delivered late, so losses at the start must be repaired before the measurement.
         (plan.duration, plan.warmup) = (Span::from_secs(14), Span::from_secs(6));
         let results = run(&plan);
         let goodput = number(&results, "goodput_bps", 0) / 1e6;
@@ -93,7 +93,7 @@ fn the_same_seed_gives_the_same_results_and_bytes() {
     };
     let first = captured(1);
     assert!(first.1.len() > 1_000_000);
-    // NaN differs from itself, so the results are compared as text.
+    // NaN is not equal to itself, so the results are compared as text.
     let again = captured(1);
     assert_eq!(format!("{:?}", first.0), format!("{:?}", again.0));
     assert!(first.1 == again.1, "other bytes");
@@ -119,7 +119,8 @@ fn a_short_transfer_takes_one_round_trip_for_the_handshake() {
     let mut plan = plan(vec![sized(1_000)]);
     plan.warmup = Span::ZERO;
     let results = run(&plan);
-    // The data follows the handshake's RTT, and its ACK comes after another one. Transmission adds a little.
+    // The data is sent after one RTT for the handshake, and its ACK arrives after another RTT. Transmission adds a
+    // little.
     let seconds = number(&results, "fct_s", 0);
     assert!((0.080..0.090).contains(&seconds), "{seconds}");
 }
@@ -149,7 +150,7 @@ fn the_receive_window_limits_a_flow() {
     let TransportPlan::Stack(stack) = &mut flow.transport else { unreachable!() };
     stack.receive_window = Some(Bytes::new(25_000));
     let results = run(&plan(vec![flow]));
-    // 25 kB for each RTT of 40 ms are 5 Mbit/s. quinn opens the window in steps, so the flow gets less.
+    // A window of 25 kB per RTT of 40 ms gives 5 Mbit/s. quinn opens the window in steps, so the flow gets less.
     let goodput = number(&results, "goodput_bps", 0) / 1e6;
     assert!((2.5..5.0).contains(&goodput), "{goodput}");
 }
@@ -176,7 +177,7 @@ fn marks_slow_a_flow_down_without_loss() {
         println!("{cc}: {marked:?} marked, {} lost", number(&results, "retransmits", 0));
         assert!(marked > Some(0));
         if cc != "bbr3" {
-            // The first overshoot of slow start may lose packets.
+            // The first overshoot of slow start may cause losses.
             assert!(number(&results, "rtt_p95_s", 0) < 0.065, "{cc}");
         }
     }
@@ -234,7 +235,7 @@ fn parameters_reach_a_controller_of_the_catalogue() {
         let results = run(&plan(vec![quic(cc)]));
         number(&results, "rtt_mean_s", 0)
     };
-    // A smaller reduction keeps a longer queue.
+    // A smaller reduction of the window leaves a longer queue.
     assert!(sent(0.9) > sent(0.5) + 0.002);
 }
 
@@ -246,7 +247,7 @@ fn the_bandwidth_of_a_catalogue_controller_is_traced_and_is_that_of_the_link() {
     let traces = results.table("traces").expect("traces");
     let (keys, values) = (traces.str("key").expect("keys"), traces.f64("value").expect("values"));
     let last = keys.iter().zip(values).rev().find(|(key, _)| *key == "bw").expect("a bandwidth").1;
-    // In bytes/s.
+    // `last` is in bytes/s.
     let share = last * 8.0 / (RATE_MBIT as f64 * 1e6);
     assert!((0.97..1.03).contains(&share), "{share}");
 }
@@ -264,7 +265,7 @@ fn the_window_is_reduced_once_for_each_episode_of_loss() {
     let mut steps: Vec<f64> = ssthresh.iter().copied().filter(|value| value.is_finite()).collect();
     steps.dedup();
     assert!(steps.len() >= 3, "{steps:?}");
-    // After slow start, each episode begins at the same full queue, so equal values follow each other.
+    // After slow start, each episode begins with the same full queue, so consecutive values are equal.
     let (least, most) = steps[2..].iter().fold((f64::MAX, 0f64), |(a, b), &v| (a.min(v), b.max(v)));
     assert!(least > 0.8 * most, "{steps:?}");
     assert!(number(&results, "goodput_bps", 0) > 0.85 * RATE_MBIT as f64 * 1e6);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBQ: a probe is short if a queue persisted when it began (BBQ-2, BBQ-3). Each function gives the same
- * results as crates/narrows-control/src/congestion/bbr/bbq.rs, which states the source. Tests run these
- * functions in the kernel.
+ * BBQ shortens a probe if a queue persisted when the probe began (BBQ-2, BBQ-3). Each function gives the
+ * same results as crates/narrows-control/src/congestion/bbr/bbq.rs, which states the source. Tests run
+ * these functions in the kernel.
  */
 #ifndef NRW_BBQ_H
 #define NRW_BBQ_H
 
 /*
  * Returns the number of consecutive rounds with a queue. A round has a queue if its mean RTT exceeds the
- * propagation time by more than a fixed time and by more than a share of the propagation time.
+ * propagation time by a margin. The margin is the larger of a fixed time and a share of the propagation
+ * time.
  */
 static __always_inline __u32 nrw_queued_rounds(__u32 before, __u32 mean_us, __u32 min_rtt_us)
 {

@@ -29,8 +29,8 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_update_gains(s);
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that the write does not undo a concurrent
-	 * setsockopt. BPF programs cannot use cmpxchg() here. The plain write could undo SK_PACING_FQ. In
-	 * that case, TCP paces in addition to the fq qdisc.
+	 * setsockopt. BPF programs cannot use cmpxchg() here, so the plain write could undo a concurrent
+	 * change to SK_PACING_FQ. In that case, TCP and the fq qdisc both pace.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -46,7 +46,7 @@ static __always_inline struct nrw_bbr *nrw_state(struct sock *sk)
 	return bpf_sk_storage_get(&nrw_bbrs, sk, NULL, 0);
 }
 
-/* The state that only v2 and v3 have. A connection has both states or none. */
+/* Returns the additional state of v2 and v3. A connection has both its common and its additional state, or neither. */
 static __always_inline struct nrw_bounded *nrw_bounded_state(struct sock *sk)
 {
 	return bpf_sk_storage_get(&nrw_boundeds, sk, NULL, 0);
@@ -147,7 +147,7 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
 {
-	/* without the flags of an ACK, each entry to CWR counts as the echo of a mark */
+	/* the old form does not pass the flags of an ACK, so each entry to CWR counts as the echo of a mark */
 	nrw_on_ack(sk, rs, FLAG_ECE);
 }
 
@@ -218,8 +218,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction of the window was spurious. v1 restarts the detection of a full pipe and of policers, and
- * returns the present window, because the end of recovery restores the window.
+ * The reduction of the window was spurious. BBR v1 restarts the detection of a full pipe and of policers.
+ * It returns the present window, because the end of recovery restores the window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -240,7 +240,7 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
-/* Returns the size of the send buffer, in windows. It is large because slow start continues during recovery. */
+/* Returns the size of the send buffer, in windows. The buffer is large because slow start continues during recovery. */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 {
@@ -248,8 +248,8 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 }
 
 /*
- * `nrw_cc` has no min_tso_segs(). The kernel sometimes skips this callback and uses 0 as its result, and
- * slow flows then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
+ * `nrw_cc` has no min_tso_segs(). The kernel sometimes skips this callback and uses 0 as its result. Slow
+ * flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
  * packets. The kernel's BBR has the callback, and sends single packets below 1.2 Mbit/s.
  *
  * The agent sets the variant's name before load.

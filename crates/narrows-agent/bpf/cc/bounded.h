@@ -2,7 +2,7 @@
 /*
  * State of a connection that only BBR v2 and v3 need, in addition to struct nrw_bbr. The two versions are one
  * algorithm with two sets of parameters, as in crates/narrows-control/src/congestion/bbr/bounded, which
- * states the sources. Names in this file are those of Google's modules: inflight_hi, inflight_lo and bw_lo
+ * states the sources. This file uses the names of Google's kernel modules: inflight_hi, inflight_lo and bw_lo
  * are the draft's inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term
  * bound of the bandwidth is the maximum over two probes, which the modules call bw_hi.
  */
@@ -35,7 +35,7 @@ struct nrw_sent {
 
 struct nrw_bounds {
 	__u32 inflight_hi;	/* the largest volume in flight that was safe */
-	__u32 inflight_lo;	/* the bound that losses outside of probes have set */
+	__u32 inflight_lo;	/* the bound that losses outside of probes have set, in packets */
 	__u32 bw_lo;		/* only in `before`; struct nrw_bbr has the present value */
 };
 
@@ -63,7 +63,7 @@ struct nrw_bounded {
 	__u8 loss_in_round;
 	__u8 loss_round_start;
 	__u8 acks;
-	__u8 is_sampling;		/* losses count as losses of a probe */
+	__u8 is_sampling;		/* losses count as losses caused by a probe */
 	__u8 was_too_high;		/* the latest probe had excessive loss */
 	__u8 was_cautious;		/* the latest probe was stopped at the old bound as a precaution */
 	__u8 full_now;			/* the present search has found a full pipe */

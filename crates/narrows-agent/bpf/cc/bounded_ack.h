@@ -3,10 +3,10 @@
  * BBR v2 and v3: an ACK, losses, timeouts, undo, pacing rate and window, in the order of
  * crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
  *
- * Unlike that code, the program does not know which packets were lost, because the stock kernel does not tell
- * it. A lost packet was sent at most one reordering window before the newest acknowledged packet, so the
- * program uses the numbers of that packet to judge losses. Without a sample, and after a timeout, it uses the
- * numbers of the oldest packet in flight.
+ * Unlike that code, the program cannot see which packets were lost, because a stock kernel reports only their
+ * number. A lost packet was sent at most one reordering window before the newest acknowledged packet. The
+ * program therefore judges losses by the numbers (history.h) of the newest acknowledged packet. Without a rate
+ * sample, and after a timeout, the program uses the numbers of the oldest packet in flight.
  */
 #ifndef NRW_BOUNDED_ACK_H
 #define NRW_BOUNDED_ACK_H
@@ -70,8 +70,8 @@ static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounde
 	b->has_before = 0;
 	b->undo = NRW_UNDO_NOTHING;
 	/*
-	 * This ACK does not count as delivered yet. Otherwise the round would end with the ACK in which TCP
-	 * enters CWR again, and two echoes would count as one.
+	 * The packets of this ACK do not count as delivered yet. Otherwise the round would end with the ACK in
+	 * which TCP enters CWR again, and two echoes would count as one.
 	 */
 	if (nrw_params.ce_is_loss)
 		nrw_note_loss(s, b, tp->delivered - rs->acked_sacked, 0);
@@ -150,7 +150,7 @@ static __always_inline void nrw_bounded_cwnd(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Fills in the numbers of the packet that was sent when this many packets had been delivered.
+ * Fills in the numbers (history.h) of the packet that was sent when `tp->delivered` had this value.
  */
 static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_bounded *b, const struct tcp_sock *tp,
 					  __u32 prior_delivered)
@@ -161,7 +161,7 @@ static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_boun
 	view->lost = tp->lost - sent->lost;
 }
 
-/* Returns tp->delivered when the oldest packet in flight was sent, about a window ago. */
+/* Returns the value that tp->delivered had when the oldest packet in flight was sent, about a window ago. */
 static __always_inline __u32 nrw_oldest_prior_delivered(const struct tcp_sock *tp)
 {
 	return tp->delivered - (tp->packets_out - tp->sacked_out);

@@ -7,7 +7,7 @@
 #ifndef NRW_BOUNDS_H
 #define NRW_BOUNDS_H
 
-/* Returns whether losses show that too much was in flight when a packet was sent. */
+/* Returns whether losses show that too much data was in flight when a packet was sent. */
 static __always_inline int nrw_is_too_high(__u32 lost, __u32 tx_in_flight)
 {
 	return (__u64)lost * 100 > (__u64)tx_in_flight * nrw_params.loss_percent;
@@ -15,8 +15,8 @@ static __always_inline int nrw_is_too_high(__u32 lost, __u32 tx_in_flight)
 
 /*
  * Returns the volume in flight at which losses crossed the threshold (BBR2-3). `newly` packets were marked lost
- * one after the other; `lost` includes them. The threshold was crossed at the first of these packets that
- * makes losses too high.
+ * one after the other; `lost` includes them. Losses crossed the threshold at the first of these packets that
+ * makes nrw_is_too_high() true.
  */
 static __always_inline __u32 nrw_inflight_at_loss(__u32 tx_in_flight, __u32 lost, __u32 newly)
 {
@@ -36,7 +36,7 @@ static __always_inline void nrw_forget_lo(struct nrw_bbr *s, struct nrw_bounded 
 	s->bw_lo = NRW_NO_BOUND;
 }
 
-/* Makes losses of a probe irrelevant for inflight_lo and bw_lo. */
+/* Discards this round's losses, so that losses of a probe do not lower inflight_lo and bw_lo. */
 static __always_inline void nrw_forget_round(struct nrw_bounded *b)
 {
 	b->loss_in_round = 0;
@@ -52,8 +52,8 @@ static __always_inline void nrw_begin_bounds(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Notes a loss when this many packets had been delivered. With `fresh` the loss begins an episode, which may
- * turn out to be spurious.
+ * Records a loss that occurred when `tp->delivered` had the value `delivered`. If `fresh` is set, the loss
+ * begins an episode, which may turn out to be spurious.
  */
 static __always_inline void nrw_note_loss(const struct nrw_bbr *s, struct nrw_bounded *b, __u32 delivered, int fresh)
 {
@@ -68,7 +68,7 @@ static __always_inline void nrw_note_loss(const struct nrw_bbr *s, struct nrw_bo
 	b->loss_in_round = 1;
 }
 
-/* Takes a valid sample before other code uses it. */
+/* Updates the latest delivery rate and volume from a valid sample, before other code uses the sample. */
 static __always_inline void nrw_note_sample(struct nrw_bounded *b, const struct tcp_sock *tp,
 					    const struct rate_sample *rs, __u32 bw)
 {
@@ -125,7 +125,7 @@ static __always_inline int nrw_raise_hi(struct nrw_bounded *b, __u32 lost, __u32
 	return 1;
 }
 
-/* The latest episode was spurious: raises each bound to at least its earlier value. */
+/* Raises each bound to at least its earlier value, because the latest episode of losses was spurious. */
 static __always_inline void nrw_undo_bounds(struct nrw_bbr *s, struct nrw_bounded *b)
 {
 	b->loss_in_round = 0;

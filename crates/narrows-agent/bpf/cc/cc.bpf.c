@@ -4,7 +4,7 @@
  * stock kernel, from one source. A constant that is set before load selects the algorithm, and the verifier
  * removes the code that the algorithm does not use.
  *
- * BBR v1 is that of Linux's net/ipv4/tcp_bbr.c, with its fixed-point formats and, where possible, its names
+ * BBR v1 follows Linux's net/ipv4/tcp_bbr.c, with its fixed-point formats and, where possible, its names
  * (docs/reference/rules/bbr.md). crates/narrows-control/src/congestion/bbr has the simulator's
  * implementations, and states the sources of v2, v3 and BBQ.
  *

@@ -31,8 +31,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	age = at - s[0].at;
 	if (age > window) {
 		/*
-		 * the best sample has left the window: the others move up by one place, or by two
-		 * places if the second best has left as well
+		 * the best sample has left the window, so the other samples move up by one place; if the
+		 * second best has also left, they move up by two places
 		 */
 		s[0] = s[1];
 		s[1] = s[2];
@@ -44,8 +44,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 		}
 	} else if (s[1].at == s[0].at && age > window / 4) {
 		/*
-		 * a quarter of the window has passed without a second best: take this sample as the
-		 * second best
+		 * no second best was found in a quarter of the window, so take this sample as the second
+		 * best
 		 */
 		s[1] = s[2] = new;
 	} else if (s[2].at == s[1].at && age > window / 2) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function gives the same results as its
+ * The gain model of BBR-A, BBR-B and BBR-C (GAIN-1, GAIN-2). Each function gives the same results as its
  * counterpart in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Each
  * gain is the exact value of the formula, rounded to the nearest multiple of 1/256 (halves are rounded
  * up). Tests run these functions in the kernel for every omega.
  *
- * omega is in 1/1024, gains are in 1/256.
+ * The unit of omega is 1/1024, and the unit of gains is 1/256.
  */
 #ifndef NRW_GAINS_H
 #define NRW_GAINS_H
@@ -45,8 +45,9 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 
 /*
  * Returns the square root of a number up to 2^32, rounded down. The root is computed bit by bit, from a
- * zero whose value the verifier does not know. Otherwise the verifier would check each combination of the
- * root's bits separately: two square roots then took 896,000 of the million instructions that it checks.
+ * zero whose value the verifier does not know. If the value were known, the verifier would check each
+ * combination of the root's bits separately. Two square roots then took 896,000 of the million
+ * instructions that the verifier checks.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {

@@ -7,8 +7,8 @@
  *
  * Nothing is delivered between two ACKs, so the packets that were sent in this time have the same
  * prior_delivered. The largest number of packets in flight in this time is prior_in_flight of the next ACK.
- * With more than NRW_SENT_COUNT / 2 packets in flight, an entry stands for several ACKs. The numbers are
- * then those of a packet that was sent at most 1/64 of a window earlier or later.
+ * With more than NRW_SENT_COUNT / 2 packets in flight, an entry stands for several ACKs. The entry's numbers
+ * then belong to a packet that was sent at most 1/64 of a window earlier or later.
  */
 #ifndef NRW_HISTORY_H
 #define NRW_HISTORY_H
@@ -51,7 +51,7 @@ static __always_inline void nrw_continue_history(struct nrw_bounded *b, const st
 
 /*
  * Returns the entry of packets that were sent when this many packets had been delivered, by a binary search.
- * A packet older than the history gets the oldest entry.
+ * For a packet older than the history, returns the oldest entry.
  */
 static __always_inline const struct nrw_sent *nrw_when_sent(struct nrw_bounded *b, __u32 prior_delivered)
 {

@@ -22,8 +22,8 @@ static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
 }
 
 /*
- * Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. In
- * v2 and v3, there is a bound after losses instead of the detector of policers (BBR2-1).
+ * Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. v2 and v3 do
+ * not detect policers. Instead, losses set a bound on the bandwidth (BBR2-1).
  */
 static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
 {
@@ -41,9 +41,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * Returns whether too little was sent for the sample to show the path's capacity. With nrw_old, samples of ProbeRTT
- * are recognised by the number of packets that TCP had delivered when the packet was sent. On other
- * kernels, tcp_rate_skb_sent() recognises them by app_limited.
+ * Returns whether too little was sent for the sample to show the path's capacity. With nrw_old, the program
+ * recognises samples of ProbeRTT by the number of packets that TCP had delivered when the sampled packet was sent.
+ * On other kernels, tcp_rate_skb_sent() marks these samples by app_limited.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -109,8 +109,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * Adds room for bursts at both ends, rounds up to an even number because of delayed ACKs, and adds two
- * packets with which the probing phase can probe a small BDP (BBR-13).
+ * Adds room for bursts at both ends, and rounds up to an even number because of delayed ACKs. Also adds two
+ * packets, so that the probing phase can probe a small BDP (BBR-13).
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {
@@ -127,8 +127,8 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 
 /*
  * Returns the number of packets that are in the network when the next packet departs. With pacing, some
- * of the packets in flight have not left the host. If the pacing gain is above 1, the next burst counts
- * as sent.
+ * of the packets in flight have not left the host. If the pacing gain is above 1, the next burst counts as already
+ * sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The mean RTT of a round, for BBQ's test for a queue and for the gain model. The gain model's input is
- * omega = T / T_max, the mean RTT of the last round divided by the connection's
- * longest RTT (GAIN-1, GAIN-5).
+ * Computes the mean RTT of a round, for BBQ's test for a queue and for the gain model. The gain model's
+ * input is omega = T / T_max, the mean RTT of the last round divided by the connection's longest RTT
+ * (GAIN-1, GAIN-5).
  */
 #ifndef NRW_OMEGA_H
 #define NRW_OMEGA_H
@@ -29,7 +29,10 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
 }
 
-/* Returns omega. It is 1 until a round has a mean RTT. With an omega of 1, the gain of the probing phase is 1. */
+/*
+ * Returns omega. The value of omega is 1 until a round has a mean RTT. With an omega of 1, the gain of
+ * the probing phase is 1.
+ */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {
 	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;

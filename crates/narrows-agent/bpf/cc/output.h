@@ -10,7 +10,7 @@ static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw
 {
 	const struct sock *sk = (const struct sock *)tp;
 
-	/* the application's own limit (SO_MAX_PACING_RATE) stays in force */
+	/* the application's own limit (SO_MAX_PACING_RATE) still applies */
 	return nrw_min(nrw_bytes_per_sec(tp, bw, gain), sk->sk_max_pacing_rate);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Parameters of the algorithms. The agent sets them before load, from the parameters of the simulator's
- * implementations (crates/narrows-agent/src/cc/params.rs). No program states their values again.
+ * implementations (crates/narrows-agent/src/cc/params.rs). No program repeats their values.
  *
- * The verifier knows the values of constants, so parameters cost it nothing.
+ * The verifier knows the values of constants, so parameters do not increase its work.
  */
 #ifndef NRW_PARAMS_H
 #define NRW_PARAMS_H
@@ -25,10 +25,10 @@ struct nrw_params {
 	struct nrw_gain_pair probe_rtt;
 	__u64 min_rtt_window_us;
 	__u64 probe_rtt_us;
-	__u64 extra_us;			/* most that aggregation adds to the window, as time at the bandwidth in use */
+	__u64 extra_us;			/* maximum that aggregation adds to the window, as a time at the bandwidth in use */
 	__u32 extra_rounds;		/* length of each of the two bins for aggregation, in rounds */
 	__u32 extra_rounds_startup;
-	__u32 extra_epoch_packets;	/* an epoch ends before this many packets are acknowledged in it */
+	__u32 extra_epoch_packets;	/* an epoch ends before its acknowledged packets reach this number */
 	__u32 full_bw_growth;		/* 1/256 */
 	__u32 full_bw_rounds;
 	__u32 min_cwnd;			/* packets */

@@ -49,8 +49,8 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 
 /*
  * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts
- * until 1.25 BDP is in flight or a packet is lost. It ends after two propagation times at the latest,
- * because 1.25 BDP is never in flight with a gain near 1.
+ * until 1.25 BDP is in flight or a packet is lost. The phase ends after two propagation times at the
+ * latest, because 1.25 BDP is never in flight with a gain near 1.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -61,14 +61,14 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	__u32 in_network, level;
 	int full;
 
-	/* a short probe ends only after its length: a loss does not shorten it further (BBQ-2) */
+	/* a short probe always has its full length: a loss does not end it earlier (BBQ-2) */
 	if (s->pacing_gain == NRW_UNIT || s->probe_is_short)
 		return long_enough;
 	in_network = nrw_in_network(s, tp, rs->prior_in_flight);
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 	level = literal ? nrw_params.up.pacing : s->pacing_gain;
-	/* a path with small buffers may never hold so many packets, so a loss also ends the probing phase */
+	/* a path with small buffers may never hold 1.25 BDP, so a loss also ends the probing phase */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
 }

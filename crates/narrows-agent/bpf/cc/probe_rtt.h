@@ -43,8 +43,8 @@ static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Handles an ACK in ProbeRTT. Returns whether ProbeRTT is over: after the minimum time, and a round with at
- * most `few` packets in flight.
+ * Handles an ACK in ProbeRTT. Returns whether ProbeRTT is over. ProbeRTT ends after the minimum time and a
+ * round with at most `few` packets in flight.
  */
 static __always_inline int nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp, __u32 few)
 {

@@ -57,7 +57,7 @@ static __always_inline int nrw_is_cwnd_limited(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Raises inflight_hi in Up, if the window fills it. */
+/* Raises inflight_hi in Up, if the window fills this bound. */
 static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					__u32 acked)
 {
@@ -78,8 +78,8 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 }
 
 /*
- * Returns whether a probe is due: after a time, or after the number of rounds in which Reno would cause a
- * loss.
+ * Returns whether a probe is due. A probe is due after the cycle's random time, or after the number of
+ * rounds in which Reno would cause a loss.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -108,8 +108,9 @@ static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Tracks the data that ACKs acknowledge. Returns 1 if the last data of a probe was acknowledged. Returns 2
- * if, in addition, that probe was stopped as a precaution and had no excessive loss. BBR then probes again.
+ * Tracks whether ACKs acknowledge data of a probe (enum nrw_acks). Returns 1 if the last data of a probe
+ * was acknowledged. Returns 2 if, in addition, that probe was stopped as a precaution and had no excessive
+ * loss. BBR then probes again.
  */
 static __always_inline int nrw_follow_probe(const struct nrw_bbr *s, struct nrw_bounded *b)
 {

@@ -23,14 +23,15 @@ enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C, NRW_BBQ, NRW_V2, NRW_V3 };
 const volatile __u32 nrw_variant = NRW_V1;
 #define nrw_is_bounded()	(nrw_variant >= NRW_V2)
 #define nrw_has_gain_model()	(nrw_variant >= NRW_A && nrw_variant <= NRW_C)
-/* Alternative readings of the paper (GAIN-4). They have no effect on algorithms without the gain model. */
+/* Alternative readings of the paper (GAIN-4). These options have no effect on algorithms without the gain model. */
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * 1 on a kernel before Linux 6.10, which may not let programs write app_limited. The program then records
- * which packets were sent in ProbeRTT. It does so on every kernel with the old form of cong_control, even
- * if that kernel allows the write. The only visible difference is the delivery rate in tcp_info.
+ * This constant is 1 on a kernel before Linux 6.10, which may not let programs write app_limited. The
+ * program then records which packets were sent in ProbeRTT. The program records them on every kernel with
+ * the old form of cong_control, even if that kernel allows the write. The only visible difference is the
+ * delivery rate in tcp_info.
  */
 const volatile __u32 nrw_old;
 
@@ -43,19 +44,19 @@ struct nrw_sample {
 };
 
 /*
- * State of a connection. It is in socket storage, because icsk_ca_priv has only 104 bytes. The state of
- * v1 (struct bbr of Linux) already fills them, and the gain model needs more. Socket storage also has
- * room for plain fields instead of Linux's bit fields.
+ * State of a connection. The state is in socket storage, because icsk_ca_priv has only 104 bytes. The
+ * state of v1 (struct bbr of Linux) already fills them, and the gain model needs more. Socket storage
+ * also has room for plain fields instead of Linux's bit fields.
  *
- * Times are values of tcp_mstamp in us, unless the comment says otherwise. This program also uses us
- * where Linux uses jiffies.
+ * Times are values of tcp_mstamp in us, unless the comment says otherwise. Where Linux uses jiffies, this
+ * program uses microseconds.
  */
 struct nrw_bbr {
 	struct nrw_sample max_bw[3];
 	__u32 min_rtt_us;
 	__u32 round;
 	__u32 next_round_delivered;
-	__u32 full_bw;		/* bandwidth with which Startup compares the next rounds */
+	__u32 full_bw;		/* bandwidth with which Startup compares later rounds */
 	__u64 min_rtt_at;
 	__u64 probe_rtt_done_at; /* 0: not known yet, because too many packets are in flight */
 	__u64 cycle_at;

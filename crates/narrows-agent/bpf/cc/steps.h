@@ -10,7 +10,7 @@
 struct nrw_view {
 	__u32 bw;		/* delivery rate of the sample */
 	__u32 tx_in_flight;	/* packets in flight just after the sampled packet was sent */
-	__u32 lost;		/* packets lost since then */
+	__u32 lost;		/* packets lost since the sampled packet was sent */
 	int app_limited;
 };
 
@@ -37,7 +37,7 @@ static __always_inline void nrw_enter_refill(struct nrw_bbr *s, struct nrw_bound
 	nrw_enter_step(s, NRW_STEP_REFILL);
 }
 
-/* Restarts the search for a full pipe, with `bw` as the reference (BBR3-2). */
+/* Restarts the search for a full pipe, with `bw` as the reference rate (BBR3-2). */
 static __always_inline void nrw_restart_search(struct nrw_bbr *s, struct nrw_bounded *b, __u32 bw)
 {
 	s->full_bw = bw;
@@ -77,7 +77,7 @@ static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_b
 	s->full_bw_reached |= b->full_now;
 }
 
-/* Ends Startup after a round of recovery with excessive losses in many places (BBR3-3). */
+/* Ends Startup after a round of recovery in which many ACKs reported losses and the losses were excessive (BBR3-3). */
 static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct nrw_bounded *b,
 						     const struct tcp_sock *tp, const struct nrw_view *view,
 						     __u32 newly_lost)
@@ -97,7 +97,7 @@ static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct n
 	s->full_bw_reached = 1;
 }
 
-/* Moves from Startup to Drain and from Drain to Down. Both may happen with the same ACK. */
+/* Moves from Startup to Drain and from Drain to Down. Both changes may happen with the same ACK. */
 static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp)
 {
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
@@ -123,7 +123,7 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 		return 1;
 	}
 	if (nrw_params.up_queue)
-		/* includes the packet that is about to leave, as in v1 */
+		/* the level includes the packet that is about to leave, as in v1 */
 		return nrw_since(tp->tcp_mstamp, b->up_at) > s->min_rtt_us &&
 		       rs->prior_in_flight + 1 >=
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +
@@ -196,7 +196,7 @@ static __always_inline void nrw_bounded_end_probe_rtt(struct nrw_bbr *s, struct 
 	nrw_enter_step(s, NRW_STEP_CRUISE);
 }
 
-/* Updates the propagation time in two windows, and enters and leaves ProbeRTT (BBR3-9). */
+/* Updates the propagation time over two windows of time, and enters and leaves ProbeRTT (BBR3-9). */
 static __always_inline void nrw_bounded_min_rtt(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp,
 						const struct rate_sample *rs)
 {

@@ -22,7 +22,7 @@
 #define NRW_GTP_V1		0x30	/* version 1, protocol type GTP */
 #define NRW_GTP_V1_MASK		0xf0
 #define NRW_GTP_EXTENDED	0x04	/* extension headers follow */
-#define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are there if one of these flags is set */
+#define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are present if one of these flags is set */
 #define NRW_GTP_DATA		255	/* message type G-PDU: a datagram of a subscriber */
 #define NRW_GTP_EXTENSIONS	4	/* at most this many extension headers are skipped; 5G uses one */
 
@@ -35,8 +35,8 @@ struct nrw_gtp {
 
 /*
  * Returns the offset of the datagram in a G-PDU whose header is at `at`. Returns 0 if there is no
- * datagram, or if too many headers precede it. nrw_read_inner() checks the lengths at this offset, which
- * is enough to reject a wrong offset.
+ * datagram, or if too many headers precede it. nrw_read_inner() checks the lengths at this offset. This
+ * check is enough to reject a wrong offset.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {
@@ -63,8 +63,8 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 
 /*
  * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
- * lengths must agree, because inserting an option changes each of them. The function does not look into
- * super-packets, because they hold several G-PDUs.
+ * length fields must agree, because inserting an option changes each of them. The function does not
+ * look into super-packets, because they hold several G-PDUs.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {

@@ -11,7 +11,7 @@
 
 /*
  * Values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from net/tcp_states.h, and
- * address families. They are defined here, because <linux/tcp.h> would include the C library's byte
+ * address families. These constants are defined here, because <linux/tcp.h> would include the C library's byte
  * order headers.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
@@ -41,7 +41,7 @@ struct sock {
 	unsigned long sk_pacing_rate;	/* payload bytes/s */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
-	unsigned char sk_pacing_shift;	/* a burst has as many bytes as are sent in 2^-shift s at the pacing rate */
+	unsigned char sk_pacing_shift;	/* the size of a burst is what the pacing rate sends in 2^-shift s */
 };
 
 struct inet_sock {
@@ -69,8 +69,8 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: earliest departure time of the next packet if it is paced; each packet carries it as its timestamp */
-	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: earliest departure time of the next packet, if it is paced; each packet carries this time as its timestamp */
+	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: time at which tcp_mstamp was set */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
 	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */
 	__u16 tcp_header_len;		/* length of the header with the options that every segment has */
@@ -85,7 +85,7 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 max_packets_out;		/* most packets in flight in the present window of data */
 	__u8 is_cwnd_limited : 1;	/* the congestion window limited the sender in the present window of data */
-	__u32 data_segs_out;		/* segments with data sent so far, retransmissions included */
+	__u32 data_segs_out;		/* number of data segments sent so far, including retransmissions */
 	__u32 packets_out;
 	__u32 retrans_out;
 	__u32 lost_out;
@@ -117,8 +117,8 @@ struct bpf_iter__tcp {
 };
 
 /*
- * The programs only pass this structure on. The definition is needed because the loader compares types:
- * a mere declaration would not match the type in the kernel's function.
+ * The programs only pass this structure to kernel functions. The definition is needed because the loader
+ * compares types, and a declaration alone would not match the kernel's type.
  */
 struct ack_sample {
 	__u32 pkts_acked;
@@ -166,7 +166,7 @@ struct tcp_congestion_ops {
 
 /*
  * The functions of the kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion control algorithms may
- * call. They are weak symbols, because the cap-only mode does not need them.
+ * call. These functions are weak symbols, because the cap-only mode does not need them.
  */
 extern void cubictcp_init(struct sock *sk) __ksym __weak;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym __weak;

@@ -2,13 +2,14 @@
 /*
  * The memory that the switch program and the agent share. The agent's types are generated from the types
  * in this file (src/dataplane/layout.rs), so fields with named values have an enumeration as their type.
- * The program measures and classifies packets, and writes rates into them. The agent decides every rate.
+ * The program measures and classifies packets, and writes rates into packets. The agent decides every rate.
  *
  * The comment of a field names its writer: P is the program, A the agent. Each field has one
  * writer, so plain loads and stores are enough. Counters are the exception: several CPUs add to
  * them, atomically.
  *
- * Times are CLOCK_MONOTONIC ns (bpf_ktime_get_ns), rates are L3 bytes/s, codes are in host order.
+ * Times are nanoseconds of CLOCK_MONOTONIC (bpf_ktime_get_ns). Rates are in L3 bytes/s. Codes are in host
+ * byte order.
  */
 #ifndef NRW_MAPS_H
 #define NRW_MAPS_H
@@ -22,8 +23,8 @@
 
 /* Constants that the agent needs, too. Unlike macros, they are in the BTF from which its constants are generated. */
 enum nrw_constants {
-	NRW_SINGLE_GRANTS = 8,		/* number of grants for one newcomer each; the next grant is for 8 newcomers, and each later grant for twice as many as the grant before it */
-	NRW_REPORT_UNIT = 1 << 16,	/* a designated packet counts as this number, and each of its n segments as 1/n of it */
+	NRW_SINGLE_GRANTS = 8,		/* each of the first 8 grants is for one newcomer; the next grant is for 8 newcomers, and each later grant is for twice as many as the grant before it */
+	NRW_REPORT_UNIT = 1 << 16,	/* a designated packet counts as this number, and each of its n segments counts as 1/n of this number */
 };
 
 /* The agent copies all bytes of these structures, so they must not have padding. */
@@ -58,8 +59,8 @@ enum nrw_flags {
 	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
 	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
 	/*
-	 * Packets of both sides were seen, so the flow is not a forgery. P sets the flag, or A when it
-	 * frees the slot or stops waiting for ACKs. The writer that sets the flag also subtracts one from
+	 * Packets of both sides were seen, so the flow is not a forgery. P sets the flag, or A sets it when
+	 * A frees the slot or stops waiting for ACKs. The writer that sets the flag also subtracts one from
 	 * nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
@@ -71,55 +72,55 @@ enum nrw_flags {
 /*
  * One flow, in an mmapable array: three cache lines. Data packets and ACKs are usually handled by two
  * CPUs. Every data packet writes the first line, so ACKs read this line only about once per RTT. The second
- * line is written about once per RTT. Every ACK writes the third line, so data packets in order do not
- * touch that line.
+ * line is written about once per RTT. Every ACK writes the third line. Data packets that arrive in order do
+ * not touch the third line.
  */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
-	__u32 data_us;		/* P time of the last payload in the data direction (us, wraps); 0: none yet */
+	__u32 data_us;		/* P: time of the last payload in the data direction (us, wraps); 0: none yet */
 	enum nrw_flags flags;	/*  44 P */
-	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port; 0: no such packet yet */
-	__u32 seq_next;		/* P next expected sequence number; valid once bytes is not 0 */
-	__u32 missing;		/* P payload bytes that the sequence numbers skipped (wraps) */
-	__u64 last_ns;		/* P time of the last packet of either direction, with a resolution of NRW_TOUCH_NS */
-	__u8 paired;		/* P the other direction has a slot, or had a slot since this slot was taken */
-	__u8 receiver_seen;	/* P NRW_SEEN or NRW_SEEN_BRF if packets of the receiver were seen; otherwise 0 */
-	__u16 data_if;		/* P lower half of the ifindex of the interface where the data arrives; 0: unknown */
-	__u32 ack_sent;		/* P highest acknowledgement number of the data */
-	__u32 rtt_receiver_us;	/* P last RTT sample of switch - receiver - switch */
-	__u32 rtt_sender_us;	/* P last RTT sample of switch - sender - switch */
-	__u16 rtt_receiver_n;	/*  88 P number of samples so far (wraps) */
+	__u64 bytes;		/*  48 P: L3 bytes of packets with payload that arrived at the port; 0: no such packet yet */
+	__u32 seq_next;		/* P: next expected sequence number; valid once bytes is not 0 */
+	__u32 missing;		/* P: payload bytes that the sequence numbers skipped (wraps) */
+	__u64 last_ns;		/* P: time of the last packet of either direction, with a resolution of NRW_TOUCH_NS */
+	__u8 paired;		/* P: the other direction has a slot, or had a slot since this slot was taken */
+	__u8 receiver_seen;	/* P: NRW_SEEN or NRW_SEEN_BRF if packets of the receiver were seen; otherwise 0 */
+	__u16 data_if;		/* P: lower half of the ifindex of the interface where the data arrives; 0: unknown */
+	__u32 ack_sent;		/* P: highest acknowledgement number of the data */
+	__u32 rtt_receiver_us;	/* P: last RTT sample from the switch to the receiver and back */
+	__u32 rtt_sender_us;	/* P: last RTT sample from the switch to the sender and back */
+	__u16 rtt_receiver_n;	/*  88 P: number of samples so far (wraps) */
 	__u16 rtt_sender_n;	/*  90 P */
-	__u32 wait_receiver_ts;	/* P timestamp value whose echo is awaited from the receiver */
-	__u32 wait_receiver_us;	/* P when this timestamp passed (us, wraps); 0: no echo is awaited */
-	__u32 wait_sender_ts;	/* P timestamp value whose echo is awaited from the sender */
+	__u32 wait_receiver_ts;	/* P: timestamp value whose echo is awaited from the receiver */
+	__u32 wait_receiver_us;	/* P: time at which this timestamp passed (us, wraps); 0: no echo is awaited */
+	__u32 wait_sender_ts;	/* P: timestamp value whose echo is awaited from the sender */
 	__u32 wait_sender_us;	/* 104 P */
-	__u16 marked_unlimited;	/* P number of marks "not limited" seen (wraps) */
-	__u16 marked_limited;	/* P number of marks "limited" seen (wraps) */
-	__u16 passed_code;	/* P last rate that another switch wrote into an ACK before the ACK arrived here; unassigned: none */
-	__u16 passed_n;		/* P number of ACKs with such a rate (wraps) */
-	__u16 code;		/* P at the SYN-ACK (a ready grant), later A: code to write into ACKs; unassigned: none */
-	__u8 leaf;		/* P at creation, later A: leaf of the port's queue */
-	__u8 port;		/* P the controlled port of the data direction */
-	__u32 gate_us;		/* P once-per-RTT mode: time of the next feedback (us, wraps) */
-	__u32 rtt_us;		/* A RTT of the flow, for the gate */
-	__u32 acked;		/* 128 P highest acknowledgement number of the other direction */
-	__u32 seq_seen;		/* P value of seq_next when the other direction last read it */
-	__u32 reverse_next;	/* P next expected sequence number of the other direction */
-	__u32 reverse_us;	/* P time of the last believed packet of the other direction (us, wraps); 0: none */
-	__u32 reverse_if;	/* P ifindex of the interface where packets of the other direction arrive; 0: unknown */
-	__u32 reverse_if_new;	/* P another interface where packets of the other direction arrive */
-	__u32 passed_us;	/* P time of the last rate of another switch (us, wraps); 0: none */
-	__u32 learn_data;	/* P next expected sequence number of packets that are not believed */
-	__u32 learn_reverse;	/* 160 P like learn_data, for the other direction */
-	__u16 data_if_new;	/* P another interface where the data arrives */
-	__u8 data_if_n;		/* P number of packets from data_if_new */
-	__u8 reverse_if_n;	/* P number of packets from reverse_if_new */
-	__u8 learn_data_n;	/* P number of consecutive packets that are not believed */
-	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
+	__u16 marked_unlimited;	/* P: number of marks "not limited" seen (wraps) */
+	__u16 marked_limited;	/* P: number of marks "limited" seen (wraps) */
+	__u16 passed_code;	/* P: last rate that another switch wrote into an ACK before it arrived at this switch; unassigned: no rate */
+	__u16 passed_n;		/* P: number of ACKs that carried a rate of another switch (wraps) */
+	__u16 code;		/* written by P at the SYN-ACK (a ready grant), later by A: code to write into ACKs; unassigned: none */
+	__u8 leaf;		/* written by P at creation, later by A: leaf of the port's queue */
+	__u8 port;		/* P: the controlled port of the data direction */
+	__u32 gate_us;		/* P: once-per-RTT mode: time of the next feedback (us, wraps) */
+	__u32 rtt_us;		/* A: RTT of the flow, for the gate */
+	__u32 acked;		/* 128 P: highest acknowledgement number of the other direction */
+	__u32 seq_seen;		/* P: value of seq_next when the other direction last read it */
+	__u32 reverse_next;	/* P: next expected sequence number of the other direction */
+	__u32 reverse_us;	/* P: time of the last believed packet of the other direction (us, wraps); 0: no such packet */
+	__u32 reverse_if;	/* P: ifindex of the interface where packets of the other direction arrive; 0: unknown */
+	__u32 reverse_if_new;	/* P: another interface where packets of the other direction arrive */
+	__u32 passed_us;	/* P: time of the last rate of another switch (us, wraps); 0: none */
+	__u32 learn_data;	/* P: next expected sequence number of packets that are not believed */
+	__u32 learn_reverse;	/* 160 P: like learn_data, for the other direction */
+	__u16 data_if_new;	/* P: another interface where the data arrives */
+	__u8 data_if_n;		/* P: number of packets from data_if_new */
+	__u8 reverse_if_n;	/* P: number of packets from reverse_if_new */
+	__u8 learn_data_n;	/* P: number of consecutive packets that are not believed */
+	__u8 learn_reverse_n;	/* P: like learn_data_n, for the other direction */
 	__u16 pad;
-	__u32 mark;		/* P skb->mark of the first packet seen in the data direction, which can identify a subscriber */
-	__u32 vlan;		/* P VLAN id of the data at its port, which can identify a subscriber; set with and without NRW_MODE_VLANS_ROUTED */
+	__u32 mark;		/* P: skb->mark of the first packet seen in the data direction, which can identify a subscriber */
+	__u32 vlan;		/* P: VLAN id of the data at its port, which can identify a subscriber; set with and without NRW_MODE_VLANS_ROUTED */
 	__u32 pad2[3];
 };
 
@@ -172,8 +173,8 @@ struct nrw_port {
 	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
-	__u32 report_max_us;	/* maximum time that counts from one report, on a switch with BDR */
-	__u16 common;		/* code for the ACKs of all flows, on a switch with BDR */
+	__u32 report_max_us;	/* maximum time that one report may add to reported_ns, on a switch with BDR */
+	__u16 common;		/* code that is written into the ACKs of all flows, on a switch with BDR */
 	__u16 pad2;
 
 	/* P: counters */
@@ -197,7 +198,7 @@ struct nrw_port {
 	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */
 	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
 	__u64 unopened[NRW_UNOPENED_KINDS];
-	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; for subtraction, see NRW_F_CONFIRMED */
+	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; NRW_F_CONFIRMED describes who subtracts */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
 	__u32 pad;
@@ -205,18 +206,18 @@ struct nrw_port {
 	/* A and P: token buckets */
 	struct nrw_bucket udp;
 	struct nrw_bucket syn;	/* SYNs without ACK */
-	struct nrw_bucket syn_again; /* repetitions of SYNs that the bucket `syn` dropped */
+	struct nrw_bucket syn_again; /* repeated SYNs whose first copy the bucket `syn` dropped */
 };
 
 /*
- * A SYN that was not answered yet. These entries are in an LRU hash, so a flood of SYNs evicts its own
- * entries and never a slot (BRF-104).
+ * A SYN that was not answered yet. Entries of this type are in an LRU hash, so a flood of SYNs evicts its
+ * own entries and never a slot (BRF-104).
  */
 struct nrw_half {
 	__u64 syn_ns;
 	__u64 answered_ns;	/* time at which a SYN-ACK passed that got no slot; 0: no such SYN-ACK */
 	__u32 port;		/* port through which the SYN left, NRW_NO_PORT if the program does not know it */
-	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received it can acknowledge it */
+	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received this SYN-ACK can acknowledge it */
 	__u8 permitted;		/* the SYN asks for feedback */
 	__u8 repeated;
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
@@ -232,8 +233,8 @@ struct nrw_missed {
 };
 
 /*
- * Identifies a service that the predictor knows; the key of the map with the services' ready grants. The
- * smaller of the service's grant and the port's ready grant applies (BRF-31, BRF-32).
+ * Identifies a service for which the predictor has data. This is the key of the map with the services'
+ * ready grants. The smaller of the service's grant and the port's ready grant applies (BRF-31, BRF-32).
  */
 struct nrw_service {
 	__u8 prefix[16];	/* destination network of the data, /24 or /48 */

@@ -17,8 +17,8 @@ struct nrw_option {
 
 /*
  * Returns the code in the header that the callback is about. With BPF_LOAD_HDR_OPT_TCP_SYN in `flags`,
- * returns the code in the saved SYN of a passive connection. The kernel parses the options. A list of
- * options with wrong lengths counts as a list without the rate option.
+ * returns the code in the saved SYN of a passive connection. The kernel parses the options. If a list
+ * of options has wrong lengths, it counts as a list without the rate option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {

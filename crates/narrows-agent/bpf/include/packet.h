@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the contents of a packet once, into a structure. Pointers into the packet are not used: a write
- * would invalidate them, and the program writes to half of the packets. bpf_skb_load_bytes also reads
- * the parts of a packet that are not linear.
+ * Reads the contents of a packet once, into a structure. The code uses no pointers into the packet,
+ * because a write would invalidate them, and the program writes to half of the packets. bpf_skb_load_bytes
+ * also reads the parts of a packet that are not linear.
  */
 #ifndef NRW_PACKET_H
 #define NRW_PACKET_H
@@ -28,8 +28,8 @@
 #define NRW_IPV6_HEADERS	6	/* extension headers that are skipped; real packets have fewer */
 
 /*
- * Extension headers of RFC 8200 and RFC 6275 that are skipped. AH and ESP are not among them: they sign
- * or encrypt the headers, so the program does not change their packets.
+ * Extension headers of RFC 8200 and RFC 6275 that are skipped. AH and ESP are not skipped, because they
+ * sign or encrypt the headers. The program does not change their packets.
  */
 #define NRW_NEXT_HOP_BY_HOP	0
 #define NRW_NEXT_ROUTING	43
@@ -325,9 +325,9 @@ static __always_inline __u8 nrw_tunnel_of(int proto)
 }
 
 /*
- * Reads everything that the program needs of a packet into a zeroed structure. The function is not
- * static, so that the verifier checks it once. If it were static, the verifier would check the code
- * after the call again for each branch of the function.
+ * Reads all fields of a packet that the program needs into a zeroed structure. The function is not static,
+ * so the verifier checks it only once. If it were static, the verifier would check the code after the call
+ * again for each branch of the function.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

@@ -87,11 +87,11 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 }
 
 /*
- * Reads the options into `o`, which the caller has zeroed. The function is not static, so that the
- * verifier checks the loop once and assumes nothing about its result afterwards. The loop has forty
- * steps, because a list may consist of forty NOPs. The position is in memory, whose contents the verifier
- * does not track. If the position were in a register, the verifier would follow every path to each of its
- * values, and reach its limit of a million instructions.
+ * Reads the options into `o`, which the caller has zeroed. The function is not static. The verifier then
+ * checks the loop only once, and assumes nothing about its result in the code after the call. The loop
+ * has forty steps, because a list may consist of forty NOPs. The position is in memory, whose contents
+ * the verifier does not track. If the position were in a register, the verifier would follow every path
+ * to each of its values, and reach its limit of a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {
@@ -134,7 +134,7 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* If a rate has replaced the padding (format 1), the walk misreads the options after it. */
+	/* If a rate has replaced the padding (format 1), the walk misreads the options after the rate. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

@@ -11,10 +11,13 @@
 
 #define NRW_OPT_KIND		253	/* RFC 4727, RFC 6994: experiments with an ExID */
 #define NRW_OPT_LEN		6	/* kind, length, ExID, value */
-#define NRW_OPT_PADDED		8	/* with two NOPs in front, for alignment */
+#define NRW_OPT_PADDED		8	/* length of the option with two NOPs in front, for alignment */
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
-/* The largest rate, and the codes above it, which are not rates. The agent's build checks them against narrows-control. */
+/*
+ * The largest rate, and the codes above it, which are not rates. The build of the agent compares them with
+ * narrows-control.
+ */
 enum nrw_code {
 	NRW_CODE_MAX = 65529,		/* the largest rate that can be encoded */
 	NRW_CODE_DESIGNATES = 65532,	/* in a SYN or SYN-ACK: the same as NRW_CODE_UNASSIGNED, from a sender that designates packets (BDR-31) */
@@ -33,13 +36,13 @@ enum nrw_code {
 #define NRW_REPORT_FIRST	(1U << 31) /* the flow's first report after its SYN */
 #define NRW_REPORT_FIN		(1U << 30) /* the flow's last report */
 #define NRW_REPORT_SEGMENTS(value) ((value) >> 22 & 0xff)
-#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* us since the flow's last report; longer times are sent as this time */
+#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest time since the flow's last report, in us; longer times are sent as this time */
 
 /*
  * With these marks in data packets, the sender states whether its application limits the flow (BRF-100).
- * A mark is a TCP option without a body that replaces the two NOPs in front of the timestamps. It takes
- * no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the two kinds
- * skips the mark.
+ * A mark is a TCP option without a body that replaces the two NOPs in front of the timestamps. A mark
+ * takes no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the two
+ * kinds skips the mark.
  */
 #define NRW_MARK_UNLIMITED	0xFD02	/* kind 253, length 2 */
 #define NRW_MARK_LIMITED	0xFE02	/* kind 254, length 2 */

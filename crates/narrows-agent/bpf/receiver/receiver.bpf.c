@@ -3,9 +3,9 @@
  * The receiver's program: reserves room for the rate in the SYN-ACK and the pure ACKs of connections
  * whose SYN asked for feedback. Without this program, the switch inserts the option.
  *
- * Data packets of this host get no room, because the room would reduce their MSS and prevent TSO. The
- * program shares a cgroup with the sender's program. The sender's program writes the rate option only into
- * SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
+ * The program reserves no room in this host's data packets, because that would reduce their MSS and
+ * prevent TSO. The program shares a cgroup with the sender's program. The sender's program writes the rate
+ * option only into SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -32,7 +32,7 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* the kernel also makes this call to compute the MSS of later data, which gets no room */
+	/* the kernel also makes this call to compute the MSS of later data, for which no room is reserved */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {
@@ -52,7 +52,7 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 
 /*
  * Returns whether the packet that is being written has payload. In this callback, skb_len includes the
- * header. In the callback that reserves room, it does not.
+ * header. In the callback that reserves room, skb_len does not include the header.
  */
 static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 {
@@ -61,7 +61,7 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/* Writes the option, but never into data packets: if they have room, another program has reserved it. */
+/* Writes the option, but never into data packets. If a data packet has room, another program has reserved it. */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
@@ -95,9 +95,9 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*
-		 * A SYN-ACK with the option shows that the SYN had asked. This callback runs before the
-		 * handshake's third packet is sent, which carries the first rate of the other side
-		 * (BRF-14).
+		 * A SYN-ACK with the option shows that the SYN had asked for feedback. This callback runs
+		 * before the handshake's third packet is sent. That packet carries the first rate of the
+		 * other side (BRF-14).
 		 */
 		if (nrw_in_scope(ctx) && nrw_option_read(ctx, 0) != NRW_NO_OPTION) {
 			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);

@@ -25,7 +25,7 @@ static __always_inline int nrw_is_ours(void *ctx)
 	return 1;
 }
 
-/* Makes the socket use our congestion control. Returns 0, or the kernel's error. */
+/* Makes the socket use the congestion control nrw_name. Returns 0, or the kernel's error. */
 static __always_inline int nrw_choose(void *ctx)
 {
 	char name[16];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The congestion control `brf`: applies the network's rate, and also works without such a rate
- * (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is the same as in
- * congestion/network/brf.rs.
+ * The congestion control `brf` applies the network's rate. Without such a rate, `brf` uses CUBIC (BRF-90
+ * to BRF-94, BRF-104, BRF-105). The state machine is the same as in congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H
@@ -19,7 +18,10 @@ static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock 
 	cubictcp_init((struct sock *)tp);
 }
 
-/* Takes the word that arrived since the last call. Returns whether a rate arrived, and stores it in *rate. */
+/*
+ * Takes the word (nrw_conn.word) that arrived since the last call. Returns whether a rate arrived, and
+ * stores the rate in *rate.
+ */
 static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
 	__u32 word = conn->word;
@@ -34,9 +36,9 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * Returns whether the connection begins with a rate, and stores it in *rate: the rate that arrived with
- * the handshake, or else the rate that an earlier sender applied (takeover.h). The switch has chosen both
- * rates.
+ * Returns whether the connection begins with a rate, and stores this rate in *rate. This is the rate that
+ * arrived with the handshake, or else the rate that an earlier sender applied (takeover.h). In both cases,
+ * the switch has chosen the rate.
  */
 static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
@@ -52,7 +54,7 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 /*
  * Begins a connection with a rate or with CUBIC. Runs once, after the handshake, from init(). If the
  * congestion control was set between connect() and the SYN-ACK, init() has already run in SYN_SENT. In
- * that case, this function runs at the first packet or ACK.
+ * that case, nrw_begin() runs at the first packet or ACK.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -105,13 +107,13 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
 	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
 	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
-	/* from here, a recovery that began under the rate continues by proportional rate reduction */
+	/* from now on, a recovery that began under the rate continues by proportional rate reduction */
 	conn->prr_delivered = 0;
 	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
 	nrw_count(orphaned);
 }
 
-/* Changes from CUBIC to the network's rate: the rate starts at CUBIC's present rate and at most doubles per RTT. */
+/* Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and at most doubles per RTT. */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
 	conn->mode = NRW_MODE_RATED;
@@ -147,13 +149,13 @@ void BPF_PROG(brf_init, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, BPF_SK_STORAGE_GET_F_CREATE);
 
-	/* CUBIC's state is valid in every case. */
+	/* CUBIC's state must always be valid. */
 	cubictcp_init(sk);
 	if (!conn)
 		return;
 	/*
-	 * an application may choose another congestion control and return to this one, which then starts
-	 * again with the last rate that arrived
+	 * an application may choose another congestion control and later return to `brf`; the connection
+	 * then starts again with the last rate that arrived
 	 */
 	conn->mode = NRW_MODE_NONE;
 	nrw_begin(conn, (struct tcp_sock *)sk);
@@ -165,7 +167,7 @@ void BPF_PROG(brf_release, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* this program's pacing and its closed window must not continue under the next algorithm */
+	/* the next algorithm must not inherit this program's pacing and closed window */
 	if (conn)
 		nrw_unpace(conn, tp);
 	if (!tp->snd_cwnd)
@@ -198,8 +200,8 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	/*
 	 * The changes to CUBIC and back are also possible during a recovery. An outage of a fast path may
 	 * lose a large window. Without a change to CUBIC, recovery at the least rate of BRF-92 would take
-	 * hundreds of RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that
-	 * the switch would demote the flow.
+	 * hundreds of RTTs. Without the change back, CUBIC would exceed the flow's rate until the switch
+	 * demotes the flow.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);
@@ -222,8 +224,8 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 
 	nrw_begin(conn, tp);
 	/*
-	 * if all packets are marked lost, nothing is in flight, but the sender is not idle; also, the
-	 * clock may not have advanced
+	 * If all packets are marked lost, nothing is in flight, but the sender is not idle. The last test
+	 * is needed because the clock may not have advanced.
 	 */
 	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
 		return;
@@ -233,8 +235,8 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		return;
 	}
 	/*
-	 * No feedback arrives while the host sends nothing, so this time does not count as silence
-	 * (congestion/network/brf.rs, on_restart).
+	 * No feedback arrives while the host sends nothing, so the idle time does not count as missing
+	 * feedback (congestion/network/brf.rs, on_restart).
 	 */
 	conn->feedback_us = nrw_min(conn->feedback_us + idle, now);
 	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
@@ -296,11 +298,11 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * `brf` has no min_tso_segs(). On one of the processors, the kernel sometimes skips this callback for some
- * milliseconds, and uses 0 as its result (docs/explanation/brf.md, "Crowds"). At
- * a low pacing rate, the kernel would then send empty segments, which no receiver acknowledges, and the
- * connection would wait for minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows
- * leave one at a time because of their window (NRW_WINDOW_SLACK_SPARSE).
+ * `brf` has no min_tso_segs(). On a processor, the kernel sometimes skips this callback for some
+ * milliseconds, and uses 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the
+ * kernel would then send empty segments, which no receiver acknowledges, and the connection would wait for
+ * minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because
+ * of their window (NRW_WINDOW_SLACK_SPARSE).
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {
@@ -312,7 +314,7 @@ struct tcp_congestion_ops brf = {
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
 	.pkts_acked = (void *)brf_pkts_acked,
-	/* not restricted: a namespace may make this algorithm the default */
+	/* not restricted: a network namespace may make this algorithm its default */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "brf",
 };

@@ -12,7 +12,7 @@
  * 4.29 GB/s.
  */
 #define NRW_NO_CAP	0xffffffffU
-/* A cap is removed at the earliest after this time without feedback. By then, `brf` would have changed to CUBIC. */
+/* A cap is kept for at least this time without feedback. By then, `brf` would have changed to CUBIC. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)

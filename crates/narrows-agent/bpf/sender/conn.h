@@ -32,10 +32,10 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this time (BRF-92) */
 #define NRW_HALVINGS		4	/* after more halvings than this, the connection changes to CUBIC */
 #define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
-#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT; missing feedback does not reduce the rate below them (BRF-92) */
+#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT; missing feedback does not reduce the rate below this value (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT: an increase of a lower rate begins from this rate */
 #define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
-#define NRW_SPARSE_LEAST_US	10000	/* ... for this comparison, a shorter RTT counts as this time, the shortest period of a switch (BRF-30) */
+#define NRW_SPARSE_LEAST_US	10000	/* ... for this comparison, an RTT counts as at least this time, which is the shortest control period of a switch (BRF-30) */
 #define NRW_GAP			1024	/* value of nrw_conn.gap for the mean gap between two segments */
 #define NRW_GAP_VARIED		341	/* largest variation of a gap, in the same unit */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
@@ -47,24 +47,25 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /*
  * The window is the rate times (twice the least RTT plus the first constant), plus the second constant in
- * packets. The window bounds the data in flight (BRF-91) but must not limit the rate, even if the RTT is
- * shorter than the timer's jitter and the duration of a TSO burst. Measurements with RTTs from 6 us to
- * 20 ms confirm this.
+ * packets. The window bounds the data in flight (BRF-91). The window must not limit the rate, even if the
+ * RTT is shorter than the timer's jitter and the duration of a TSO burst. Measurements with RTTs from 6
+ * us to 20 ms confirm this.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
  * The second constant for a flow with few segments per RTT. The kernel sends at most half a window at
- * once (tcp_cwnd_test()), so with this constant a crowd's segments leave one at a time. With
- * NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See docs/explanation/brf.md, "Crowds".
+ * once (tcp_cwnd_test()). With this constant, the segments of each flow in a crowd therefore leave one at
+ * a time. With NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See
+ * docs/explanation/brf.md, "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
 /* Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
- * If one of these segments is late, later segments make up for at most this time, which is about the
- * delay of the kernel's timer.
+ * If one of the first segments is late, later segments make up for at most this delay. This value is
+ * about the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 
@@ -75,14 +76,15 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_MODE_UNRATED	3	/* CUBIC for the whole connection: no option in the handshake (BRF-93, BRF-104) */
 
 /* flags of nrw_conn.word, whose low half is a code */
-#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that was not applied yet */
+#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that the congestion control has not applied yet */
 #define NRW_WORD_NO_ROOM	(1U << 17) /* since the last call, an ACK had no room for the option */
 
 struct nrw_conn {
 	/*
-	 * Passes codes from the programs that see headers to the congestion control. It is one word,
-	 * because nrw_restore() (padding.h) runs without the socket's lock. If two rates arrive at the
-	 * same time, the later rate stays. The other rate is lost, and the next ACK brings a new rate.
+	 * This word passes codes from the programs that see headers to the congestion control. The codes
+	 * are in a single word, because nrw_restore() (padding.h) runs without the socket's lock. If two
+	 * rates arrive at the same time, the later rate replaces the earlier rate, and the next ACK
+	 * brings a new rate.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
@@ -99,8 +101,8 @@ struct nrw_conn {
 
 	/* tcp_mstamp, us */
 	__u64 base_us;
-	__u64 feedback_us;		/* last feedback, or restart from idle */
-	__u64 no_room_us;	/* last ACK that had no room for feedback */
+	__u64 feedback_us;		/* time of the last feedback, or of the last restart after an idle time */
+	__u64 no_room_us;	/* time of the last ACK that had no room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
 	__u64 due_us;		/* when the next of the first segments, which the kernel does not pace, is due */
@@ -156,7 +158,10 @@ struct nrw_host_counters {
 };
 struct nrw_host_counters nrw_counters;
 
-/* Returns whether the connection designates packets (BDR-32: only if a switch may read them). */
+/*
+ * Returns whether the connection designates packets. A connection designates packets only if a switch may
+ * read them (BDR-32).
+ */
 static __always_inline int nrw_designates(const struct nrw_conn *conn)
 {
 	return nrw_designate && conn->possible;

@@ -2,9 +2,9 @@
 /*
  * The kernel's CUBIC, for connections without a rate.
  *
- * A congestion control algorithm with a cong_control() hook controls the window: tcp_cong_control(),
- * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change it
- * (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
+ * A congestion control algorithm with a cong_control() hook controls the window itself.
+ * tcp_cong_control(), tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change
+ * it (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
  * proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a
  * reduction, the restart after an idle time (RFC 2861), and the pacing rate.
  *
@@ -24,9 +24,9 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 }
 
 /*
- * Does the work of tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control. It
- * updates prr_delivered only in tcp_cwnd_reduction(), which it does not call for an algorithm with a
- * cong_control() hook.
+ * Does the work of tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control. The
+ * kernel updates prr_delivered only in tcp_cwnd_reduction(), and does not call that function for an
+ * algorithm with a cong_control() hook.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
@@ -58,7 +58,10 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 	tp->snd_cwnd = nrw_max(in_flight + send, 1);
 }
 
-/* as tcp_may_raise_cwnd(); 3 is the default of the sysctl tcp_reordering, which this program does not read */
+/*
+ * same rule as tcp_may_raise_cwnd(); the constant 3 is the default of the sysctl tcp_reordering, which
+ * this program does not read
+ */
 static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
 {
 	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
@@ -92,7 +95,7 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* Handles the start of a reduction, as tcp_init_cwnd_reduction(), and its end, as tcp_end_cwnd_reduction(). */
+/* Handles the start of a reduction like tcp_init_cwnd_reduction(), and its end like tcp_end_cwnd_reduction(). */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);

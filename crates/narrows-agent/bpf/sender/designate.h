@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Designated packets, for switches with BDR: one packet per RTT carries the time since the last designated
- * packet of the flow (BDR-1, BDR-20). The reports of a flow add up to its lifetime. The rules are those of
- * congestion/network/bdr/designator.rs. Deviations:
+ * Designates packets, for switches with BDR. One packet per RTT carries the time since the last designated
+ * packet of the flow (BDR-1, BDR-20). The reports of a flow add up to its lifetime. The rules are the same
+ * as in congestion/network/bdr/designator.rs, with these deviations:
  *
  * - All full segments of the flow have 8 bytes less payload, because the kernel chooses the size of a
  *   segment before this program chooses the designated packet.
- * - The kernel sends several segments at once. All of them carry the option. Together they are one report.
- * - A designated packet that is lost delays the next one until its retransmission is acknowledged, or for
- *   two timeouts (BDR-27).
+ * - The kernel sends several segments at once. All these segments carry the option, and together they
+ *   count as one report.
+ * - If a designated packet is lost, the next packet is designated only after its retransmission is
+ *   acknowledged, or after two timeouts (BDR-27).
  * - A server's reports begin when its connection is established, because a SYN-ACK has no socket.
  */
 #ifndef NRW_DESIGNATE_H
@@ -26,7 +27,7 @@ struct nrw_reports {
 	__u8 pad;
 };
 
-/* TCP_RTO_MIN, and the least time after which a designated packet counts as lost */
+/* TCP_RTO_MIN, which is also the shortest time after which a designated packet counts as lost */
 #define NRW_REPORT_RTO_US	200000
 
 /* Called when the SYN is sent, or when a server's connection is established. */

@@ -30,9 +30,9 @@ static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
  * Begins a connection whose handshake is complete. The option in the handshake decides whether the
  * program ever accepts feedback on this connection (BRF-104).
  *
- * This function runs before the congestion control's init(), which then finds the first rate
- * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run
- * already; see nrw_begin().
+ * This function runs before the congestion control's init(), so init() finds the first rate
+ * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run already; see
+ * nrw_begin().
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
 {
@@ -46,14 +46,17 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	conn->possible = code != NRW_NO_OPTION;
 	/*
 	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a
-	 * switch writes it that early. The SYN shows whether a switch may do so. With a SYN cookie
+	 * switch writes it that early. The SYN shows whether a switch may write it. With a SYN cookie
 	 * the kernel does not keep the SYN, so only the third packet shows the option.
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
 	if (nrw_designate)
 		nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
-	/* A SYN-ACK has no padding, so with the paper's format feedback is always possible. */
+	/*
+	 * In the paper's format, a SYN-ACK has no padding that could show the option, so feedback is always
+	 * possible.
+	 */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
 
@@ -67,9 +70,9 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	}
 	/*
 	 * Without an option in the handshake, the program parses no headers, so no rate can be forged.
-	 * With an option, it requests all headers, not only those with unknown options, because it must
-	 * also see SACKs without room for the option. Even so, packets of the kernel's fast path do not
-	 * reach this program.
+	 * With an option in the handshake, the program requests all headers, not only those with unknown
+	 * options. The reason is that it must also see SACKs without room for the option. Even so, packets
+	 * of the kernel's fast path do not reach this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG |
@@ -114,11 +117,11 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Returns whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that
+ * Returns whether this packet asks for feedback. Such a packet is a SYN of this program, or a SYN-ACK that
  * answers a SYN that asks for feedback. The callback alone does not show this, because another program may
- * have set its flag. For a SYN, the socket has storage only if this program asks. The socket of a SYN-ACK
- * has no storage. Its flag may also come from the receiver's program, which writes the option into the same
- * SYN-ACKs.
+ * have set the callback's flag. For a SYN, the socket has storage only if this program asks. The socket of a
+ * SYN-ACK has no storage. The SYN-ACK's flag may also come from the receiver's program, which writes the
+ * option into the same SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -168,7 +171,7 @@ struct nrw_report_option {
 	__be32 value;
 } __attribute__((packed));
 
-/* Writes a report into a packet with new data or with the FIN, if there is room. A retransmission reports nothing. */
+/* Writes a report into a packet with new data or with the FIN, if there is room. Retransmissions get no report. */
 static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nrw_conn *conn)
 {
 	struct nrw_report_option option = { .kind = NRW_OPT_KIND, .len = NRW_REPORT_LEN, .exid = bpf_htons(NRW_REPORT_EXID) };
@@ -183,7 +186,7 @@ static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nr
 	doff = (header[12] >> 4) * 4;
 	seq = (__u32)header[4] << 24 | (__u32)header[5] << 16 | (__u32)header[6] << 8 | header[7];
 	payload = ctx->skb_len > doff ? ctx->skb_len - doff : 0;
-	/* new data begins at snd_nxt, which still is the end of the data before this packet */
+	/* new data begins at snd_nxt, because snd_nxt does not include this packet yet */
 	if (seq != ctx->snd_nxt || (!payload && !fin) ||
 	    !nrw_report_is_due(&reports, now, ctx->snd_una, ctx->srtt_us >> 3, fin))
 		return;
@@ -238,8 +241,8 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*
-		 * The storage exists only if this program asked for feedback, because the storage was
-		 * created when it asked.
+		 * The storage exists only if this program asked for feedback, because the program creates
+		 * the storage when it asks.
 		 */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);

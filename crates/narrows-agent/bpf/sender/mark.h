@@ -3,7 +3,7 @@
  * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
  * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
  * data packets carries the mark. A flow that designates packets marks each data packet while it applies a
- * rate, so that a switch that keeps no flows recognizes these packets (BDR-42).
+ * rate. A switch that keeps no flows recognizes these packets by the marks (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -28,8 +28,8 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * a flow that designates packets sends no marks while it has no rate: its data then counts as other
-	 * TCP, and its reports show that the sender can apply rates
+	 * A flow that designates packets sends no marks while it has no rate. In that case, its data counts
+	 * as other TCP, and its reports show that the sender can apply rates.
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
@@ -41,7 +41,7 @@ int nrw_mark(struct __sk_buff *skb)
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
-	/* before the first RTT has ended, nothing shows that the application limits the flow */
+	/* until the first RTT has ended, the application does not count as a limit of the flow */
 	mark = conn->mark ? conn->mark : NRW_MARK_UNLIMITED;
 	/*
 	 * A flow without feedback keeps its mark, so that a switch that has just started recognizes the

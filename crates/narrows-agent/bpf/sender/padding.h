@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The paper's wire format: the rate replaces the two NOPs in front of an ACK's timestamps. Every parser of
- * TCP options would misread the rate, so the program removes it at the ingress and restores the NOPs.
+ * In the paper's wire format, the rate replaces the two NOPs in front of an ACK's timestamps. Every parser
+ * of TCP options would misread the rate, so the program removes the rate at the ingress and restores the
+ * NOPs.
  */
 #ifndef NRW_PADDING_H
 #define NRW_PADDING_H
 
 /*
- * Passes the rate of an ACK to the state of the ACK's socket. The addresses for the socket lookup are
- * read from the packet behind the Ethernet header: in both families, the two addresses are adjacent.
+ * Passes the rate of an ACK to the state of the ACK's socket. The addresses for the socket lookup are read
+ * from the packet's IP header. In IPv4 and in IPv6, the two addresses are adjacent.
  */
 static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rate in force: the network's rate within this host's bounds (BRF-92, BRF-94, BRF-104). The
+ * Computes the rate in force: the network's rate within this host's bounds (BRF-92, BRF-94, BRF-104). The
  * functions are the same as in congestion/network/brf.rs, which gives the reasons.
  */
 #ifndef NRW_RATE_H
@@ -22,13 +22,13 @@ static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 se
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* Returns the rate below which missing feedback does not reduce the rate (BRF-92). */
+/* Returns the lowest rate to which missing feedback reduces the flow's rate (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* Returns the rate below which feedback does not reduce the rate (BRF-104). */
+/* Returns the lowest rate to which feedback reduces the flow's rate (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -37,8 +37,8 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	/*
-	 * The mask is for the verifier, which has no bound for a shift by a value from memory. It never
-	 * changes the value, because nrw_on_silence() stops counting at the largest shift.
+	 * The mask is for the verifier, which has no bound for a shift by a value from memory. The mask
+	 * never changes the value, because nrw_on_silence() stops counting at the largest shift.
 	 */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & NRW_HALVINGS_MAX),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
@@ -69,7 +69,10 @@ static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __
 	conn->target = nrw_min(rate, nrw_max_rate);
 }
 
-/* Moves the rate to its target: down at once, up by a factor of 2 per RTT (BRF-104). */
+/*
+ * Moves the rate to its target. Decreases take effect at once, and increases are limited to a factor of 2
+ * per RTT (BRF-104).
+ */
 static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 now)
 {
 	__u64 most;
@@ -85,8 +88,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 
 /*
  * Reduces the rate if feedback is missing (BRF-92). Feedback does not count as missing while ACKs have no
- * room for it. This exception is limited in time: with heavy loss and a dead switch, all ACKs may have no
- * room. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do so.)
+ * room for it. This exception is limited in time, because under heavy loss all ACKs may have no room, even
+ * if the switch is dead. (The simulated receiver always reserves room. Linux's receiver cannot be
+ * configured to do so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -95,7 +99,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* bounded here, although the count also ends at the change to CUBIC */
+		/* the count is bounded here as well, although the change to CUBIC also ends it */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;
@@ -103,9 +107,9 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 }
 
 /*
- * Ends the pacing that this program began: CUBIC is not paced unless another program asked for pacing.
- * Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a low
- * rate, this time may be far away. Without pacing, the next packet would leave at once but carry the
+ * Ends the pacing that this program began, because CUBIC is not paced unless another program asked for
+ * pacing. Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At
+ * a low rate, this time may be far away. Without pacing, the next packet would leave at once but carry the
  * future time as its timestamp. Its ACK would give an RTT that is too short, and rtt_min would keep this
  * RTT for minutes.
  */
@@ -154,15 +158,15 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
 }
 
 /*
- * Returns the window of a connection whose segments the kernel does not pace yet. The window is the
- * number of segments that are sent in an RTT at the rate, so that ACKs pace the flow.
+ * Returns the window of a connection whose segments the kernel does not pace yet. The window is the number
+ * of segments that the rate sends in an RTT, so that ACKs pace the flow.
  *
- * If this number is less than one, the ACK arrives before the next segment is due. The window is then
- * closed until the segment is due. If a connection has data but nothing in flight, the kernel acts as if
- * the receiver had closed its window. After an RTO, the probe timer sends a segment, whatever the
- * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore leaves with the
- * first ACK after it is due, or after an RTO. If the timer was too early or too late, later segments make
- * up for the difference.
+ * If the rate sends less than one segment in an RTT, the ACK arrives before the next segment is due. The
+ * window is then closed until the next segment is due. If a connection has data but nothing in flight, the
+ * kernel acts as if the receiver had closed its window. After an RTO, the probe timer sends a segment,
+ * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore
+ * leaves with the first ACK after it is due, or after an RTO. If the timer was too early or too late, later
+ * segments make up for the difference.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)
@@ -224,7 +228,7 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 		paced = nrw_first_pace(conn, tp, paced);
 	paced = nrw_payload_rate(tp, paced);
 
-	/* the application's own limit (SO_MAX_PACING_RATE) stays in force */
+	/* the application's own limit (SO_MAX_PACING_RATE) still applies */
 	sk->sk_pacing_rate = nrw_max(nrw_min(paced, sk->sk_max_pacing_rate), 1);
 	/* keep SK_PACING_FQ, with which an fq qdisc paces; a concurrent setsockopt does no harm */
 	if (sk->sk_pacing_status == SK_PACING_NONE) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The programs with which a sender on a stock kernel asks for rates and applies them. They are one
- * object, so that they share one map of connections.
+ * With these programs, a sender on a stock kernel asks for rates and applies them. The programs are
+ * compiled into one object, so that they share one map of connections.
  *
  * The files:
  *
@@ -23,7 +23,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* From <linux/tcp.h>, <linux/in.h> and <asm/socket.h>, which conflict with the kernel's own structures. */
+/*
+ * Constants from <linux/tcp.h>, <linux/in.h> and <asm/socket.h>. These headers conflict with the
+ * kernel's own structures.
+ */
 #define IPPROTO_TCP		6
 #define TCP_CONGESTION		13
 #define SOL_SOCKET		1

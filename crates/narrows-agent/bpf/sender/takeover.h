@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Handles sockets that are older than the program. When the program begins to apply to a network
- * namespace, an iterator runs over the namespace's sockets. It prepares listeners in the same way as
- * nrw_answer_syns() prepares newer listeners. It also takes over the connections of an earlier sender: an
- * earlier load of these programs that ended, was killed or is replaced.
+ * namespace, an iterator runs over the namespace's sockets. The iterator prepares listeners in the same
+ * way as nrw_answer_syns() prepares newer listeners. The iterator also takes over the connections of an
+ * earlier sender. An earlier sender is an earlier load of these programs that ended, was killed or is
+ * replaced.
  *
- * The state of an earlier sender is in the earlier sender's maps, which no later program can reach. But
- * the socket itself has the data that the iterator needs: the name of its congestion control, and the
- * flags of the callbacks that the earlier program requested from the kernel. Since Linux 6.12, programs
- * outside of sock_ops can read and set these flags.
+ * The state of an earlier sender is in the earlier sender's maps, which no later program can reach.
+ * However, the socket itself has the data that the iterator needs. This data is the name of its
+ * congestion control, and the flags of the callbacks that the earlier program requested. Since Linux
+ * 6.12, programs outside of sock_ops can read and set these flags.
  */
 #ifndef NRW_TAKEOVER_H
 #define NRW_TAKEOVER_H
@@ -33,8 +34,8 @@ static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection whose SYN has asked for feedback. The connection gets storage, which shows
- * nrw_sockops() that the SYN has asked.
+ * Takes over a connection whose SYN has asked for feedback. The connection gets storage. By this storage,
+ * nrw_sockops() recognizes that the SYN has asked for feedback.
  */
 static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 {
@@ -47,10 +48,10 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
  * use it, even after its name is free again. The callback flag for the parsing of headers shows that the
  * handshake had an option (nrw_established()).
  *
- * If a connection is still paced, it had a rate from the earlier sender, and continues at this rate. Any
- * other connection continues with CUBIC until the next rate arrives. A connection with an fq qdisc or
- * with its own SO_MAX_PACING_RATE also continues with CUBIC, because its pacing does not show whether it
- * had a rate.
+ * If a connection is still paced, the earlier sender applied a rate to it, and the connection continues
+ * at this rate. Any other connection continues with CUBIC until the next rate arrives. A connection with
+ * an fq qdisc or with its own SO_MAX_PACING_RATE also continues with CUBIC, because its pacing does not
+ * show whether it had a rate.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {

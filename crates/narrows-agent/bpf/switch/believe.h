@@ -18,15 +18,15 @@
 /* A gap in the data up to this size can be a loss before this switch. */
 #define NRW_AHEAD		(1U << 22)
 /*
- * Data may begin this far below the acknowledged number: it is sent again although its acknowledgement
- * passed here (a spurious retransmission).
+ * Data may begin this far below the acknowledged number. Such data is a spurious retransmission, because
+ * its acknowledgement has already passed here.
  */
 #define NRW_LATE		(1U << 20)
-/* The data's acknowledgement number may advance by at most this much. */
+/* The acknowledgement number in data packets may advance by at most this much. */
 #define NRW_ACK_STEP		(1U << 20)
-/* The tolerance for all other cases: reordered ACKs, a gap in the reverse direction. */
+/* The tolerance for all other cases, such as reordered ACKs and gaps in the reverse direction. */
 #define NRW_NEAR		(1U << 16)
-/* Upper bound of the data in flight: 10 Gbit/s for 0.2 s. */
+/* Upper bound of the data in flight. A link of 10 Gbit/s sends about this much in 0.2 s. */
 #define NRW_FLIGHT		(1U << 28)
 /* After a pause of this length, the program learns new numbers. */
 #define NRW_PAUSE_US		250000
@@ -96,9 +96,9 @@ static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const stru
 
 /*
  * Handles a packet that is not believed, in a direction that had no believed packets for a while. Returns
- * whether enough such packets have now arrived to learn new numbers. A packet that does not continue the
- * previous packets reduces the count by one, so a few forged packets between real ones only delay the
- * learning.
+ * whether enough consecutive packets of this kind have now arrived to learn new numbers. A packet that
+ * does not continue the previous packets reduces the count by one, so a few forged packets between real
+ * ones only delay the learning.
  */
 static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
 {
@@ -157,7 +157,10 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
  */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
-	/* The lower half of the ifindex is enough. Packets of this host or of a software path have no ingress_ifindex. */
+	/*
+	 * The lower half of the ifindex is enough. Packets that this host sends, and packets of a
+	 * software path, have no ingress_ifindex.
+	 */
 	__u16 from = h->skb->ingress_ifindex;
 
 	if (!from || slot->data_if == from)
@@ -174,8 +177,8 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Returns whether a packet of the reverse direction comes from the believed interface. Packets may come
- * by two paths at a time, but only packets of one path are believed. Packets of the other path are
+ * Returns whether a packet of the reverse direction comes from the believed interface. Packets may arrive
+ * by two paths at the same time, but only packets of one path are believed. Packets of the other path are
  * believed after the first path had no packets for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
@@ -200,8 +203,8 @@ static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_
 
 /*
  * Returns whether a RST has an exact number: the end of the data, or the number that the other end
- * expects. The receiver of a RST ends the connection only for the number that it expects (RFC 5961,
- * section 3.2).
+ * expects. The receiver of a RST ends the connection only if the RST has the number that the receiver
+ * expects (RFC 5961, section 3.2).
  */
 static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 {
@@ -216,8 +219,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * Data in order is checked without the numbers that packets of the other direction write. The
-	 * cache line of these numbers therefore stays with the other CPU.
+	 * The check of data in order does not read the numbers that packets of the other direction write.
+	 * The cache line of these numbers therefore stays with the CPU of the other direction.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;

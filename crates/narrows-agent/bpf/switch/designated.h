@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A switch with BDR, which keeps no flows (BDR-3): designated packets are counted in the port's record, and
- * all flows of a port get the same rate.
+ * Handles packets on a switch with BDR, which keeps no flows (BDR-3). The switch counts designated packets in
+ * the port's record, and gives all flows of a port the same rate.
  *
- * - The rate is written into ACKs that arrived at the interface of the port. The data that these ACKs
- *   acknowledge leaves by this interface if both directions of the flow use one path.
+ * - The rate is written into ACKs that arrived at the interface of the port. If both directions of the flow
+ *   use the same path, the data that these ACKs acknowledge leaves by this interface.
  * - Only ACKs to senders that designate packets get a rate, and only data of such senders joins the queue of
- *   flows that apply rates. For these decisions the program has one array of times, indexed by a hash of
- *   addresses and ports. Its size does not depend on the number of flows. Flows with the same hash share a
- *   time.
+ *   flows that apply rates. For these decisions, the program has one array of times, indexed by a hash of
+ *   addresses and ports. The array's size does not depend on the number of flows. Flows with the same hash
+ *   share one time.
  *
- * Without sequence numbers of a flow, the program cannot tell a forged packet from a real packet. A report
- * counts for at most report_max_us.
+ * The program keeps no sequence numbers, so it cannot tell a forged packet from a real packet. Each report
+ * therefore counts for at most report_max_us.
  */
 #ifndef NRW_DESIGNATED_H
 #define NRW_DESIGNATED_H
@@ -73,8 +73,8 @@ static __always_inline int nrw_is_marked(const struct nrw_options *o)
 
 /*
  * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
- * without data has no mark. It counts as such a packet if the flow has designated packets before, because the
- * ACKs of these packets had a rate.
+ * without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated packets
+ * before, because the ACKs of those packets carried a rate.
  */
 static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
 {
@@ -82,8 +82,8 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 }
 
 /*
- * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but as at
- * most the number of segments in its report. The unit is rounded to nearest, so the agent rounds the sum, too.
+ * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but not as more
+ * segments than its report states. The unit is rounded to nearest, so the agent rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -113,7 +113,10 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 
 	if ((p->flags & NRW_TCP_RST) || (opens && (!o->has_rate || o->code != NRW_CODE_DESIGNATES)))
 		return NRW_LEAF_OTHER_TCP;
-	/* ACKs without data belong to data of the other direction, whose queue they may join if they carry the option. */
+	/*
+	 * ACKs without data belong to data of the other direction. If they carry the option, they may join the
+	 * queue of flows that apply rates.
+	 */
 	if (!opens && !p->payload && !o->has_report)
 		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
 	/* data packets of other senders have neither a report nor a mark */
@@ -131,7 +134,10 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 		return has_designated ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
 	if (at)
 		*at = h->now;
-	/* A sender without a rate does not mark its packets. Its report only shows that it can apply rates. */
+	/*
+	 * A sender without a rate does not mark its packets. A report of such a sender only shows that the
+	 * sender can apply rates.
+	 */
 	if (!nrw_applies_rate(p, has_designated))
 		return NRW_LEAF_OTHER_TCP;
 	nrw_count_report(h->port, p);

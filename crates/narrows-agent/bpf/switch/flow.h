@@ -57,8 +57,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * For the SYN-ACK that created the slot, last_ns is the present time. Every other
-		 * SYN-ACK is a repetition.
+		 * For the SYN-ACK that created the slot, last_ns is the present time. Every other SYN-ACK
+		 * is a retransmission.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -113,8 +113,9 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 	if (!nrw_believe_reverse(h, slot)) {
 		nrw_count(port->implausible);
 		/*
-		 * The ACK carries this switch's rate like any other ACK, because the sender judges
-		 * the ACK itself. Nothing is stored.
+		 * This ACK is not believed. However, the ACK carries this switch's rate like any other
+		 * ACK, because the sender decides itself whether the ACK is valid. The switch stores
+		 * nothing.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
 			word->port = port;
@@ -201,7 +202,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 /*
  * Finds the slots of both directions of a connection, if they are needed at this port. A connection that
  * carries data in only one direction has only one slot, and this slot records that the other direction
- * has none. One table lookup is then enough for each packet of the connection.
+ * has none. The program then needs only one table lookup for each packet of the connection.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -232,12 +233,12 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
 	/*
-	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates,
-	 * even if an option in the data claims that the flow applies them. Only its ACKs with the option
-	 * may enter that queue, and only while fewer than the maximum number of flows are unconfirmed
-	 * (BRF-104). After a change of route the slot still belongs to the old port. The slot times out
-	 * there, and the flow is adopted here. Data that the switch does not believe is not counted
-	 * either.
+	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates. An
+	 * option in the data that claims otherwise has no effect. Only its ACKs with the option may enter
+	 * that queue, and only while fewer than the maximum number of flows are unconfirmed (BRF-104).
+	 * After a change of route the slot still belongs to the old port. The slot times out at the old
+	 * port, and the flow gets a new slot at this port. Data that the switch does not believe is not
+	 * counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

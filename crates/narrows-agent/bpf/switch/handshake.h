@@ -25,8 +25,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
 		/*
-		 * The entry keeps the time of the first SYN, so the entry of a SYN that is repeated again
-		 * and again times out, too.
+		 * The entry keeps the time of the first SYN. The entry therefore times out even if the
+		 * SYN is repeated again and again.
 		 */
 		known->permitted = p->options.has_rate;
 		known->syn_payload = p->payload;
@@ -68,9 +68,9 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 
 /*
  * Returns the index of the grant for the k-th newcomer of a tick; k starts at 0. Later grants are smaller
- * than earlier grants. If all late newcomers of a crowd had the same grant, the sum of their rates would
- * be many times the rate of the link. newcomers_up_to() in dataplane/layout.rs must agree with this
- * function.
+ * than earlier grants. Otherwise, all late newcomers of a crowd would have the same grant, and the sum of
+ * their rates would be many times the rate of the link. newcomers_up_to() in dataplane/layout.rs must
+ * agree with this function.
  */
 static __always_inline __u32 nrw_grant_of(__u32 k)
 {
@@ -94,8 +94,8 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 
 	if (port->newcomers_tick != tick) {
 		/*
-		 * Two CPUs may both restart the count. In that case two newcomers get the same
-		 * grant.
+		 * Two CPUs may both restart the count. If both restart the count, two newcomers get the
+		 * same grant.
 		 */
 		port->newcomers_tick = tick;
 		port->newcomers = 0;
@@ -108,7 +108,10 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
 }
 
-/* Returns whether the packet acknowledges the SYN. Only a host that received the SYN knows its number. */
+/*
+ * Returns whether the packet acknowledges the SYN. Only a host that received the SYN can acknowledge its
+ * sequence number.
+ */
 static __always_inline int nrw_answers(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return p->ack - (half->syn_seq + 1) <= half->syn_payload;
@@ -125,9 +128,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Returns whether a new connection may have the addresses and ports of the slot's connection. It may if
- * the slot's connection has ended, or if its packets have stopped. Otherwise, the handshake counts as
- * forged (RFC 5961, section 4).
+ * Returns whether a new connection may have the addresses and ports of the slot's connection. A new
+ * connection may have them if the slot's connection has ended, or if its packets have stopped. Otherwise,
+ * the handshake counts as forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {

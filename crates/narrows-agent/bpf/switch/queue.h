@@ -27,8 +27,8 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 
 /*
  * Puts a UDP packet into a leaf. UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of
- * addresses and flow label), so that a flow that sends too much delays only a few other flows. The kernel's
- * hash is seeded, so an attacker cannot choose flows that share a leaf.
+ * addresses and flow label). A flow that sends too much therefore delays only a few other flows. The
+ * kernel's hash is seeded, so an attacker cannot choose flows that share a leaf.
  */
 static __always_inline void nrw_steer_udp(struct nrw_here *h)
 {
@@ -38,7 +38,7 @@ static __always_inline void nrw_steer_udp(struct nrw_here *h)
 
 /*
  * Adds the tokens that accumulated since the last fill. Only whole bytes are added. `at` advances only by
- * the time of these bytes, so the remaining time counts at the next fill.
+ * the time of these bytes, so the rest of the time counts at the next fill.
  */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -65,9 +65,9 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 
 /*
  * Returns whether a packet conforms: the bucket must hold at least `least` tokens. If the packet conforms
- * but needs more tokens than the bucket has, the bucket becomes empty, and the next new tokens pay for
- * the missing tokens. If another CPU holds the lock for too long, the packet passes, and only its HTB
- * class limits it.
+ * but needs more tokens than the bucket has, the bucket becomes empty, and the missing tokens are
+ * subtracted from the next new tokens. If another CPU holds the lock for too long, the packet passes, and
+ * only its HTB class limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

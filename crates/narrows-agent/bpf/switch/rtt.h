@@ -2,7 +2,7 @@
 /*
  * Measures both halves of a flow's RTT from the echoes of timestamps (BRF-17), as in
  * narrows_control::rate::brf::rtt. That module also smooths the samples. If two CPUs write at the same
- * time, one sample may be wrong, but the next sample is right.
+ * time, one sample may be wrong, but the next sample is correct.
  */
 #ifndef NRW_RTT_H
 #define NRW_RTT_H
@@ -58,8 +58,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 			nrw_sample_sender(slot, span);
 	}
 	/*
-	 * One timestamp is awaited at a time. A newer packet replaces a packet whose echo never
-	 * arrived.
+	 * The program waits for the echo of one timestamp at a time. If that echo never arrives, the
+	 * timestamp of a newer packet replaces it.
 	 */
 	if (!slot->wait_receiver_us || h->now_us - slot->wait_receiver_us > NRW_AWAIT_US) {
 		slot->wait_receiver_ts = o->value;
@@ -85,8 +85,8 @@ static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot 
 }
 
 /*
- * Ends, at the handshake's third packet, the RTT sample that began at the SYN-ACK. This sample needs no
- * timestamps. By Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
+ * Completes the RTT sample that began at the SYN-ACK, when the handshake's third packet arrives. This
+ * sample needs no timestamps. By Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
  */
 static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)
 {

@@ -32,8 +32,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Returns whether another switch has written a rate. In format 1, two NOPs do not count as a rate, and
- * neither do the marks of a data packet.
+ * Returns whether another switch has written a rate. In format 1, neither two NOPs nor the marks of a
+ * data packet count as a rate.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -51,7 +51,7 @@ static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 no
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Writes a rate into a place without a rate, or inserts the option if the packet has no place. */
+/* Writes a rate into a place that has no rate yet, or inserts the option if the packet has no place for a rate. */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {

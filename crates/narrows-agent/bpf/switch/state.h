@@ -5,10 +5,10 @@
 
 #include "packet.h"
 
-/* The agent sets this before load. */
+/* The agent sets this value before load. */
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is ignored after this time, in ns (BRF-15) */
 
-/* No code uses these two variables. They put the types into the BTF, for the agent's generated constants. */
+/* No code uses these two variables. The variables put their types into the BTF, for the agent's generated constants. */
 const volatile enum nrw_constants nrw_constants_for_btf;
 const volatile enum nrw_code nrw_code_for_btf;
 
@@ -48,14 +48,14 @@ struct {
 	__type(value, __u32);
 } flows SEC(".maps");
 
-/* Indexes of slots that no flow uses: the program takes them, the agent puts them back. */
+/* Indexes of slots that no flow uses. The program takes indexes, and the agent puts them back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1024);
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* SYNs that wait for an answer, by the key of the SYN. A flood evicts its own entries (BRF-104). */
+/* SYNs that wait for an answer, by the key of the SYN. A flood of SYNs evicts its own entries (BRF-104). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -117,8 +117,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 }
 
 /*
- * Returns whether the agent runs. Agent and program use the same clock. The heartbeat may be later than
- * `now`, because the agent may have read the clock after the program did.
+ * Returns whether the agent runs. The agent and the program use the same clock. The heartbeat may be
+ * later than `now`, because the agent may have read the clock after the program.
  */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {

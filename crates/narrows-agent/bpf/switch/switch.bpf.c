@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The switch's data plane: one program at the egress of every port. It sees each packet once, when
- * the packet leaves.
+ * The switch's data plane is one program at the egress of every port. This program sees each packet
+ * once, when the packet leaves.
  *
  * The program handles three kinds of packets:
  *
- * - data of a flow whose bottleneck is this port: counts it, and puts it into a leaf
- * - packets of the other direction of a flow whose bottleneck is another port: reads their timestamps,
- *   and writes a rate into them
- * - packets of a handshake: begins flows (handshake.h)
+ * - data of a flow whose bottleneck is this port: the program counts it, and puts it into a leaf
+ * - packets of the other direction of a flow whose bottleneck is another port: the program reads their
+ *   timestamps, and writes a rate into them
+ * - packets of a handshake: with them, flows begin (handshake.h)
  *
- * A switch with BDR keeps no flows: its packets take the shorter path of designated.h.
+ * A switch with BDR keeps no flows. Its packets are handled by the shorter code in designated.h.
  *
- * The program decides nothing: the agent decides rates, leaves and class priorities (maps.h).
+ * The program makes no decisions. The agent decides rates, leaves and class priorities (maps.h).
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -80,7 +80,7 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 		if (p->flags & NRW_TCP_ACK)
 			nrw_syn_ack(h, reverse, word);
 		else if (!nrw_syn_passes(h))
-			return 0;	/* dropped before any state is created for it */
+			return 0;	/* the SYN is dropped before any state is created for it */
 		else
 			nrw_syn(h);
 		if (nrw_controlled(h->port))
@@ -126,7 +126,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	int passes;
 
-	/* The verifier removes the branch that is not used, because the mask is constant. */
+	/* The verifier removes the branch that is not used, because designations_mask is constant. */
 	if (designations_mask)
 		passes = nrw_tcp_stateless(h, &word);
 	else

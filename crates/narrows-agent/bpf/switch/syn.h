@@ -3,7 +3,7 @@
  * SYNs at a controlled port are limited to a part of the link. A SYN belongs to no flow yet, and a flood
  * of SYNs would take capacity from all flows.
  *
- * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). An attacker
+ * A real client repeats a dropped SYN after one second, and again later (RFC 6298). An attacker
  * with forged addresses does not repeat its SYNs. Repeated SYNs therefore have a bucket of their own.
  * Without this bucket, no connection could be opened during a flood.
  */
@@ -26,8 +26,8 @@ struct {
 } missed_syns SEC(".maps");
 
 /*
- * Returns a hash of the key: multiplies and folds, a word at a time. The multiplier is 2^64 divided by
- * the golden ratio.
+ * Returns a hash of the key. The function multiplies and folds one word at a time. The multiplier is
+ * 2^64 divided by the golden ratio.
  */
 static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 {
@@ -42,8 +42,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Returns whether this SYN was dropped before, and long enough ago that this packet can be its
- * repetition. If the SYN was not dropped recently, records it as dropped now.
+ * Returns whether this SYN was dropped long enough ago that this packet can be its repetition. If the
+ * SYN was not dropped recently, records it as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
@@ -57,8 +57,7 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
 	/*
-	 * The SYN is recorded again, so that a source may repeat it from time to time but not as
-	 * often as it likes.
+	 * The SYN is recorded again, so that a source may repeat it only from time to time.
 	 */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;
@@ -70,8 +69,9 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 }
 
 /*
- * Returns whether the SYN may pass. One remaining token is enough. If the bucket had to hold a token for
- * each byte of the SYN, the small SYNs of a flood would take the tokens before a larger SYN could pass.
+ * Returns whether the SYN may pass. One remaining token in the bucket is enough. If the bucket had to
+ * hold a token for each byte of the SYN, the small SYNs of a flood would take the tokens before a larger
+ * SYN could pass.
  */
 static __always_inline int nrw_police_syn(struct nrw_here *h)
 {

@@ -14,7 +14,7 @@ pub enum CcError {
     /// An unknown name.
     #[error("congestion control: found {0:?}, expected one of {names}, all", names = Variant::names())]
     Unknown(String),
-    /// An option of the gain model with an algorithm that has none.
+    /// An option of the gain model was given with an algorithm that has no gain model.
     #[error("{option}: found with {name}, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
     Pointless {
         /// The option.
@@ -22,7 +22,7 @@ pub enum CcError {
         /// The algorithm.
         name: &'static str,
     },
-    /// A name that the kernel would truncate.
+    /// The kernel would truncate this name.
     #[error("found the name {0:?}, expected at most 15 characters (TCP_CA_NAME_MAX)")]
     Long(String),
     /// The algorithm is loaded already.

@@ -1,5 +1,5 @@
-//! Determines the form of `cong_control` from the kernel's types. The version is not enough, because distributions
-//! backport features.
+//! Determines the form of `cong_control` from the kernel's types. The kernel's version does not show the form, because
+//! distributions backport features.
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType};
@@ -11,7 +11,7 @@ use super::error::REMEDY;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Before Linux 6.10: `cong_control(sk, rs)`. Such a kernel may have no `struct_ops` links (before 6.4), and may
-    /// not allow programs to write `app_limited` (6.1 refuses). This form needs neither.
+    /// not let programs write `app_limited` (Linux 6.1 does not). The programs of this form need neither feature.
     Old,
     /// Since Linux 6.10: `cong_control(sk, ack, flag, rs)`.
     New,

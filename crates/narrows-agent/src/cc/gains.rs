@@ -1,4 +1,5 @@
-//! Runs the gain model and BBQ's test for a queue in the kernel, for tests that compare them with the simulator's.
+//! Runs the gain model and BBQ's test for a queue in the kernel. Tests compare their results with the simulator's
+//! results.
 
 use std::mem::MaybeUninit;
 
@@ -25,14 +26,15 @@ pub fn gains(variant: Variant, omegas: impl IntoIterator<Item = u32>) -> Result<
 /// BBQ's decision when a probe begins.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Whether only the time ends the probe.
+    /// Whether the probe ends only when its time is over.
     pub is_short: bool,
     /// Minimum length, us.
     pub length_us: u32,
 }
 
-/// Returns BBQ's decision for a propagation time and the mean RTTs of up to four rounds before the probe (0: fewer
-/// rounds), all in us. The kernel decides with the functions of the congestion control algorithm.
+/// Returns BBQ's decision for a propagation time and the mean RTTs of up to four rounds before the probe. All times are
+/// in us. An RTT of 0 stands for a missing round. The kernel decides with the functions of the congestion control
+/// algorithm.
 ///
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.
@@ -46,7 +48,7 @@ pub fn probe(cases: impl IntoIterator<Item = (u32, [u32; 4])>) -> Result<Vec<Pro
         .collect())
 }
 
-/// Loads one program, and runs it once for each input. Its context is a structure of `N` words. Returns the
+/// Loads one program, and runs it once for each input. The program's context is a structure of `N` words. Returns the
 /// structures after the runs.
 fn run<const N: usize>(
     variant: Variant,

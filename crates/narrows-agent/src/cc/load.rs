@@ -26,8 +26,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Maximum length of an algorithm's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
-/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters it a moment after the
-/// pin is gone, and takes longer on a busy machine.
+/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters the algorithm a moment
+/// after its pin is removed. On a busy machine, this takes longer.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -62,7 +62,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Checks whether [`load`] can start. Callers check all algorithms before they load the first one.
+/// Checks whether [`load`] can start. Callers check all algorithms before they load the first algorithm.
 ///
 /// # Errors
 /// If the algorithm cannot be loaded with these options, or is loaded already. The message is one line.
@@ -98,7 +98,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let folder = place.make_empty(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // The pins of an algorithm that could not be loaded are useless.
+        // Remove the pins, because the algorithm could not be loaded.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -161,21 +161,22 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// Returns the congestion control algorithm if it is loaded, wherever it is pinned.
+/// Returns the congestion control algorithm if it is loaded, even if its pin is not visible here.
 ///
 /// # Errors
 /// If this cannot be determined. The message is one line.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
-    // A pin is not enough: its algorithm may have been detached from another mount namespace.
+    // A pin does not show that its algorithm is registered, because the algorithm may have been detached from another
+    // mount namespace.
     if !is_registered(&name)? {
         return Ok(None);
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    // The pinned algorithm may have been unregistered, and another one loaded under its name. Without CAP_SYS_ADMIN
-    // the registered algorithm cannot be opened for comparison. In that case any pin that holds a map counts as its
-    // pin.
+    // The pinned algorithm may have been unregistered, and another algorithm may have been loaded under its name.
+    // Without CAP_SYS_ADMIN, the registered algorithm cannot be opened for a comparison. In that case, any pin that
+    // holds a map counts as the pin of the registered algorithm.
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
@@ -188,7 +189,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // Missing counters are an error. The result "not loaded" would be wrong, because the algorithm may be in use.
+    // Missing counters are an error. The result "not loaded" would be wrong here, because the algorithm may be in use.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other(
             "found counters of another version; unload the algorithm with that version",
@@ -208,7 +209,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Checks whether [`unload`] can start. Callers check all algorithms before they unload the first one.
+/// Checks whether [`unload`] can start. Callers check all algorithms before they unload the first algorithm.
 ///
 /// # Errors
 /// If the algorithm is not loaded, is in use or is the default. The message is one line.
@@ -227,7 +228,7 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 
 /// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
-/// A connection that starts to use the algorithm at the same moment keeps it until the connection ends, because the
+/// If a connection starts to use the algorithm at the same moment, the algorithm stays until this connection ends. The
 /// kernel keeps every algorithm that a socket uses.
 ///
 /// # Errors
@@ -264,7 +265,7 @@ pub struct Tidied {
 }
 
 /// Removes the visible and hidden pins of algorithms that are not registered. Also unmounts each bpffs that covers
-/// another one and has no pins. Takes the lock only if there is something to remove.
+/// another bpffs and has no pins. Takes the lock only if there is something to remove.
 ///
 /// # Errors
 /// If the pins cannot be read or removed. The message is one line.
@@ -287,8 +288,8 @@ fn detach(name: &str) -> Result<(), CcError> {
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
 }
 
-/// Waits until a name is no longer registered, and returns whether this happened in time. The kernel unregisters an
-/// algorithm shortly after its last reference is gone.
+/// Waits until a name is no longer registered. Returns false if the name is still registered after the longest wait.
+/// The kernel unregisters an algorithm shortly after its last reference is gone.
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     let begun = clock::now();
     while is_registered(name)? {

@@ -1,5 +1,5 @@
-//! Loads congestion control algorithms of the BBR family into a stock kernel, where any program can use them (`bpf/cc`):
-//! BBR-A, BBR-B, BBR-C, BBQ, BBR v2 and v3. BBR v1 is for comparison.
+//! Loads congestion control algorithms of the BBR family (`bpf/cc`) into a stock kernel, where any program can use
+//! them. The algorithms are BBR-A, BBR-B, BBR-C, BBQ, BBR v2 and v3, and BBR v1 for comparison.
 //!
 //! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A pinned link or
 //! map in bpffs holds the algorithm. The algorithm therefore outlives the process that loaded it.
@@ -26,17 +26,17 @@ pub use place::Place;
 pub enum Variant {
     /// BBR v1, the same algorithm as the kernel's own `bbr`.
     V1,
-    /// BBR-A: P_up is an inverse proportion, and P_down is a cosine.
+    /// BBR-A, in which P_up is an inverse proportion of omega, and P_down is a cosine.
     A,
-    /// BBR-B: both gains are inverse proportions.
+    /// BBR-B, in which both gains are inverse proportions.
     B,
-    /// BBR-C: both gains are gamma corrections.
+    /// BBR-C, in which both gains are gamma corrections.
     C,
-    /// BBQ: probes are short while a queue persists.
+    /// BBQ, whose probes are short while a queue persists.
     Bbq,
-    /// BBR v2: v1's model with bounds from losses.
+    /// BBR v2, which adds bounds from losses to the model of v1.
     V2,
-    /// BBR v3: v2's successor.
+    /// BBR v3, the successor of v2.
     V3,
 }
 
@@ -45,7 +45,7 @@ impl Variant {
     pub const ALL: [Variant; 7] =
         [Variant::V1, Variant::A, Variant::B, Variant::C, Variant::Bbq, Variant::V2, Variant::V3];
 
-    /// Returns the short name, as on the command line and in scenarios.
+    /// Returns the short name that the command line and scenarios use.
     pub fn name(self) -> &'static str {
         match self {
             Variant::V1 => "bbr",

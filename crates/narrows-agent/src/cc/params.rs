@@ -1,4 +1,4 @@
-//! The parameters of the algorithms for the eBPF programs, from the parameters of the simulator's implementations.
+//! Converts the parameters of the simulator's implementations into parameters of the eBPF programs.
 
 use narrows_control::congestion::bbr::bounded::params::{Gains, Params as Bounded, UpExit};
 use narrows_control::congestion::bbr::gain::Gain;
@@ -114,7 +114,7 @@ fn micros(span: Span) -> u64 {
     span.as_nanos() / 1000
 }
 
-/// Converts a gain to 1/256.
+/// Converts a gain to units of 1/256.
 fn units(gain: Gain) -> u32 {
     (gain.as_f64() * 256.0) as u32
 }

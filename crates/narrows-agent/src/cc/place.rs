@@ -22,9 +22,11 @@ pub(super) const FACTS: &str = "facts";
 /// because the whole machine shares the names.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder for the pins. It is not the agents' folder, because `narrows-agent clean` removes that folder.
+    /// The folder for the pins. This is not the agents' folder, because `narrows-agent clean` removes the agents'
+    /// folder.
     pub folder: PathBuf,
-    /// Prefix of each name, at most 10 characters. It distinguishes our algorithms from the kernel's own.
+    /// Prefix of each name, at most 10 characters. The prefix distinguishes the algorithms of Narrows from the kernel's
+    /// own algorithms.
     pub prefix: String,
 }
 
@@ -44,13 +46,14 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Mounts bpffs if the folder needs it and none is mounted. The caller must hold the lock of [`bpffs`].
+    /// Mounts bpffs if the folder must be in a bpffs and no bpffs is mounted. The caller must hold the lock of
+    /// [`bpffs`].
     pub(super) fn mount(&self) -> Result<(), CcError> {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
         // Leftovers are removed first, because a mount with pins stays mounted. Covering mounts are then unmounted, so
-        // that new pins do not hide older ones.
+        // that new pins do not hide older pins.
         self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)
@@ -81,8 +84,8 @@ impl Place {
         Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant, including stale ones, from the folder that is visible now. Returns whether
-    /// these pins held the variant, which is then unregistered.
+    /// Removes the pins of a variant, including stale pins, from the folder that is visible now. Returns whether these
+    /// pins held the variant. If so, the kernel then unregisters it.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         if !exists(&folder)? {
@@ -95,13 +98,13 @@ impl Place {
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
-        // This succeeds for the last variant only, because the folder is then empty.
+        // This call succeeds only for the last variant, because only then is the folder empty.
         let _ = fs::remove_dir(&self.folder);
         Ok(is_held)
     }
 
-    /// Returns the folders of unregistered algorithms in the folder that is visible now. They hold stale pins, or
-    /// pins of a loader that was killed before its last pin.
+    /// Returns the folders of unregistered algorithms in the folder that is visible now. These folders hold stale pins,
+    /// or pins of a loader that was killed before it made its last pin.
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, CcError> {
         let failed = || CcError::file(&self.folder);
         let entries = match fs::read_dir(&self.folder) {

@@ -73,7 +73,7 @@ impl Registered {
         if link < 0 {
             return gone(-link);
         }
-        // SAFETY: the kernel has just opened the descriptor for us alone.
+        // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
         let link = unsafe { OwnedFd::from_raw_fd(link) };
         // SAFETY: the descriptor is valid.
         gone(-unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) })
@@ -81,7 +81,7 @@ impl Registered {
 }
 
 /// Returns whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show
-/// this, and the element then counts as registered.
+/// whether it is registered. In that case, the element counts as registered.
 pub(super) fn is_in_use(map: &MapHandle) -> bool {
     let state = || {
         let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
@@ -90,8 +90,8 @@ pub(super) fn is_in_use(map: &MapHandle) -> bool {
     state().is_none_or(|state| state == IN_USE)
 }
 
-/// Converts an errno to a result. A missing object or link is no error, because another process may have unregistered
-/// the algorithm meanwhile.
+/// Converts an errno to a result. A missing object or link is not an error, because another process may have
+/// unregistered the algorithm in the meantime.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -122,7 +122,7 @@ struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// In the kernel, this member is a pointer. User space reads the program's id in its place.
+    /// In the kernel, this member is a pointer. User space reads the program's id instead of the pointer.
     cong_control: usize,
 }
 

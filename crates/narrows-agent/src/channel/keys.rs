@@ -1,6 +1,6 @@
 //! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
 //!
-//! Each end compares the other end's whole certificate with its list, as SSH compares public keys. There is no
+//! Each end compares the whole certificate of the other end with its own list, as SSH compares public keys. There is no
 //! certificate authority, and the agent does not read the dates of certificates. Therefore, nothing has to be
 //! renewed, and a switch needs no correct clock.
 
@@ -25,7 +25,7 @@ use rustls::{
 /// Mode bits for the permissions of the group and of others.
 const OTHERS: u32 = 0o077;
 /// New certificates are valid from the start of the first year to the start of the second year. Only the controller
-/// reads these dates, because Python's ssl module checks them.
+/// checks these dates, because Python's ssl module does so.
 const YEARS: (i32, i32) = (2020, 2120);
 
 /// The files of the agent's end of the channel (PEM).
@@ -90,7 +90,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// Accepts the certificates of a list, and no others.
+/// Accepts only the certificates of a list.
 #[derive(Debug)]
 struct Pinned {
     trusted: Vec<CertificateDer<'static>>,

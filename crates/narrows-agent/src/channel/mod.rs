@@ -23,7 +23,7 @@ use thiserror::Error;
 
 pub use keys::KeyFiles;
 
-/// Maximum number of bodies that wait to be sent.
+/// Maximum number of messages' bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
 /// Maximum number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
@@ -52,7 +52,7 @@ pub enum ChannelError {
         "controller {0}: not on this host; give both ends a key (narrows-agent key), or use a loopback address"
     )]
     NoKeys(SocketAddr),
-    /// No thread or event descriptor could be created.
+    /// The kernel did not create a thread or an event descriptor.
     #[error("channel: {0}")]
     Io(#[from] io::Error),
 }
@@ -63,7 +63,7 @@ pub enum ChannelState {
     /// Not connected. No attempt has failed yet.
     #[default]
     Connecting,
-    /// Not connected. The line says why a controller could not be reached, or why its connection was closed.
+    /// Not connected. The text says why a controller could not be reached, or why its connection was closed.
     Failed(String),
     /// Connected to the controller of this name.
     Connected(String),
@@ -92,7 +92,7 @@ struct Queues {
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Number of bodies that were dropped to make room for newer bodies.
+    /// Number of bodies of messages that were dropped to make room for newer bodies.
     dropped: u64,
     state: ChannelState,
     stop: bool,
@@ -148,7 +148,7 @@ impl Channel {
             }
         }
         drop(queues);
-        // The write fails only if the counter is full. An earlier write has then woken the thread already.
+        // The write fails only if the counter is full. In that case, an earlier write has already woken the thread.
         let _ = self.shared.wake.write(1);
     }
 
@@ -163,7 +163,7 @@ impl Channel {
         self.shared.lock().state.clone()
     }
 
-    /// Returns the number of bodies that were dropped so far, because they were not sent before the queue was full.
+    /// Returns the number of bodies that were dropped so far because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }

@@ -1,5 +1,5 @@
-//! The lines of one connection, as a state machine without I/O. It converts received bytes into messages, and bodies
-//! into lines to send.
+//! Handles the lines of one connection, as a state machine without I/O. The state machine converts received bytes into
+//! messages, and bodies of messages into lines to send.
 
 use std::str;
 
@@ -15,10 +15,10 @@ pub enum Refusal {
     /// A received line is longer than allowed.
     #[error("a line of more than {0} bytes")]
     TooLong(usize),
-    /// A received line is not JSON, or not a line of the protocol.
+    /// A received line is not JSON, or the protocol does not define it.
     #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
-    /// The answer has another version or comes from an agent.
+    /// The answer has an unsupported version, or comes from an agent.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
         /// The version in the answer.
@@ -69,7 +69,7 @@ impl Session {
         line_of(&Greeting { narrows: VERSION, role: "agent", name: &self.name })
     }
 
-    /// Returns whether the controller has accepted the agent. Lines other than the greeting may be sent only then.
+    /// Returns whether the controller has accepted the agent. Before that, only the greeting may be sent.
     pub fn is_open(&self) -> bool {
         self.controller.is_some()
     }

@@ -39,7 +39,7 @@ fn only_a_controller_of_this_version_is_accepted() {
     let refused = |answer: &str| Session::new("a").receive(answer.as_bytes(), &mut Vec::new()).unwrap_err();
     let other = |version, role: &str| Refusal::NotAController { version, role: role.into() };
     assert_eq!(refused(&ANSWER.replace('2', "1")), other(1, "controller"));
-    // The agent's own greeting is sent back.
+    // The other end sends the agent's own greeting back.
     assert_eq!(refused(&Session::new("a").greeting()), other(2, "agent"));
     assert_eq!(
         refused("{\"narrows\":2,\"refused\":\"its name\\n is b\"}\n").to_string(),
@@ -110,7 +110,8 @@ fn failure(channel: &Channel) -> String {
     }
 }
 
-/// The whole channel with a real listener: the channel greets, sends its ports, queues bodies and reconnects.
+/// Tests the whole channel with a real listener: the channel sends its greeting and its ports, queues bodies and
+/// reconnects.
 #[test]
 fn the_channel_connects_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -148,7 +149,7 @@ fn a_controller_that_stays_silent_is_left() {
     accept(&listener);
 }
 
-/// Accepts the next connection, and accepts its agent as a controller does.
+/// Accepts the next connection, and then accepts the agent in the same way as a controller.
 fn answer(listener: &TcpListener) -> TcpStream {
     let stream = accept(listener);
     BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();

@@ -1,4 +1,4 @@
-//! TLS between the socket and the lines of the session, as a state machine without I/O. TLS is optional if the
+//! Runs TLS between the socket and the lines of the session, as a state machine without I/O. TLS is optional if the
 //! controller is on this host.
 
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub enum TlsRefusal {
     /// The controller does not use TLS 1.3, for example because it has no key.
     #[error("the controller does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
-    /// Changed, repeated or reordered data, or another error.
+    /// The data was changed, repeated or reordered, or another error occurred.
     #[error("TLS: {0}")]
     Other(Error),
 }
@@ -75,7 +75,8 @@ impl Transport {
             }
             Transport::Tls(connection) => {
                 while !wire.is_empty() {
-                    // Reading from memory fails only if the buffer of lines is full. That buffer is emptied below.
+                    // Reading from memory fails only if the buffer of lines is full. The code below empties that
+                    // buffer.
                     if !matches!(connection.read_tls(&mut wire), Ok(1..)) {
                         break;
                     }

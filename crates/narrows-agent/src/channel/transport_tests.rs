@@ -143,7 +143,7 @@ fn own_records_sent_back_are_refused() {
     let mut own = Vec::new();
     both.agent.take(&mut own);
     both.receive(&own).unwrap_err();
-    // The same holds for the first flight.
+    // The same is true for the first flight of the handshake.
     let mut fresh = Transport::new(Some(&ends().agent), ADDRESS).unwrap();
     let mut hello = Vec::new();
     fresh.take(&mut hello);
@@ -214,10 +214,10 @@ fn a_controller_without_tls_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A record begins with three bytes for a type and a version. They have no meaning, because the real type is
-    /// encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates the values that these bytes must
-    /// have, not the values that arrived. A change of these bytes may therefore remain unnoticed, but it has no
-    /// effect.
+    /// A record begins with three bytes for a type and a version. These three bytes have no effect, because the real
+    /// type is encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates the values that these bytes
+    /// must have, not the values that arrived. A change of these bytes may therefore remain unnoticed, but does no
+    /// harm.
     #[test]
     fn a_changed_bit_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
         let mut both = ends().connect().unwrap();

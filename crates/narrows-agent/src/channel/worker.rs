@@ -1,5 +1,5 @@
-//! The channel's thread, which handles the sockets and the pauses between connections. [`Transport`] and [`Session`]
-//! do the rest.
+//! The channel's thread, which handles the sockets and the pauses between connections. [`Transport`] handles TLS, and
+//! [`Session`] handles the lines.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,7 +23,8 @@ use crate::clock;
 /// First and longest pause between attempts, in ms. Each pause is twice as long as the previous pause, up to the
 /// longest.
 const PAUSES_MS: (u16, u16) = (100, 5000);
-/// Longest pause if there are several controllers, in ms: one of them may have just taken over.
+/// Longest pause if there are several controllers, in ms. This pause is short, because another controller may have just
+/// taken over.
 const PAUSE_OF_SEVERAL_MS: u16 = 500;
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -35,7 +36,7 @@ const MUTE: Span = Span::from_secs(4);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
 /// Lines are taken from the queue while the buffer holds fewer bytes than this. If the controller reads too slowly,
-/// bodies wait in the queue instead of the buffer, and the queue drops the oldest.
+/// bodies wait in the queue instead of the buffer, and the queue drops the oldest bodies.
 const BUFFER: usize = 64 << 10;
 
 /// Why a connection ended.
@@ -100,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// Waits for the pause, and returns whether the thread must stop.
+    /// Waits for the time `pause_ms`, and returns whether the thread must stop.
     fn wait(&self, pause_ms: u16) -> bool {
         let mut left = pause_ms;
         // The pause is divided into slices, so that the thread notices within 100 ms that it must stop. New bodies
@@ -152,7 +153,7 @@ impl Worker {
                 };
                 heard = clock::now();
                 if let Err(refusal) = transport.receive(buffer.get(..n).unwrap_or_default(), &mut lines) {
-                    // The alert tells the controller why the agent closes the connection.
+                    // The TLS alert tells the controller why the agent closes the connection.
                     transport.take(&mut out);
                     let _ = flush(&mut stream, &mut out);
                     return Err(refusal.into());

@@ -50,7 +50,7 @@ pub(super) enum Command {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Load the papers' congestion control algorithms into the kernel, for any program of this host
+    /// Load congestion control algorithms of the papers into the kernel, for any program of this host
     #[command(subcommand)]
     Cc(CcCommand),
     /// Make a key and a certificate for the channel between agents and controller
@@ -65,7 +65,7 @@ pub(super) enum Command {
         #[arg(long, value_hint = ValueHint::DirPath, default_value = ".", hide_default_value = true)]
         folder: PathBuf,
     },
-    /// Remove everything that killed agents have left behind; running agents are left alone
+    /// Remove all objects that killed agents have left behind; objects of running agents stay
     Clean {
         /// Network namespace to clean (default: every namespace that has a name or a process)
         #[arg(long, value_name = "NAME")]
@@ -85,7 +85,7 @@ pub(super) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct SwitchArgs {
-    /// Configuration file, instead of --port and --also
+    /// Configuration file to use instead of --port and --also
     #[arg(
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
@@ -99,10 +99,10 @@ pub(super) struct SwitchArgs {
     /// Interface through which ACKs leave, if it is not a controlled port; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     also: Vec<String>,
-    /// Rate controller of every port: brf, rcp, bdr or pacec (default: the file's, or brf)
+    /// Rate controller of every port: brf, rcp, bdr or pacec (default: from the file, or brf)
     #[arg(long, value_name = "NAME")]
     rate_controller: Option<String>,
-    /// The name of --rate-controller in version 0.2
+    /// Name of the option --rate-controller in version 0.2
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "rate_controller")]
     controller: Option<String>,
 }
@@ -122,7 +122,7 @@ pub(super) struct SenderArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct HostArgs {
-    /// Configuration file, instead of options
+    /// Configuration file to use instead of options
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// Folder of a cgroup (version 2) whose connections are included (default: all connections)

@@ -1,4 +1,4 @@
-//! `narrows-agent cc`: the papers' congestion control algorithms for any program.
+//! The command `narrows-agent cc`, which loads congestion control algorithms of the papers for any program.
 
 use std::io::{self, Write};
 
@@ -46,7 +46,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            // Check all algorithms before the first is loaded, so that either all or none are loaded.
+            // Check all algorithms before the first algorithm is loaded, so that either all or none are loaded.
             let wanted = named(&args.names, || rest(options, &place))?;
             for &variant in &wanted {
                 cc::loadable(variant, options, &place)?;
@@ -83,7 +83,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
                 println!("{} is unloaded", place.registered(variant));
             }
             // Unloading the last algorithm that is pinned in a mount also unmounts this mount. The number of hidden
-            // mounts is therefore compared with the number before.
+            // mounts is therefore compared with the number before the command.
             if cc::tidy(&place)?.pins {
                 println!("removed pins of algorithms that are not registered");
             }
@@ -139,7 +139,8 @@ fn named(
     if names.iter().any(|name| name == ALL) {
         return all();
     }
-    // Each variant is returned once. Naming a variant twice is not an error, and must not end the command half-way.
+    // Each variant is returned once. A variant that is named twice is not an error, and must not end the command
+    // half-way.
     let mut each: Vec<Variant> = Vec::new();
     for one in ones {
         if !each.contains(&one) {

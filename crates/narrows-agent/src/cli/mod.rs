@@ -28,7 +28,7 @@ const WRONG_INPUT: u8 = 2;
 
 const NO_AGENT: &str = "no agent runs on this host";
 
-/// The agents of the three roles. Each agent runs until [`Services::stop`] requests its end.
+/// The agents of the three roles. Each agent runs until [`Services::stop`] asks it to stop.
 pub trait Agents {
     /// Runs an agent that controls ports.
     fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure>;
@@ -87,7 +87,7 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// Returns a warning if a correct configuration names a file that cannot be opened on this machine. A missing file is
+/// Returns a warning if a valid configuration names a file that cannot be opened on this machine. A missing file is
 /// not an error, because it can be created later, or exist on another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
@@ -209,7 +209,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     Ok(u8::from(!cleaned.failed.is_empty()))
 }
 
-/// Returns the name of a file in errors.
+/// Returns the name by which error messages refer to a file.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -16,7 +16,7 @@ pub enum Scope {
     Netns,
     /// The connections of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
-    /// All connections of these network namespaces, each with its interfaces. One agent can thereby serve many
+    /// All connections of these network namespaces, each with its interfaces. With this scope, one agent can serve many
     /// emulated hosts on one kernel.
     Namespaces(Vec<Namespace>),
 }
@@ -24,7 +24,7 @@ pub enum Scope {
 /// How a sender applies rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The congestion control is `brf`. It uses the network's rate, or CUBIC if no switch sends a rate.
+    /// The congestion control is `brf`. `brf` uses the network's rate, or CUBIC if no switch sends a rate.
     #[default]
     Brf,
     /// The congestion control is the kernel's own, and the network's rate is the upper limit of its pacing rate.
@@ -103,8 +103,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // If the agent is killed, the guardian restores the defaults. It cannot enter other namespaces to do so,
-        // because it has dropped the privilege.
+        // If the agent is killed, the guardian restores the defaults. The guardian cannot restore them in other
+        // namespaces, because it has dropped the privilege to enter those namespaces.
         own.problem(
             "set_default",
             "found true, expected false with [[namespaces]]: there, `choice` selects the connections",
@@ -144,8 +144,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     })
 }
 
-/// Returns the place whose interfaces are missing, as a part of a sentence: the first namespace without interfaces, or an
-/// empty text for the agent's own namespace. A sender marks its data at the interfaces of all its namespaces.
+/// Returns where interfaces are missing, as a part of an error message. This is the first namespace without interfaces,
+/// or an empty text for the agent's own namespace. A sender marks its data at the interfaces of all its namespaces.
 fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
     match scope {
         Scope::Namespaces(all) => {
@@ -157,8 +157,8 @@ fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
     }
 }
 
-/// Checks that a name fits into Linux's field for the name of an algorithm, which has TCP_CA_NAME_MAX bytes with a
-/// zero at the end (include/net/tcp.h).
+/// Checks that a name fits into Linux's field for the name of an algorithm. The field has TCP_CA_NAME_MAX bytes,
+/// including a zero at the end (include/net/tcp.h).
 fn algorithm(name: String) -> Result<String, String> {
     if (1..16).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(name)

@@ -41,7 +41,7 @@ pub enum Config {
 /// Settings of every agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Common {
-    /// Name of the agent's socket, pins and metrics. It distinguishes several agents on one host.
+    /// Name of the agent's socket, pins and metrics. The name distinguishes several agents on one host.
     pub name: String,
     /// The agent's network namespace; `None`: the namespace in which it is started.
     pub netns: Option<Netns>,
@@ -56,7 +56,7 @@ pub struct Common {
 pub struct Metrics {
     /// Address of the endpoint.
     pub address: SocketAddr,
-    /// The network namespace that the address belongs to.
+    /// The network namespace in which the agent listens on this address.
     pub netns: MetricsNetns,
 }
 
@@ -169,7 +169,7 @@ impl Config {
         }
     }
 
-    /// Returns the settings that all agents have.
+    /// Returns the settings that all roles have in common.
     pub fn common(&self) -> &Common {
         match self {
             Config::Switch(c) => &c.common,

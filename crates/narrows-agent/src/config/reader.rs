@@ -8,10 +8,10 @@ use toml::{Table, Value};
 
 use super::units;
 
-/// One error: key, what was found, what was expected.
+/// One error of a configuration: the key, what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Path of the key, e.g. `ports[0].rate`; empty: the whole file.
+    /// Path of the key, e.g. `ports[0].rate`. An empty path stands for the whole file.
     pub key: String,
     /// The value found and the value expected.
     pub text: String,
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error of `key` in this table. An empty key stands for the table itself.
+    /// Records an error about the key `key` of this table. An empty key stands for the table itself.
     pub(super) fn problem(&self, key: &str, text: impl Display) {
         let problem = Problem { key: self.path_of(key), text: text.to_string() };
         self.problems.borrow_mut().push(problem);
@@ -139,7 +139,8 @@ pub(super) fn found(value: &Value) -> String {
 
 /// Returns a function that reads text with a unit. `read` is one of the functions of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
-    // A value that is not a string counts as an empty string, for which `read` says what is expected.
+    // A value that is not a string counts as an empty string. For an empty string, the error of `read` says what is
+    // expected.
     move |value| read(value.as_str().unwrap_or_default())
 }
 

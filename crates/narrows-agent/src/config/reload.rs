@@ -1,4 +1,5 @@
-//! Compares the configuration in force with a new one, and decides which keys can change while the agent runs.
+//! Compares the configuration in force with a new configuration, and decides which keys can change while the agent
+//! runs.
 
 use super::{Capacity, Common, Config, Log, Port, Receiver, Scope, Sender, Switch};
 
@@ -34,7 +35,7 @@ struct Keys {
 }
 
 impl Plan {
-    /// Compares the configuration in force with a new one.
+    /// Compares the configuration in force with a new configuration.
     pub fn new(old: &Config, new: &Config) -> Plan {
         let mut keys = Keys::default();
         let config = match (old, new) {
@@ -92,8 +93,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// Compares the scopes. The list of namespaces can change now. The kind of the scope needs a restart, because the
-/// loaded programs depend on it.
+/// Compares the scopes. The list of namespaces can change without a restart. A change of the scope's kind needs a
+/// restart, because the loaded programs depend on the kind.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}
@@ -127,8 +128,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
-    // A port that is no longer configured stays controlled until the restart. Its interface cannot be an uncontrolled
-    // interface at the same time.
+    // A port that is no longer configured stays controlled until the restart. Until then, its interface cannot be an
+    // uncontrolled interface.
     let is_port = |name: &String| old.ports.iter().any(|port| port.interface == *name);
     let interfaces: Vec<_> = new.interfaces.iter().filter(|name| !is_port(name)).cloned().collect();
     if interfaces != old.interfaces {
@@ -151,8 +152,8 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     }
     for added in new.ports.iter().skip(old.ports.len()) {
         let name = format!("ports.{}", added.interface);
-        // The new port's rate controller needs the channel to the SDN controller, or tables of another size. Both need a
-        // restart.
+        // The new port's rate controller needs the channel to the SDN controller, or tables of another size. Either
+        // change needs a restart.
         let counts_reports = old.ports.first().is_some_and(|port| port.counts_reports);
         if added.needs_controller && old.controller.is_none() || added.counts_reports != counts_reports {
             keys.restart.push(name);
@@ -179,7 +180,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         params: _,
     } = new;
     let name = format!("ports.{}.", old.interface);
-    // The conversion between HTB's rates and the rate controller's rates is built once, with `overhead`,
+    // The conversion between HTB's rates and the rate controller's rates is built only once, from `overhead`,
     // `encapsulation` and `mtu`.
     compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, encapsulation, mtu);
     match (old.capacity, new.capacity) {
@@ -214,7 +215,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         let max_flows = old.params.get(MAX_FLOWS).cloned();
         (old.rate_controller, old.needs_controller) = (new.rate_controller.clone(), new.needs_controller);
         old.params = new.params.clone();
-        // The size of the flow table stays.
+        // The size of the flow table cannot change.
         old.params.extend(max_flows.map(|flows| (MAX_FLOWS.to_owned(), flows)));
     }
 }
@@ -275,7 +276,7 @@ mod tests {
     fn a_port_in_the_place_of_another_needs_a_restart() {
         let new = OLD.replace("eth1", "eth2");
         assert_eq!(keys(&new), (String::new(), "ports".to_owned()));
-        // The old port stays controlled, so it is not uncontrolled as well.
+        // The old port stays controlled, so its interface does not become an uncontrolled interface.
         let new = new.replace("'eth0'", "'eth0', 'eth1'");
         let plan = plan(OLD, &new);
         let Config::Switch(config) = plan.config else { panic!() };

@@ -2,12 +2,12 @@
 
 use toml::{Table, Value};
 
-/// Keys of `[[ports]]`: the old name and the current one.
+/// Keys of `[[ports]]`, each with its old name and its current name.
 const PORT_KEYS: [(&str, &str); 1] = [("controller", "rate_controller")];
 
 /// Renames keys to their current names. Returns the path of each renamed key and its current name.
 ///
-/// A port with both names keeps them, so that the old name is refused as an unknown key.
+/// If a port has both names, none is renamed, so that the old name is refused as an unknown key.
 pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     let mut renamed = Vec::new();
     let ports = table.get_mut("ports").and_then(Value::as_array_mut);
@@ -26,7 +26,7 @@ pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     renamed
 }
 
-/// Reports an old name on standard error: its place, the name found and the current one.
+/// Reports an old name on standard error: where it was found, the old name and the current name.
 pub(crate) fn report(source: &str, old: &str, new: &str) {
     eprintln!("{source}: '{old}' is now '{new}'; the next release refuses the old name");
 }

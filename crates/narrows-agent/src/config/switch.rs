@@ -16,7 +16,7 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports. It is the number of records in the data plane minus one, because all uncontrolled
+/// Maximum number of ports. This is the number of records in the data plane minus one, because all uncontrolled
 /// interfaces share one record.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
@@ -27,8 +27,8 @@ const UNTIL_STOPPED: &str = "until-stopped";
 /// 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
 
-/// The parameter with the time of day at time zero of the clock. It is set when a rate controller is built, so that two
-/// readings of a configuration are equal.
+/// The parameter with the time of day at time zero of the clock. This parameter is set only when a rate controller is
+/// built, so that reading the same file twice gives equal configurations.
 const TIME_OF_DAY: &str = "time_of_day";
 
 /// A switch.
@@ -40,7 +40,7 @@ pub struct Switch {
     pub tick: Span,
     /// Maximum number of flows of all ports together.
     pub max_flows: u32,
-    /// The eBPF program stops writing rates if the agent does not run for this long.
+    /// The eBPF program stops writing rates if the agent has not run for this time.
     pub watchdog: Span,
     /// Meaning of VLAN tags.
     pub vlans: Vlans,
@@ -50,18 +50,19 @@ pub struct Switch {
     pub format: Format,
     /// How often a flow gets its rate.
     pub feedback: Feedback,
-    /// How long program, maps and queues live.
+    /// How long the program, its maps and the queues stay in the kernel.
     pub pin: Pin,
     /// Controlled ports.
     pub ports: Vec<Port>,
-    /// Interfaces that are not controlled but through which ACKs leave.
+    /// Interfaces through which ACKs leave, but which are not controlled.
     pub interfaces: Vec<String>,
     /// The SDN controller.
     pub controller: Option<Controller>,
 }
 
 impl Switch {
-    /// Returns whether the switch keeps records of flows. The rate controllers of all ports agree on this.
+    /// Returns whether the switch keeps records of flows. Either all its rate controllers need such records, or none
+    /// does.
     pub fn keeps_flows(&self) -> bool {
         !self.ports.iter().any(|port| port.counts_reports)
     }
@@ -77,17 +78,17 @@ impl Switch {
     }
 }
 
-/// How long the data plane lives.
+/// How long the data plane stays in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// The data plane lives until the agent ends in any way.
+    /// The data plane stays until the agent ends for any reason.
     Never,
-    /// The data plane lives until the agent is stopped. If the agent dies, the next agent takes over the flows. On a
+    /// The data plane stays until the agent is stopped. If the agent dies, the next agent takes over the flows. On a
     /// kernel that cannot pin the data plane, this value has the effect of [`Pin::Never`].
     UntilStopped,
-    /// The data plane lives until `narrows-agent clean` removes it.
+    /// The data plane stays until `narrows-agent clean` removes it.
     Always,
-    /// As with [`Pin::Always`], but pinned in this folder of a bpffs.
+    /// The data plane stays as with [`Pin::Always`], but is pinned in this folder of a bpffs.
     In(PathBuf),
 }
 
@@ -111,8 +112,8 @@ pub enum Feedback {
     /// A flow gets its rate in every ACK.
     #[default]
     EveryAck,
-    /// A flow gets its rate once per RTT, as in the paper. With two switches on a path the sender may take the larger
-    /// of two rates.
+    /// A flow gets its rate once per RTT, as in the paper. If two switches are on a path, the sender may take the
+    /// larger of their rates.
     OncePerRtt,
 }
 
@@ -133,7 +134,7 @@ pub struct Port {
     pub interface: String,
     /// Capacity of the link behind the port.
     pub capacity: Capacity,
-    /// Rate of the port's shaper, which the rate controller does not use; only with [`Capacity::Measured`].
+    /// Rate of the port's shaper, used only with [`Capacity::Measured`]. The rate controller does not use this rate.
     pub shape: Option<Rate>,
     /// Bytes that the link adds to an IP datagram (`htb::Layout::overhead`).
     pub overhead: u32,
@@ -158,7 +159,7 @@ pub struct Port {
 /// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// A configured rate. Its bytes include the `overhead` of each IP datagram.
+    /// A configured rate. This rate counts the bytes of each IP datagram and its `overhead`.
     Known(Rate),
     /// The capacity is unknown and is measured (BRF-101).
     Measured,
@@ -169,7 +170,7 @@ pub enum Capacity {
 pub struct Controller {
     /// Addresses of the controllers, each as `host:port`.
     pub addresses: Vec<String>,
-    /// The keys of the channel; `None` is allowed only if the controller is on this host.
+    /// The keys of the channel; they may be `None` only if the controller is on this host.
     pub keys: Option<KeyFiles>,
     /// This switch's name on the channel.
     pub name: String,
@@ -185,7 +186,7 @@ impl Port {
     /// Builds the port's rate controller. `mtu` is the largest IP datagram.
     ///
     /// # Errors
-    /// A port of a checked configuration never causes an error.
+    /// If the port's parameters are invalid. A checked configuration has no such port.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
         let mut params = self.params.clone();
         if registry::find(&self.rate_controller).is_some_and(|entry| entry.parameter(TIME_OF_DAY).is_some()) {
@@ -283,7 +284,8 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     })
 }
 
-/// Returns the smallest value of `watchdog`. The eBPF program must not stop writing rates because one tick is late.
+/// Returns the smallest value of `watchdog`. With this value, the eBPF program does not stop writing rates when a
+/// single tick is late.
 fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
@@ -338,9 +340,8 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     })
 }
 
-/// Returns the parameters of a port's rate controller, whether the rate controller needs the SDN controller, and whether it
-/// counts designated packets.
-/// Returns `None` if the name of the rate controller or a parameter is invalid.
+/// Returns the parameters of a port's rate controller, whether it needs the SDN controller, and whether it counts
+/// designated packets. Returns `None` if the name of the rate controller or a parameter is invalid.
 fn params(
     table: &Reader<'_>,
     rate_controller: &str,
@@ -349,8 +350,8 @@ fn params(
     measured: bool,
 ) -> Option<(Values, bool, bool)> {
     let Some(needed) = params::KINDS.get(rate_controller) else {
-        // The other rate controllers need each packet, or headers that no stock host sends. They run in the simulator
-        // only.
+        // The other rate controllers run only in the simulator, because they need each packet, or headers that no stock
+        // host sends.
         let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
         let kinds = kinds.join(", ");
         let text =
@@ -411,7 +412,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     Some(Controller { addresses: addresses?, keys: keys?, name })
 }
 
-/// Reads one `host:port`, or a list of them.
+/// Reads one `host:port`, or a list of such texts.
 fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     let expected = "a host and port such as \"127.0.0.1:6690\", or a list of them";
     let one = value.as_str().map(|address| vec![address.to_owned()]);
@@ -423,8 +424,8 @@ fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     addresses.ok_or_else(|| expected.to_owned())
 }
 
-/// Reads the files of the channel's keys. Either all or none of them must be given. The outer `None` means that an
-/// error has been recorded. The inner `None` means that no file is given.
+/// Reads the files of the channel's keys. Either all or none of these files must be given. The outer `None` means that
+/// an error was recorded. The inner `None` means that no file is given.
 fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
     if table.value("secret_file").is_some() {
         let text = "found the secret of an earlier version, expected key, certificate and trusted: \

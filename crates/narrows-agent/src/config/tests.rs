@@ -1,4 +1,4 @@
-//! Valid files, invalid files and their errors.
+//! Tests of valid files, invalid files and the errors of invalid files.
 
 use std::path::Path;
 
@@ -265,7 +265,7 @@ fn rcp_and_bdr_are_configured() {
     );
 }
 
-/// A switch with BDR has no room for flows, so its other ports cannot keep any.
+/// A switch with BDR has no room for flows, so none of its ports can keep flows.
 #[test]
 fn bdr_controls_all_ports_or_none() {
     let port = |name: &str, kind: &str| {
@@ -281,7 +281,7 @@ fn bdr_controls_all_ports_or_none() {
     );
 }
 
-/// Designated packets are marked at interfaces, by the program of `brf`.
+/// The program of `brf` marks designated packets at interfaces.
 #[test]
 fn a_sender_that_designates_packets_needs_interfaces_and_brf() {
     let sender = |rest: &str| format!("[sender]\ndesignate = true\n{rest}");
@@ -293,7 +293,7 @@ fn a_sender_that_designates_packets_needs_interfaces_and_brf() {
             "f.toml: sender.designate: found true without interfaces, expected the interfaces by which data leaves"
         ]
     );
-    // The packets of each namespace leave by its own interfaces.
+    // The packets of each namespace leave by the interfaces of that namespace.
     let namespace = |rest: &str| format!("[[namespaces]]\npath = '/run/netns/{rest}\n");
     let all = [namespace("a'\ninterfaces = ['x']"), namespace("b'"), namespace("c'")].concat();
     assert_eq!(

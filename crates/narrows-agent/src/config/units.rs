@@ -1,12 +1,12 @@
 //! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of `narrows-control`, and
 //! prints them.
 //!
-//! The grammar is the same as in python/narrows/units.py. Prefixes are decimal unless written `Ki`, `Mi`, `Gi`.
-//! Bytes need a capital B. "Per second" is `/s`. Errors say what is expected.
+//! The grammar is the same as in python/narrows/units.py. Prefixes are decimal, except `Ki`, `Mi` and `Gi`. Bytes need
+//! a capital B. "Per second" is written `/s`. Errors say what is expected.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 
-/// Upper bounds, as in scenarios.
+/// Upper bounds, the same as in scenarios.
 const MAX_NANOS: u128 = 1_000_000 * NANOS_PER_SEC as u128;
 const MAX_BITS_PER_SEC: u128 = 1_000_000_000_000_000;
 const MAX_BYTES: u128 = 1_000_000_000_000_000;

@@ -1,6 +1,6 @@
 //! The agent's names for the types and values of `bpf/include/maps.h`, which documents them.
 //!
-//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only.
+//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are defined only in C.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -32,20 +32,20 @@ pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// Number of grants for one newcomer each. The next grant is for as many newcomers as these grants together, and each
-/// later grant for twice as many as the grant before it.
+/// Number of grants that are for only one newcomer each. The next grant is for as many newcomers as these grants
+/// together. Each later grant is for twice as many newcomers as the grant before it.
 const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
 /// The unit of `reports` and `first_reports`: a whole report counts as this number.
 pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
 
 /// Returns the number of whole reports in a sum of `reports` or `first_reports`. The parts of a report may add up to
-/// slightly less than the unit, because each of them is rounded.
+/// slightly less than the unit, because each part is rounded.
 pub const fn whole_reports(sum: u64) -> u64 {
     sum.saturating_add(REPORT_UNIT / 2) / REPORT_UNIT
 }
 
-// narrows-control has the reference of the codes on the wire.
+// The codes in narrows-control are the reference for the codes on the wire.
 const _: () = assert!(nrw_code::NRW_CODE_MAX.0 == RateCode::MAX.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_DESIGNATES.0 == RateCode::DESIGNATES.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_UNLIMITED.0 == RateCode::UNLIMITED.to_bits() as u32);
@@ -102,7 +102,7 @@ names! {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WireFormat {
-    /// The paper's format: the rate replaces the two NOPs in front of the timestamps.
+    /// The rate replaces the two NOPs in front of the timestamps. This is the paper's format.
     Padding = nrw_format::NRW_FORMAT_PADDING.0,
     /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = nrw_format::NRW_FORMAT_RESERVED.0,
@@ -113,8 +113,8 @@ pub enum WireFormat {
 
 const TCP: u8 = 6;
 
-/// Returns the bytes of an address as in the keys of maps. An IPv4 address is in the first four bytes, and the rest
-/// is zero.
+/// Returns the bytes of an address in the form that the keys of maps use. An IPv4 address is in the first four bytes,
+/// and the rest is zero.
 pub(super) fn addr_bytes(addr: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match addr {

@@ -34,7 +34,7 @@ unsafe impl Plain for types::nrw_service {}
 // SAFETY: as above.
 unsafe impl Plain for types::nrw_advert {}
 
-/// Returns the bytes of a key or value, as in the map.
+/// Returns the bytes of a key or value in the form that the map uses.
 pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: `Plain` guarantees that all bytes have values.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
@@ -43,12 +43,12 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
 /// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as
 /// atomics.
 ///
-/// Loads and stores are relaxed, because each field is independent. Only one order is guaranteed: a slot is filled
-/// before its flag `layout::LIVE` is set.
+/// Loads and stores are relaxed, because each field is independent. Only one order is guaranteed: the fields of a slot
+/// are written before its flag `layout::LIVE` is set.
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 
-// SAFETY: a `Shared` gives access to atomics only.
+// SAFETY: a `Shared` gives access only to atomics.
 unsafe impl<T> Sync for Shared<T> {}
 
 /// Gives access to a field of a value in shared memory, e.g. `field!(port, priority[1])`.
@@ -105,8 +105,8 @@ macro_rules! atomic {
         $(impl Deref for Shared<$integer> {
             type Target = $atomic;
             fn deref(&self) -> &$atomic {
-                // SAFETY: an atomic has the same size as its integer. On 64-bit processors, the only ones that this
-                // crate supports, it also has the same alignment.
+                // SAFETY: an atomic has the same size as its integer. This crate supports only 64-bit processors, on
+                // which an atomic also has the same alignment.
                 unsafe { &*self.0.get().cast() }
             }
         })*
@@ -121,7 +121,7 @@ pub(super) struct Memory<T: Plain> {
     mapped: usize,
 }
 
-// SAFETY: a `Memory` gives access to atomics only, and the mapping belongs to the process.
+// SAFETY: a `Memory` gives access only to atomics, and the mapping belongs to the process.
 unsafe impl<T: Plain> Send for Memory<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Memory<T> {}

@@ -2,7 +2,7 @@
 //!
 //! * [`layout`]: names for the structures, which are generated from the C code.
 //! * [`program`]: loads the program, attaches it to ports and pins it.
-//! * [`slots`]: the flow table in shared memory. It also frees slots.
+//! * [`slots`]: gives access to the flow table in shared memory, and frees slots.
 //! * [`ports`]: the ports' records in shared memory.
 //! * [`cost`]: the cost of a program, as the kernel measures it.
 //!

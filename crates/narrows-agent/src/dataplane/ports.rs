@@ -1,4 +1,4 @@
-//! The ports' records: the agent's decisions for a port, and the program's counters.
+//! Gives access to the ports' records, which hold the agent's decisions for a port and the program's counters.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -68,7 +68,7 @@ counters! {
     reported_ns: u64,
     /// Reports of designated packets, in units of 1 / `layout::REPORT_UNIT`.
     reports: u64,
-    /// First reports of flows, in the same unit.
+    /// First reports of flows, in units of 1 / `layout::REPORT_UNIT`.
     first_reports: u64,
     /// SYNs and SYN-ACKs of senders that designate packets.
     designating_syns: u64,
@@ -95,7 +95,7 @@ impl Port<'_> {
         field!(self.0, heartbeat_ns).store(now.as_nanos(), Relaxed);
     }
 
-    /// Sets the time without a heartbeat after which the program stops working.
+    /// Sets the time after which the program stops working if it gets no heartbeat.
     pub fn set_watchdog(&self, watchdog: Span) {
         field!(self.0, watchdog_ns).store(watchdog.as_nanos(), Relaxed);
     }
@@ -135,7 +135,7 @@ impl Port<'_> {
         field!(self.0, common).store(code.to_bits(), Relaxed);
     }
 
-    /// Sets the maximum time that counts from one report.
+    /// Sets the maximum time that one report may add to `reported_ns`.
     pub fn set_report_max(&self, time: Span) {
         let us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         field!(self.0, report_max_us).store(us, Relaxed);
@@ -164,7 +164,7 @@ impl Port<'_> {
     }
 
     /// Sets the rate and the burst of the token bucket for SYNs, in L3 bytes. The bucket applies in the mode
-    /// `layout::MODE_POLICE_SYN`. A second bucket of the same size is for repetitions of dropped SYNs.
+    /// `layout::MODE_POLICE_SYN`. A second bucket of the same size is for dropped SYNs that the client repeats.
     pub fn set_syn(&self, rate: Rate, burst: Bytes) {
         field!(self.0, syn).set(rate, burst);
         field!(self.0, syn_again).set(rate, burst);

@@ -32,8 +32,8 @@ pub struct Sizes {
     pub services: u32,
     /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
-    /// Number of entries of the table with the times of designated packets, a power of two. With one entry, the switch
-    /// keeps flows instead.
+    /// Number of entries of the table with the times of designated packets, a power of two. If this number is one, the
+    /// switch keeps flows and no such times.
     pub designations: u32,
 }
 
@@ -68,13 +68,13 @@ const PROGRAM: &str = "nrw_switch";
 /// The names of the maps, which are also the names of their pins.
 const MAPS: [&str; 9] =
     ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells", "designations"];
-/// The operation that fails if the pinned maps have another layout.
+/// Description of the operation that fails if the pinned maps have another layout.
 const TAKE_OVER: &str = "take over the pinned maps of another version (narrows-agent clean removes them)";
 
 /// The attachment of the program to the egress of one interface. Dropping it detaches the program, unless the
 /// attachment is pinned.
 pub enum Attachment {
-    /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends in any way.
+    /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends for any reason.
     Tcx(OwnedFd),
     /// Attached by a filter of clsact, which stays if the process is killed.
     Clsact(TcHook),
@@ -83,7 +83,8 @@ pub enum Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         if let Attachment::Clsact(hook) = self {
-            // An error cannot be reported here. The interface, and the filter with it, may be gone.
+            // This function cannot report an error. A typical cause of an error is that the interface and its filter no
+            // longer exist.
             let _ = hook.detach();
         }
     }
@@ -183,11 +184,11 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // The program is pinned last. If it is pinned, everything is pinned.
+        // The program is pinned last. If its pin exists, all other pins exist, too.
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over the pinned data plane of an earlier agent, including its flows but not its predictions. The sizes
+    /// Takes over the pinned data plane of an earlier agent. Its flows are kept, but its predictions are not. The sizes
     /// and tunables of the data plane stay the same.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
@@ -204,7 +205,7 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Attaches the program at the egress of an interface of the current network namespace: by tcx, or by clsact on
+    /// Attaches the program at the egress of an interface of the current network namespace. Uses tcx, or clsact on
     /// kernels before 6.6.
     pub fn attach(&self, ifindex: u32) -> Result<Attachment, Error> {
         match tcx::attach(self.program.as_fd(), ifindex, tcx::EGRESS) {
@@ -266,7 +267,7 @@ impl Switch {
     /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else
     /// holds the attachment.
     pub fn unpin_attachment(folder: &Path, ifindex: u32) {
-        // Without a pin there is nothing to remove.
+        // If there is no pin, the call fails, and there is nothing to remove.
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
     }
 
@@ -301,7 +302,7 @@ impl Switch {
         Ok(found)
     }
 
-    /// Returns whether the maps have room for flows, and not for designated packets.
+    /// Returns whether the maps have room for flows instead of designated packets.
     pub fn keeps_flows(&self) -> bool {
         self.maps[8].max_entries() == 1
     }
@@ -356,8 +357,8 @@ impl Switch {
         self.try_packet_from(0, ifindex, gso_size, packet)
     }
 
-    /// Like [`Switch::try_packet`], for a packet that arrived at the interface `ingress`. With 0, this host made the
-    /// packet.
+    /// Like [`Switch::try_packet`], for a packet that arrived at the interface `ingress`. An `ingress` of 0 means that
+    /// this host made the packet.
     pub fn try_packet_from(
         &self,
         ingress: u32,
@@ -381,8 +382,8 @@ impl Switch {
     }
 
     fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
-        // A packet grows by at most one inserted option. The buffer has some more bytes, because the kernel needs
-        // them to report the length.
+        // A packet grows by at most one inserted option. The buffer is larger than that, because the kernel needs more
+        // bytes to report the length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
@@ -395,8 +396,8 @@ fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
 }
 
-/// Removes the program's filter of clsact from the egress of an interface. Such a filter outlives its agent on a
-/// kernel without tcx. Returns whether there was one.
+/// Removes the program's filter of clsact from the egress of an interface. On a kernel without tcx, such a filter
+/// outlives its agent. Returns whether there was such a filter.
 pub fn remove_filter(ifindex: u32) -> bool {
     let is_ours = |id: &u32| cost::by_id(*id).is_ok_and(|(name, _)| name == PROGRAM);
     cost::loaded().into_iter().filter(is_ours).any(|id| {

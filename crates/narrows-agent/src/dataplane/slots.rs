@@ -1,4 +1,4 @@
-//! The flow table. The program takes slots; only the agent frees them.
+//! The flow table. The program takes slots, and only the agent frees them.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -13,14 +13,14 @@ use super::ports::Ports;
 use super::skeleton::types::nrw_slot;
 use super::{Error, bpf};
 
-/// Decodes an announcement of the program: returns the number of the slot that a flow took. If an announcement is
+/// Decodes an announcement of the program, and returns the number of the slot that a flow took. If an announcement is
 /// lost, the agent finds the flow one or more ticks later.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
-/// The slot of one flow, with the program's observations and the agent's decisions. Counters wrap, so use
-/// differences.
+/// The slot of one flow, with the program's observations and the agent's decisions. Counters wrap around, so use only
+/// differences between two readings.
 pub struct Slot<'a>(&'a Shared<nrw_slot>);
 
 macro_rules! seen {
@@ -34,8 +34,8 @@ macro_rules! seen {
 seen! {
     /// Returns the number of L3 bytes of the packets with payload.
     bytes: u64,
-    /// Returns the number of payload bytes that the sequence numbers skipped. They were lost before the switch
-    /// (BRF-100). Wraps.
+    /// Returns the number of payload bytes that the sequence numbers skipped. These bytes were lost before they reached
+    /// the switch (BRF-100). Wraps.
     missing: u32,
     /// Returns the time of the last payload in us, or 0 before the first payload. Wraps.
     data_us: u32,
@@ -122,7 +122,7 @@ impl Slot<'_> {
         field!(self.0, rtt_us).store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// Confirms a flow without ACKs at this switch, because its ACKs take another path (BRF-63).
+    /// Confirms a flow whose ACKs do not pass this switch because they take another path (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
         let old = field!(self.0, flags.0).fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
@@ -157,8 +157,9 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// Repairs the queue of free slots after an agent has ended in the middle of its work: adds the slots that are
-    /// neither in use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no slot.
+    /// Repairs the queue of free slots after an agent has ended in the middle of its work. Adds the slots that are
+    /// neither in use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no
+    /// slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
@@ -209,7 +210,7 @@ impl Slots {
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
-    /// Ends a flow: removes its key from the table and marks the slot as unused. The program gets the slot with the
+    /// Removes a flow's key from the table, and marks its slot as unused. The program can use the slot again after the
     /// next [`recycle`](Slots::recycle).
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Wraps system calls for which libbpf-rs has no wrapper.
+//! Wrappers of system calls for which libbpf-rs has no wrapper.
 #![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
 
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use super::Error;
 /// Returns the descriptor in a result of libbpf. The result is a negative errno on failure.
 fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
     checked(what, fd)?;
-    // SAFETY: libbpf has just opened the descriptor for us alone.
+    // SAFETY: libbpf has just opened the descriptor, and no other code uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -67,7 +67,7 @@ pub(super) fn open_program(id: u32) -> Result<OwnedFd, Error> {
 pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_prog_info, Error> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of_val(&info) as u32;
-    // SAFETY: the descriptor is valid. The structure is as long as `len` says, and all its pointers are null.
+    // SAFETY: the descriptor is valid. `len` is the length of the structure, and all its pointers are null.
     let code = unsafe {
         libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
     };
@@ -107,7 +107,7 @@ pub(super) fn test_run(
         ctx_size_out: size_of::<Context>() as u32,
         ..Default::default()
     };
-    // SAFETY: all buffers are as long as their lengths say and outlive the call.
+    // SAFETY: each buffer has the length that is given for it, and outlives the call.
     let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut opts) };
     checked("run the program on a packet", code)?;
     Ok((opts.retval as i32, opts.data_size_out as usize))

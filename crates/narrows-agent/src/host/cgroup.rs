@@ -52,7 +52,7 @@ fn open_unmounted() -> Result<File, HostError> {
         })
         .and_then(|()| {
             let folder = File::open(&at).map_err(HostError::file(&at));
-            // A failure here only leaves an entry in the folder for temporary files.
+            // If this call fails, only an entry in the folder for temporary files remains.
             let _ = umount2(&at, MntFlags::MNT_DETACH);
             folder
         });

@@ -18,7 +18,7 @@ pub enum HostError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// The kernel or this process lacks something.
+    /// The kernel lacks a feature, or this process lacks a privilege.
     #[error("{what}: {found}; {remedy}")]
     Missing {
         /// The operation attempted.

@@ -47,11 +47,11 @@ impl AtInterface {
 #[derive(Debug)]
 pub(super) struct Interface {
     name: String,
-    /// The interface's namespace, for the log.
+    /// The interface's namespace, which is named in the log.
     netns: Option<PathBuf>,
     /// Links of the programs. Empty while the interface is not used.
     links: Vec<OwnedFd>,
-    /// Reason why the interface is not used, as logged; `None` if there is none.
+    /// The reason why the interface is not used, which was logged; `None` if there is no such reason.
     trouble: Option<HostError>,
     damping: Damping,
 }
@@ -102,8 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // The programs are not attached to the interface that has the name now. An earlier interface of this name, if
-        // there was one, was renamed, moved or deleted.
+        // The programs are not attached to the interface that has the name now. If an earlier interface had this name,
+        // it was renamed, moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -121,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Gives up the interface if it no longer exists. This also works if the namespace cannot be entered.
+    /// Stops using the interface if it no longer exists. This also works if the namespace cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);
@@ -129,7 +129,7 @@ impl Interface {
         }
     }
 
-    /// Gives up the interface. Returns whether it was attached.
+    /// Stops using the interface. Returns whether programs were attached to it.
     fn lose(&mut self, now: Time) -> bool {
         let was_attached = self.is_attached();
         if was_attached {
@@ -139,7 +139,7 @@ impl Interface {
         was_attached
     }
 
-    /// Detaches the programs, also from an interface that was renamed or moved.
+    /// Detaches the programs, even if the interface was renamed or moved.
     pub(super) fn detach(&mut self) {
         self.links.clear();
     }

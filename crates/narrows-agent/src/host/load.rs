@@ -34,7 +34,7 @@ pub(super) fn refused(
     }
 }
 
-/// The `.bss` map of a program. It has only the program's counters.
+/// The `.bss` map of a program, which holds only the program's counters.
 #[derive(Debug)]
 pub(super) struct Bss(MapHandle);
 
@@ -51,7 +51,7 @@ impl Bss {
     }
 }
 
-/// Returns the counter at an offset, or 0 if it cannot be read.
+/// Returns the counter at this offset, or 0 if the counter cannot be read.
 pub(super) fn counter(bytes: &[u8], offset: usize) -> u64 {
     let word = bytes.get(offset..).and_then(|rest| rest.first_chunk());
     word.map_or(0, |word| u64::from_ne_bytes(*word))

@@ -1,5 +1,5 @@
-//! Takes network namespaces and interfaces in them: applies a host's programs to them. Namespaces and interfaces can
-//! vanish and come back while the programs are loaded.
+//! Applies a host's programs to network namespaces and to their interfaces. Namespaces and interfaces can vanish and
+//! come back while the programs are loaded.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
 
-/// The folder of files that belong to processes. An agent that has dropped its privileges cannot open these files.
-/// The number in a path may later belong to another process.
+/// The folder with the files of processes. An agent that has dropped its privileges cannot open these files. The
+/// process number in such a path may later belong to another process.
 const PROCESSES: &str = "/proc";
 
 /// The programs that apply to the namespaces.
@@ -45,7 +45,7 @@ struct Entered {
     netns: Option<Netns>,
     /// Cookie of the namespace while the programs apply to it. A namespace that is created again has another cookie.
     cookie: Option<u64>,
-    /// Why the programs do not apply to the namespace. This text was logged.
+    /// The reason why the programs do not apply to the namespace, which was logged.
     trouble: Option<HostError>,
     interfaces: Vec<Interface>,
     damping: Damping,
@@ -70,7 +70,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Applies the programs to each of these namespaces that exists. The others are taken when they appear.
+    /// Applies the programs to each of these namespaces that exists. Missing namespaces are used when they appear.
     ///
     /// # Errors
     /// If no namespace or no interface exists, because the configuration is then probably for another machine.
@@ -95,7 +95,8 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Replaces the list of namespaces. The next call of [`follow`](Namespaces::follow) takes the new namespaces.
+    /// Replaces the list of namespaces. The next call of [`follow`](Namespaces::follow) applies the programs to the new
+    /// namespaces.
     pub fn set(&mut self, namespaces: &[Namespace]) {
         let wanted = |entered: &Entered| namespaces.iter().any(|new| entered.is(new));
         for mut gone in self.all.extract_if(.., |entered| !wanted(entered)) {
@@ -109,9 +110,9 @@ impl Namespaces {
         }
     }
 
-    /// Takes namespaces and interfaces that have appeared, and gives up those that have vanished. If the kernel
-    /// refuses one of them, the reason is logged once, and the next call tries again. Call this function
-    /// periodically, in the namespace in which the agent was started.
+    /// Starts to use namespaces and interfaces that have appeared, and stops using those that have vanished. If the
+    /// kernel refuses a namespace or an interface, the reason is logged once, and the next call tries again. Call this
+    /// function periodically, in the namespace in which the agent was started.
     pub fn follow(&mut self) {
         self.look(false);
     }
@@ -124,8 +125,8 @@ impl Namespaces {
         if others.is_empty() {
             return;
         }
-        // Each thread has its own namespace (setns(2)) and its own privilege to enter others. No file of a namespace
-        // stays open, because an open file would keep the namespace alive after its deletion.
+        // Each thread has its own namespace (setns(2)) and its own privilege to enter other namespaces. No file of a
+        // namespace stays open, because an open file would keep the namespace alive after its deletion.
         let visit = || {
             let raised = privileges::raise(privileges::ENTERING);
             for entered in others {
@@ -176,8 +177,8 @@ impl Namespaces {
     }
 }
 
-/// Returns why a namespace or an interface is not used although it exists. The text is empty if it is missing or
-/// used.
+/// Returns why a namespace or an interface is not used although it exists. Returns an empty text if the namespace or
+/// interface is missing or in use.
 fn refusal(trouble: Option<&HostError>) -> String {
     trouble.filter(|trouble| !trouble.is_missing()).map_or_else(String::new, ToString::to_string)
 }
@@ -224,7 +225,7 @@ impl Entered {
         }
     }
 
-    /// Checks a process's namespace without entering it, because it can only be entered at the start.
+    /// Checks a process's namespace without entering it. Such a namespace can be entered only at the agent's start.
     fn look_from_outside(&mut self, programs: &Programs) {
         if self.cookie.is_some() {
             let now = clock::now();
@@ -247,7 +248,7 @@ impl Entered {
         }
     }
 
-    /// Makes the programs for sockets apply to the namespace, if they do not apply yet.
+    /// Makes the programs for sockets apply to the namespace, unless they already do.
     fn apply(&mut self, programs: &Programs, now: Time) -> Result<(), HostError> {
         let cookie = netns::cookie()?;
         if self.cookie == Some(cookie) {
@@ -273,7 +274,7 @@ impl Entered {
         Ok(())
     }
 
-    /// Gives up the namespace until it can be used, and logs the reason.
+    /// Stops using the namespace until it can be used again, and logs the reason.
     fn wait(&mut self, programs: &Programs, trouble: HostError) {
         let was_used = self.cookie.is_some();
         self.leave(programs);
@@ -297,7 +298,7 @@ impl Entered {
         self.trouble = Some(trouble);
     }
 
-    /// Gives up the namespace and its interfaces.
+    /// Stops using the namespace and its interfaces.
     fn leave(&mut self, programs: &Programs) {
         if let Some(cookie) = self.cookie.take() {
             self.damping.lost(clock::now());
@@ -307,23 +308,23 @@ impl Entered {
         self.interfaces.iter_mut().for_each(Interface::detach);
     }
 
-    /// Takes the trouble of the first interface that has one, and returns it with the path of the namespace.
+    /// Takes the error of the first interface that has an error, and returns it with the path of the namespace.
     fn take_trouble(&mut self) -> Option<(Option<PathBuf>, HostError)> {
         let trouble = self.interfaces.iter_mut().find_map(Interface::take_trouble)?;
         Some((self.path(), trouble))
     }
 }
 
-/// Makes listeners that are older than the programs answer SYNs that ask for feedback, and takes over the connections
-/// of an earlier sender with the same name of the congestion control. This applies to the calling thread's network
+/// Makes listeners that are older than the programs answer SYNs that ask for feedback. Also takes over the connections
+/// of an earlier sender whose congestion control had the same name. This applies to the calling thread's network
 /// namespace.
 ///
-/// The cgroup need not be checked. A listener outside of the cgroup then saves SYNs, but no program answers them. A
+/// The cgroup need not be checked. A listener outside of the cgroup saves SYNs, but no program answers these SYNs. A
 /// connection outside of the cgroup never used an earlier sender, so it is not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
-    // The iterator belongs to the network namespace in which it was created. It runs when it is read, and returns no
-    // text.
+    // The iterator belongs to the network namespace in which it was created. Reading from the iterator runs it, and
+    // returns no text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
     io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Runs code inside a network namespace, and changes the default congestion control there.
+//! Runs code inside a network namespace, and changes the namespace's default congestion control.
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 
@@ -33,7 +33,7 @@ pub(super) fn cookie() -> Result<u64, HostError> {
     let socket = UnixDatagram::unbound().map_err(HostError::file("a socket in the namespace"))?;
     let mut cookie = 0u64;
     let mut len = mem::size_of::<u64>() as libc::socklen_t;
-    // SAFETY: value and length are those of a u64 that outlives the call.
+    // SAFETY: the value is a u64 that outlives the call, and the length is the length of a u64.
     let ret = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -79,7 +79,7 @@ impl DefaultBefore {
     /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // An earlier sender left its own name as the default: restore the kernel's usual default.
+        // An earlier sender left its own name as the default. In that case, restore the kernel's usual default.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }
@@ -96,7 +96,7 @@ impl DefaultBefore {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
-        // Namespaces other than the first accept only unrestricted algorithms as their default. Reno is always
+        // All namespaces except the first accept only unrestricted algorithms as their default. Reno is always
         // unrestricted (tcp_set_default_congestion_control()).
         fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
         Ok(true)

@@ -1,4 +1,4 @@
-//! The options of a host: where the programs apply and how.
+//! The options of a host, which say where and how the programs apply.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ pub struct Namespace {
 /// The sockets that the programs apply to: all sockets of a cgroup, or only those in certain network namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// A folder of the cgroup2 hierarchy; `None` stands for the root of the hierarchy, which has every process of the
-    /// host.
+    /// A folder of the cgroup2 hierarchy; `None` stands for the root of the hierarchy, which contains every process of
+    /// the host.
     pub cgroup: Option<PathBuf>,
     /// The network namespaces to which the programs apply. If the list is empty, the programs apply to all
     /// namespaces, but packets are not marked at any interface.
@@ -33,13 +33,13 @@ pub enum Choice {
     /// Connections of programs that do not choose an algorithm (socket option TCP_CONGESTION) before they connect.
     ///
     /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does,
-    /// its connection no longer uses `brf`. Its SYN has then asked for feedback that the connection
-    /// will not apply.
+    /// its connection no longer uses `brf`. In that case, its SYN has asked for feedback that the connection does not
+    /// apply.
     #[default]
     Unchosen,
     /// Connections of programs that choose `brf` by name before they connect.
     Chosen,
-    /// All connections; a program's own choice is ignored without an error.
+    /// All connections. If a program chooses another algorithm, the choice is ignored without an error.
     All,
 }
 
@@ -60,19 +60,19 @@ pub struct SenderOptions {
     pub scope: Scope,
     /// The mechanism that applies the rate.
     pub mode: Mode,
-    /// The connections that use `brf`; with [`Mode::Cap`] every connection of the scope is capped.
+    /// The connections that use `brf`. With [`Mode::Cap`], every connection of the scope is capped.
     pub choice: Choice,
     /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and restores the
     /// previous default at the end. Connections of the cgroup use `brf` even without this default.
     pub default_in_namespaces: bool,
     /// How the switches write rates into ACKs. [`Format::Padding`] needs the interfaces by which ACKs arrive.
     pub format: Format,
-    /// Maximum rate that the sender applies, L3: the rate of this host's link (BRF-104).
+    /// Maximum L3 rate that the sender applies, which is the rate of this host's link (BRF-104).
     pub max_rate: Option<Rate>,
-    /// Whether connections designate packets, for switches with BDR (BDR-1). Such packets are marked at the interfaces of the
-    /// namespaces.
+    /// Whether connections designate packets, for switches with BDR (BDR-1). Designated packets are marked at the
+    /// interfaces of the namespaces.
     pub designate: bool,
-    /// Name of the congestion control: at most 15 bytes, unique on the host.
+    /// Name of the congestion control. The name has at most 15 bytes, and must be unique on the host.
     pub name: String,
 }
 

@@ -31,7 +31,7 @@ pub struct SenderCounters {
     pub rated: u64,
     /// Connections that started with CUBIC and may still get feedback.
     pub awaiting: u64,
-    /// Connections whose handshake had no option; they use CUBIC throughout.
+    /// Connections whose handshake had no option. These connections always use CUBIC.
     pub unrated: u64,
     /// Connections that changed to CUBIC because their feedback stopped.
     pub orphaned: u64,
@@ -52,7 +52,7 @@ pub struct SenderCounters {
 pub struct Sender {
     counters: Bss,
     // This field comes before the links, so that the defaults are restored before the congestion control is
-    // unregistered. An algorithm that is a default would stay registered.
+    // unregistered. If an algorithm is still a default, it stays registered.
     _defaults: Vec<DefaultChanged>,
     /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,
@@ -98,7 +98,7 @@ impl Sender {
                 take_over(&iterator)?;
             }
             namespaces.take_over_sockets(iterator);
-            // Only `brf` measures whether the application limits a flow.
+            // The mode `cap` does not measure whether the application limits a flow. Only `brf` does.
             if marks(options) {
                 namespaces.attach(&skel.progs.nrw_mark, tcx::EGRESS)?;
             }
@@ -194,7 +194,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
-    // This program needs a later kernel than the mode `cap` does.
+    // This program needs a later kernel than the mode `cap`.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;

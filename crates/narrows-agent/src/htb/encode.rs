@@ -98,8 +98,8 @@ pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute has the exact rate too,
-/// and the kernel uses the larger of the two.
+/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute also has the exact rate.
+/// The kernel uses the larger of the two rates.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
     // The fields overhead, cell_align and mpu are zero, because the size table adds the overhead.
@@ -108,14 +108,14 @@ fn rate_spec(rate: Rate) -> Vec<u8> {
     spec
 }
 
-/// Returns the burst of a class: two frames, or the bytes of a millisecond if these are more, as in the simulator
-/// (BRF-22).
+/// Returns the burst of a class: two frames, or the bytes that its rate sends in a millisecond, whichever is larger.
+/// The simulator does the same (BRF-22).
 pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// Returns the burst of a class in HTB's unit: its transmission time at the class's rate, in ticks. The time is
-/// rounded up so that two frames fit.
+/// Returns the burst of a class in HTB's unit, which is the transmission time of the burst at the class's rate, in
+/// ticks. The time is rounded up so that two frames fit.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));
@@ -170,8 +170,8 @@ mod tests {
             prop_assert!((1_000..=200_000).contains(&word(&opt, 32)));
             prop_assert_eq!(word(&opt, 40), 1, "priority of the elephants");
             for (ticks, rate) in [(word(&opt, 24), rate), (word(&opt, 28), ceil)] {
-                // Converted back to bytes, the time is worth at least the burst and at most a tick more, unless it is
-                // capped at 274 s.
+                // Converted back to bytes, the time gives at least the burst, and at most one tick more. The exception
+                // is a time that is capped at 274 s.
                 let bytes = u128::from(ticks) * 64 * u128::from(rate.as_bytes_per_sec()) / 1_000_000_000;
                 let burst = u128::from(burst(rate, frame).get());
                 let tick = u128::from(rate.as_bytes_per_sec()) * 65 / 1_000_000_000 + 1;

@@ -3,10 +3,10 @@
 use narrows_control::rate::{Class, LEAVES, Leaf, UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
 
-/// Major number of our HTB: "NW" in ASCII.
+/// Major number of the agent's HTB, which is "NW" in ASCII.
 pub const HANDLE: u16 = 0x4e57;
 
-/// Bytes that Linux adds to an IP datagram without a size table: the Ethernet header.
+/// Bytes of the Ethernet header. Linux adds these bytes to an IP datagram if there is no size table.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// A rate of one packet per second. As in `narrows_control::rate::brf`, it replaces a rate of zero, which HTB
@@ -17,12 +17,12 @@ pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 const UDP_FIRST: u16 = 0x100;
 const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
 
-/// The rate of each UDP queue. HTB serves a leaf within its own rate before all leaves that borrow. The rate is
-/// therefore nearly zero, and the UDP queues borrow UDP's rate from their parent in turns.
+/// The rate of each UDP queue. HTB serves a leaf that is within its own rate before all leaves that borrow. The rate of
+/// a UDP queue is therefore nearly zero. The UDP queues borrow UDP's rate from their parent in turns.
 const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
-/// The ceiling of each UDP queue. It is too high to limit a queue. The ceiling of the parent class limits all UDP
-/// queues together.
+/// The ceiling of each UDP queue. This ceiling is too high to limit a queue. Instead, the ceiling of the parent class
+/// limits all UDP queues together.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 /// Parameters of a port's HTB.
@@ -35,9 +35,9 @@ pub struct Layout {
     /// Limit of each leaf's queue in packets, in the order of `Leaf`. The limit of each UDP queue is a tenth of UDP's
     /// limit.
     pub limits: [u32; LEAVES],
-    /// Bytes that the link adds to an IP datagram. With 14, rates count frames, as Linux does by default. With 0,
-    /// they count L3 bytes. With 38, they count Ethernet on the wire, with preamble, checksum and gap. The module's
-    /// documentation describes the effect on GSO packets.
+    /// Bytes that the link adds to an IP datagram. If it is 14, rates count frames, as in Linux by default. If it is 0,
+    /// rates count L3 bytes. If it is 38, rates count Ethernet on the wire, with preamble, checksum and gap. The
+    /// module's documentation describes the effect on GSO packets.
     pub overhead: u32,
 }
 
@@ -118,15 +118,15 @@ pub(super) fn handle(minor: u16) -> u32 {
 }
 
 impl Node {
-    /// Returns the handle and the parent of the class as in the kernel's dump. The parent of the top class is
+    /// Returns the handle and the parent of the class in the form of the kernel's dump. The parent of the top class is
     /// `TC_H_ROOT`.
     pub(super) fn place(&self) -> (u32, u32) {
         let parent = if self.parent == 0 { u32::MAX } else { handle(self.parent) };
         (handle(self.minor), parent)
     }
 
-    /// Returns the rate and the ceiling of the class before the rate controller's first decision. The rated class
-    /// then has the whole rate of the port, and all classes may borrow.
+    /// Returns the rate and the ceiling of the class before the rate controller's first decision. Until that decision,
+    /// the rated class has the whole rate of the port, and all classes may borrow.
     pub(super) fn start(self, link: Rate) -> (Rate, Rate) {
         let link = link.max(LEAST_RATE);
         match self.minor {
@@ -141,10 +141,10 @@ impl Node {
 /// Returns the rates of the HTB classes that implement a class of the rate controller. Each item has the index in
 /// [`CLASSES`], the rate and the ceiling.
 ///
-/// HTB serves a leaf within its own rate before any leaf that borrows, regardless of priorities. It does not limit
-/// the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict priority
-/// (BRF-50), the leaf of mice gets almost all of the class's rate. Elephants borrow from the inner class what mice do
-/// not use.
+/// HTB serves a leaf that is within its own rate before any leaf that borrows, regardless of priorities. HTB does not
+/// limit the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict
+/// priority (BRF-50), the leaf of mice gets almost all of the class's rate. Elephants borrow the rate that mice do not
+/// use from the inner class.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

@@ -11,19 +11,18 @@
 //!       :100 to :11f  its queues         leaf pfifo
 //! ```
 //!
-//! The data plane selects the queue of a UDP flow: it adds a hash of the flow to the number of UDP's first class. A
-//! flow that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP borrows only
-//! capacity that TCP does not use at that moment.
+//! The data plane selects the queue of a UDP flow. To do so, it adds a hash of the flow to the number of UDP's first
+//! class. A flow that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP
+//! borrows only capacity that TCP does not use at that moment.
 //!
-//! The data plane classifies packets: it writes `major:minor` of the leaf into `skb->priority`
-//! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
-//! administrator's.
+//! To classify a packet, the data plane writes `major:minor` of the leaf into `skb->priority` ([`Htb::priority`]). The
+//! major number is "NW" instead of the usual 1, to distinguish the agent's HTB from an administrator's HTB.
 //!
-//! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO packet each
-//! segment with its headers. An [`Layout::overhead`] other than 14 needs a size table (`TCA_STAB`). With a size
-//! table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with segmentation
-//! offload Linux then counts 1448 bytes instead of 1500 for each full segment (measured), and the port sends 3.5 %
-//! more than its rate.
+//! **Units of rates.** HTB counts frames. A frame is the IP datagram and 14 bytes of Ethernet header. For a GSO packet,
+//! HTB counts each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table (`TCA_STAB`).
+//! With a size table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with
+//! segmentation offload, Linux then counts 1448 bytes instead of 1500 for each full segment (measured). The port
+//! therefore sends 3.5 % more than its rate.
 
 mod encode;
 mod layout;
@@ -57,11 +56,12 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. If the HTB of an earlier agent is there, it is taken over with
-    /// its queued packets if its layout is the same, and replaced otherwise.
+    /// Installs HTB at the root of interface `index`. If an earlier agent's HTB with the same layout is there, this HTB
+    /// is taken over with its queued packets. If its layout differs, it is replaced.
     ///
     /// # Errors
-    /// If the kernel refuses, or if a foreign classful qdisc is at the root, because it could not be restored.
+    /// If the kernel refuses, or if a foreign classful qdisc is at the root. The agent could not restore such a qdisc
+    /// later.
     pub fn install(index: u32, layout: &Layout) -> Result<Htb, Error> {
         let mut rtnl = Rtnl::open()?;
         let found = qdisc::root(&mut rtnl, index)?;
@@ -100,13 +100,14 @@ impl Htb {
         Ok(htb)
     }
 
-    /// Returns the value of `skb->priority` that puts a packet into `leaf`. For UDP, this value selects the first
-    /// queue, and the following values select the other queues.
+    /// Returns the value of `skb->priority` that puts a packet into `leaf`. For UDP, the returned value selects the
+    /// first queue, and the following values select the other queues.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(layout::first_minor(leaf))
     }
 
-    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing if both are unchanged.
+    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing to the kernel if both are
+    /// unchanged.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -114,14 +115,14 @@ impl Htb {
         Ok(())
     }
 
-    /// Sets the rate of the link. Ceilings of classes above the new rate then have no effect. [`Htb::set_class`] sets
-    /// the classes.
+    /// Sets the rate of the link. A class's ceiling has no effect if it is above the new rate. Use [`Htb::set_class`]
+    /// to change the classes.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
     }
 
-    /// Sets the limits of the leaves' queues, in packets. Queued packets stay.
+    /// Sets the limits of the leaves' queues, in packets. Packets that are queued already stay in the queue.
     pub fn set_limits(&mut self, limits: [u32; LEAVES]) -> Result<(), Error> {
         self.layout.limits = limits;
         for (leaf, node) in leaves() {
@@ -137,7 +138,7 @@ impl Htb {
     }
 
     /// Reads the counters of each leaf, in the order of [`Leaf`], with one dump and without a fork. Returns `None` if
-    /// our HTB is no longer there, with or without its interface.
+    /// the agent's HTB no longer exists, whether or not its interface exists.
     pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         let mut found = false;
@@ -160,7 +161,7 @@ impl Htb {
         self.keep = true;
     }
 
-    /// Drops this value, but removes and restores nothing, because the HTB is no longer there.
+    /// Drops this value without removing or restoring anything, because the HTB no longer exists.
     pub fn forget(mut self) {
         self.keep = true;
     }
@@ -194,7 +195,7 @@ impl Htb {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }
 
-    /// Returns whether the HTB that is at the root has the classes and the overhead of this layout.
+    /// Returns whether the HTB at the interface's root has the classes and the overhead of this layout.
     fn has_my_shape(&mut self) -> Result<bool, Error> {
         let shape = |m: &TcMessage| (u32::from(m.header.handle), u32::from(m.header.parent));
         let mut found: Vec<_> = self.rtnl.dump_classes(self.index)?.iter().map(shape).collect();

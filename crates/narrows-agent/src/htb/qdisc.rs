@@ -33,7 +33,7 @@ impl Previous {
     }
 }
 
-/// The interface and the qdisc to restore there.
+/// An interface, and the qdisc to restore at this interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
     /// Ifindex of the interface.
@@ -43,13 +43,13 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Reads the state that the guardian restores at interface `index` when it removes our HTB. Call this function
-    /// before [`super::Htb::install`].
+    /// Reads the state that the guardian restores at interface `index` when it removes the agent's HTB. Call this
+    /// function before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
 
-    /// Removes our HTB if it is there and restores the previous qdisc. Returns whether our HTB was there.
+    /// Removes the agent's HTB if it exists, and restores the previous qdisc. Returns whether the HTB existed.
     pub fn undo(&self, rtnl: &mut Rtnl) -> Result<bool, Error> {
         if !root(rtnl, self.index)?.is_some_and(|found| found.is_ours()) {
             return Ok(false);
@@ -93,8 +93,8 @@ pub(super) fn root_overhead(rtnl: &mut Rtnl, index: u32) -> Result<Option<u32>, 
     Ok(root_dump(rtnl, index)?.and_then(|message| overhead_of(&message.attributes)))
 }
 
-/// Removes our HTB; the kernel then attaches its default. The kernel compares the handle, so a foreign qdisc
-/// is not removed.
+/// Removes the agent's HTB. The kernel then attaches its default qdisc. The kernel compares the handle, so a foreign
+/// qdisc is not removed.
 pub(super) fn delete_root(rtnl: &mut Rtnl, index: u32) -> Result<(), Error> {
     rtnl.delete_qdisc(root_message(index, u32::from(HANDLE) << 16))
 }

@@ -35,7 +35,7 @@ pub enum Error {
     /// The packets of the interface have no Ethernet headers.
     #[error("interface {0} has no Ethernet headers (is it a tunnel?); configure the interface below it")]
     NotEthernet(String),
-    /// A foreign qdisc is at the root, of a kind that could not be restored.
+    /// A foreign qdisc is at the root, and the agent could not restore its kind.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
          `tc qdisc del dev {interface} root` removes it", handle >> 16
@@ -125,7 +125,7 @@ impl Rtnl {
         Ok(answers.into_iter().filter_map(link).collect())
     }
 
-    /// Returns the name of an interface, or its ifindex if the interface is gone.
+    /// Returns the name of an interface. If the interface no longer exists, returns a text with its ifindex.
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
@@ -156,7 +156,7 @@ impl Rtnl {
         self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
     }
 
-    /// Returns the qdiscs of all interfaces, because the kernel cannot filter them by interface.
+    /// Returns the qdiscs of all interfaces. The kernel cannot filter them by interface.
     pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let qdisc = |answer| match answer {
@@ -215,7 +215,7 @@ impl Rtnl {
         }
     }
 
-    /// Sends a request and collects its answers. `doing` appears in errors.
+    /// Sends a request and collects its answers. Errors contain the text `doing`.
     fn ask(
         &mut self,
         request: RouteNetlinkMessage,
@@ -248,7 +248,7 @@ impl Rtnl {
             for message in messages(&datagram) {
                 let message = message.map_err(garbled)?;
                 if message.header.sequence_number != self.sequence {
-                    // This is an answer to an earlier request that was given up.
+                    // This message answers an earlier request, whose caller no longer waits.
                     continue;
                 }
                 match message.payload {
@@ -294,7 +294,7 @@ pub(super) fn value(attribute: &impl Nla) -> Vec<u8> {
     value
 }
 
-/// Returns an attribute of this kind and value.
+/// Returns an attribute with this kind and value.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
     DefaultNla::new(kind, value.to_vec())
 }

@@ -5,7 +5,7 @@ use netlink_packet_core::NlasIterator;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
-/// 64-bit packet count; the kernel adds it once 32 bits are not enough.
+/// Number of the attribute with the 64-bit packet count. The kernel adds this attribute once 32 bits are not enough.
 const TCA_STATS_PKT64: u16 = 8;
 /// Length of `struct nlattr`, before the value.
 const NLATTR: usize = 4;
@@ -15,9 +15,9 @@ const NLATTR: usize = 4;
 pub struct LeafStats {
     /// Bytes sent.
     pub bytes: u64,
-    /// Packets sent; each GSO segment counts as one.
+    /// Packets sent. Each segment of a GSO packet counts as one packet.
     pub packets: u64,
-    /// Queued packets; a GSO packet counts as one.
+    /// Queued packets. A whole GSO packet counts as one packet.
     pub queued_packets: u32,
     /// Queued bytes.
     pub queued_bytes: u32,
@@ -28,8 +28,8 @@ pub struct LeafStats {
 }
 
 impl LeafStats {
-    /// Returns the sum of these counters and those of an earlier HTB of the same port. Queued packets and bytes are
-    /// those of the present HTB.
+    /// Returns the sum of these counters and the counters of an earlier HTB of the same port. Queued packets and bytes
+    /// are taken only from the present HTB.
     #[must_use]
     pub fn after(self, earlier: LeafStats) -> LeafStats {
         LeafStats {
@@ -56,7 +56,7 @@ impl std::ops::AddAssign for LeafStats {
 
 /// Returns the counters in the attributes of a class. Attributes that are missing or too short count as zero.
 ///
-/// The control loop reads the queues of UDP of all ports a hundred times a second, so nothing is allocated here.
+/// The control loop reads the UDP queues of all ports a hundred times a second, so this function allocates no memory.
 pub(super) fn of(class: &[u8]) -> LeafStats {
     let mut stats = LeafStats::default();
     let of = |attributes, kind| {
@@ -118,7 +118,7 @@ mod tests {
             overlimits: 5,
         };
         assert_eq!(of(&class), expected);
-        // The outer attribute then exceeds the message.
+        // In a truncated message, the outer attribute exceeds the message.
         (0..class.len()).for_each(|length| assert_eq!(of(&class[..length]), LeafStats::default()));
     }
 }

@@ -1,4 +1,4 @@
-//! Reports which interfaces appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
+//! Receives the kernel's reports about interfaces that appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -55,7 +55,7 @@ impl LinkWatch {
             match self.socket.recv_from_full() {
                 Ok((datagram, _)) => changes.read(&datagram),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // ENOBUFS: the kernel dropped reports.
+                // ENOBUFS means that the kernel has dropped reports.
                 Err(_) => changes.any = true,
             }
         }
@@ -85,8 +85,8 @@ impl LinkChanges {
     }
 }
 
-/// Returns whether the report is about the interface itself. A port that leaves a bridge is reported as deleted, too,
-/// with the family AF_BRIDGE.
+/// Returns whether the report is about the interface itself. The kernel also reports a port that leaves a bridge as
+/// deleted, with the family AF_BRIDGE.
 fn is_device(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }

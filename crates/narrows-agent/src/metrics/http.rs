@@ -1,6 +1,6 @@
 //! A bounded HTTP/1 server for one page, in one thread.
 //!
-//! Everyone who can reach the address can connect. The server therefore limits the memory and time that a client can
+//! Every host that can reach the address can connect. The server therefore limits the memory and time that a client can
 //! use. The number of connections, the length of a request, the time for a request and the time for its answer are
 //! bounded. A body is neither read nor allocated. If there are too many connections, a new connection displaces the
 //! oldest connection of the address with the most connections.
@@ -34,7 +34,7 @@ const ANSWER_TIME: Span = Span::from_secs(5);
 const CLOSE_TIME: Span = Span::from_secs(1);
 /// Maximum number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
-/// Requests within this time get the same page.
+/// A page is used for all requests within this time.
 const PAGE_TIME: Span = Span::from_millis(200);
 /// Pause after an error of the listener, e.g. when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A function that returns the page at `/metrics`, or `None` if the page cannot be made now.
 pub(super) type Page = dyn FnMut() -> Option<String> + Send;
 
-/// Serves the page until `stop` is written.
+/// Serves the page until another thread writes to `stop`.
 ///
 /// # Errors
 /// If the kernel refuses to wait for descriptors.
@@ -87,7 +87,8 @@ fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Resu
     Ok(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())
 }
 
-/// Accepts waiting connections, at most as many as can be open. A complete request is answered at once.
+/// Accepts waiting connections. Never accepts more connections than may be open. A complete request is answered at
+/// once.
 fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &mut Cache<'_>) {
     for _ in 0..CONNECTIONS {
         let (stream, peer) = match listener.accept() {
@@ -125,7 +126,8 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
 /// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
-    // Among equal counts, `max_by_key` returns the last connection, which is the oldest one in this reversed order.
+    // Among equal counts, `max_by_key` returns the last connection. In this reversed order, that is the oldest
+    // connection.
     let found = open.iter().enumerate().rev().max_by_key(|(_, one)| of_peer(one.peer)).map(|(at, _)| at);
     if let Some(at) = found {
         open.remove(at);
@@ -135,9 +137,9 @@ fn displace(open: &mut Vec<Connection>) {
 enum Phase {
     /// The request is being read.
     Request,
-    /// The answer is being written. The number is the bytes that were written so far.
+    /// The answer is being written. The number is the count of bytes that were written so far.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. At most this many more bytes from the client are discarded.
+    /// The answer is written. The number is the maximum count of further bytes from the client that are discarded.
     Close(usize),
 }
 

@@ -1,6 +1,6 @@
-//! Prometheus metrics: the present state in the OpenMetrics text format, over HTTP.
+//! Serves metrics for Prometheus: the present state of the agent in the OpenMetrics text format, over HTTP.
 //!
-//! The number of series is bounded by the number of ports and leaves. Flows are counted, never named.
+//! The number of series is bounded by the number of ports and leaves. The metrics count flows, but do not name them.
 
 mod http;
 mod render;
@@ -34,8 +34,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let open = || {
         let listener = TcpListener::bind(address)?;
-        // std's queue of 128 connections is short. A connection for which the queue has no room is delayed by a
-        // second.
+        // The default queue of Rust's std has room for only 128 connections. If the queue has no room, a connection is
+        // delayed by a second.
         listen(&listener, Backlog::MAXCONN)?;
         Ok(listener)
     };
@@ -89,7 +89,8 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // The write fails only if the counter is full. The thread has then been told already.
+        // The write fails only if the counter is full. In that case, an earlier write has already asked the thread to
+        // stop.
         let _ = self.stop.write(1);
     }
 }

@@ -16,7 +16,7 @@ const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 /// Name of a counter of the data plane that can also decrease, and is therefore exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// Creates the registry of an agent. It reads the latest snapshot of the board once for each page.
+/// Creates the registry of an agent. The registry reads the latest snapshot of the board once for each page.
 pub fn registry(board: Arc<Board>) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(BoardCollector(board)));

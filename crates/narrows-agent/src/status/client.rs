@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Snapshot;
 use super::server::Request;
 
-/// The answer to a request that is refused.
+/// The answer to a request that the agent refuses.
 #[derive(Deserialize)]
 struct Refusal {
     error: String,

@@ -1,9 +1,9 @@
-//! Durations of iterations of the control loop, in the buckets of the Prometheus histogram.
+//! Counts iterations of the control loop by duration, in the buckets of the Prometheus histogram.
 
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the buckets in microseconds. One more bucket, the last, has no upper bound.
+/// Upper bounds of the buckets in microseconds. There is one more bucket at the end, which has no upper bound.
 pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
 /// A histogram of the durations of iterations.
@@ -33,8 +33,8 @@ impl LoopTimes {
         self.buckets.iter().sum()
     }
 
-    /// Returns the quantile `part` (0 to 1) of the durations: the upper bound of the bucket that contains the
-    /// quantile, or the longest duration if that is lower.
+    /// Returns the quantile `part` (0 to 1) of the durations. The result is the upper bound of the bucket that contains
+    /// the quantile, or the longest duration if this is lower.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut below = 0;

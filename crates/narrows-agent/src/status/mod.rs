@@ -3,7 +3,7 @@
 //!
 //! `narrows-agent status` and `top` request the snapshot over a Unix socket ([`server`], [`client`]), and Prometheus
 //! requests it over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader
-//! wants one: [`Board::wanted`].
+//! wants it ([`Board::wanted`]).
 
 pub mod client;
 mod histogram;
@@ -44,16 +44,16 @@ pub struct Snapshot {
     /// Interfaces of the configuration.
     #[serde(default)]
     pub interfaces: Vec<InterfaceStatus>,
-    /// `[[namespaces]]` of a sender or receiver.
+    /// Network namespaces in `[[namespaces]]` of a sender or receiver.
     #[serde(default)]
     pub namespaces: Vec<NamespaceStatus>,
-    /// Number of flows in the table, for all ports together. The field `flows` can list fewer flows.
+    /// Number of flows in the table, of all ports together. The field `flows` can list fewer flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
     /// Counters of a sender or receiver, as name and value.
     pub counters: Vec<(String, u64)>,
-    /// Whether the SDN controller is connected; `None` if none is configured.
+    /// Whether the SDN controller is connected; `None` if no SDN controller is configured.
     pub controller: Option<bool>,
 }
 
@@ -100,14 +100,14 @@ pub struct PortStatus {
     pub phase: String,
     /// Kind of congestion: `none`, `queue` or `burst`.
     pub congestion: String,
-    /// Number of subscribers with a share; `None` if each flow has a share.
+    /// Number of subscribers that have a share of the link; `None` if each flow has a share.
     #[serde(default)]
     pub subscribers: Option<u64>,
     /// Number of flows in each leaf.
     pub flows: [u64; LEAVES],
     /// Queue of each leaf.
     pub leaves: [LeafStatus; LEAVES],
-    /// Counters of the data plane, as name (of a field of `struct nrw_port`) and value.
+    /// Counters of the data plane, as pairs of name and value. The names are fields of `struct nrw_port`.
     pub counters: Vec<(String, u64)>,
 }
 
@@ -163,11 +163,11 @@ pub struct Board {
     /// `flows_wanted` for snapshots with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
-    /// Requests for new rates that the loop has not taken yet.
+    /// Requests for new rates that the loop has not read yet.
     rates: Mutex<Vec<RateRequest>>,
 }
 
-/// A request for new rates of the links behind interfaces. The loop must answer it.
+/// A request for new rates of the links behind interfaces. The loop must answer each request.
 #[derive(Debug)]
 pub struct RateRequest {
     /// The new rates, by interface.
@@ -192,7 +192,7 @@ impl Board {
         Arc::default()
     }
 
-    /// For the loop: publishes a snapshot.
+    /// Publishes a snapshot. The control loop calls this function.
     pub fn publish(&self, snapshot: Snapshot) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         *latest = (latest.0 + 1, Arc::new(snapshot));
@@ -200,7 +200,8 @@ impl Board {
         self.published.notify_all();
     }
 
-    /// For the loop: returns whether readers want a snapshot at this time, and whether they want its flows.
+    /// Returns whether readers want a snapshot at this time, and whether they want its flows. The control loop calls
+    /// this function.
     pub fn wanted(&self, now: Time) -> (bool, bool) {
         let until = |mark: &AtomicU64| mark.load(Ordering::Relaxed) > now.as_nanos();
         let any = until(&self.wanted) || self.next_wanted.load(Ordering::Relaxed);
@@ -210,7 +211,7 @@ impl Board {
     /// Requests new rates for the links behind these interfaces, and waits for the loop's answer.
     ///
     /// # Errors
-    /// One line, if the loop refuses the rates or does not answer within `patience`.
+    /// If the loop refuses the rates, or does not answer within `patience`. The error is one line.
     pub fn request_rates(&self, rates: BTreeMap<String, Rate>, patience: Duration) -> Result<(), String> {
         if self.latest().ports.is_empty() {
             return Err("rates: found an agent that controls no port, expected a switch".into());
@@ -222,25 +223,26 @@ impl Board {
         })
     }
 
-    /// For the loop: returns the requests for rates since the last call.
+    /// Returns the requests for rates since the last call. The control loop calls this function.
     pub fn take_rates(&self) -> Vec<RateRequest> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For readers: returns the latest snapshot. Also tells the loop that there is a reader.
+    /// Returns the latest snapshot, and records for the control loop that there is a reader. Readers call this
+    /// function.
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);
         self.latest()
     }
 
-    /// For readers: returns the latest snapshot, which can be old.
+    /// Returns the latest snapshot, which can be old. Readers call this function.
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// For readers: waits for the next snapshot and returns it, or `None` if the loop publishes no snapshot within
-    /// `patience`. The loop publishes one snapshot for all waiting readers.
+    /// Waits for the next snapshot and returns it. Returns `None` if the control loop publishes no snapshot within
+    /// `patience`. One snapshot serves all waiting readers. Readers call this function.
     pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

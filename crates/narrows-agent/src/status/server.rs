@@ -20,7 +20,7 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client is disconnected if it does not send its request, or does not read, for this time.
+/// A client is disconnected if it takes longer than this to send its request, or to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;
@@ -35,7 +35,8 @@ pub struct Request {
     pub flows: usize,
     /// Milliseconds between snapshots; `None` for a single snapshot.
     pub every_ms: Option<u64>,
-    /// New link rates of ports, by interface, in bytes/s. They have the same meaning as rates in the configuration.
+    /// New link rates of ports, by interface, in bytes/s. These rates have the same meaning as rates in the
+    /// configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
@@ -88,7 +89,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The thread ends with the process. Only the name of the socket must become free.
+        // The server's thread ends with the process, so only the name of the socket must become free here.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -102,7 +103,7 @@ fn accept(listener: &UnixListener, board: &Arc<Board>) {
         }
         let (board, mine) = (Arc::clone(board), Arc::clone(&clients));
         let serve = move || {
-            // A client that has closed the connection is not an error.
+            // It is not an error if the client has closed the connection.
             let _ = answer(stream, &board);
             mine.fetch_sub(1, Ordering::Relaxed);
         };
@@ -124,7 +125,8 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     {
         return refuse(&mut stream, &error);
     }
-    // The first look makes the loop publish. Until it does, the snapshot on the board can be old.
+    // The first call of `look` makes the control loop publish snapshots. Until then, the snapshot on the board can be
+    // old.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {
@@ -140,7 +142,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     }
 }
 
-/// Reads a client's line, and returns the request or why it is refused.
+/// Reads a client's line. Returns the request, or the reason why it is refused.
 ///
 /// # Errors
 /// If the client sends no line in time, or a line that is not UTF-8.

@@ -1,4 +1,4 @@
-//! Converts a snapshot to text for people, with a paragraph for each port.
+//! Converts a snapshot to readable text, with a paragraph for each port.
 
 use std::fmt::Write;
 

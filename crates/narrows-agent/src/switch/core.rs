@@ -1,9 +1,10 @@
-//! The logic of the control loop: reads slots and computes orders. The caller carries out the controllers' actions.
+//! The logic of the control loop, which reads slots and computes orders for the program. The caller carries out the
+//! controllers' actions.
 //!
-//! A tick comes every 10 ms by default, and when a controller's timer is due. In each tick the loop goes through the
-//! live slots once. It reports the program's counts to the port's controller and writes the controller's decisions
-//! into the slots. Between ticks the program announces new flows (newcomers). The loop then immediately updates the
-//! decisions for all other flows. Only the end of a flow needs system calls.
+//! A tick occurs every 10 ms by default, and when a controller's timer is due. In each tick, the loop visits each live
+//! slot once. The loop reports the program's counts to the port's controller and writes the controller's decisions into
+//! the slots. Between ticks, the program announces new flows (newcomers). After an announcement, the loop immediately
+//! updates the decisions for all other flows. Only the end of a flow needs system calls.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
@@ -20,10 +21,10 @@ use super::table::{Flags, FlowTable, Orders};
 /// Time in which every slot is examined once. Each tick examines a part of the table. This scan is needed because an
 /// announcement may be lost, a controller may have removed a flow, and a decision may change without an event.
 const SCAN_EVERY: Span = Span::from_millis(200);
-/// If the controller has not accepted a flow in this time, the flow's slot is freed.
+/// If the controller does not accept a flow within this time, the flow's slot is freed.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// A flow that the controller has kept for this long counts as real, even if none of its ACKs passes this switch
-/// (BRF-63).
+/// If the controller has kept a flow for this time, the flow counts as real, even if none of its ACKs passes this
+/// switch (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Maximum number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
@@ -95,8 +96,8 @@ pub struct Switch<T> {
     keys: Keys,
     live: Vec<u32>,
     services: Services,
-    /// Whether the slots that are opened now hold flows that are older than the agent or the controller. This is the
-    /// case until the first scan has examined the table.
+    /// Whether the slots that are opened now may hold flows that are older than the agent or the controller. This value
+    /// is true until the first scan has examined the table.
     inheriting: bool,
     /// Whether `live` may be out of order, because slots were added or removed.
     unsorted: bool,
@@ -149,7 +150,7 @@ impl<T: FlowTable> Switch<T> {
         &mut self.ports
     }
 
-    /// Returns the flow table, and the ports for changes.
+    /// Returns the flow table, and mutable references to the ports.
     pub fn table_and_ports_mut(&mut self) -> (&T, &mut [Port]) {
         (&self.table, &mut self.ports)
     }
@@ -210,8 +211,8 @@ impl<T: FlowTable> Switch<T> {
         self.ports.push(port);
     }
 
-    /// Gives a port another controller. The new controller takes over the port's flows as if an earlier agent had
-    /// controlled them.
+    /// Replaces the controller of a port. The new controller takes over the port's flows in the same way as flows of an
+    /// earlier agent.
     pub fn replace(
         &mut self,
         now: Time,
@@ -287,7 +288,7 @@ impl<T: FlowTable> Switch<T> {
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
-        // The value is at most `slots`.
+        // The result is at most `slots`, so the cast is exact.
         let part = (u64::from(slots) * passed.as_nanos()).div_ceil(SCAN_EVERY.as_nanos()) as u32;
         let from = if self.scanned_to < slots { self.scanned_to } else { 0 };
         let to = slots.min(from.saturating_add(part));
@@ -297,7 +298,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // Going through `live` is faster in the order of the table.
+        // Visiting the slots in `live` is faster in the order of the table.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -331,7 +332,7 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports the flow's events and counts since the last tick, which was at `since`. With `look`, asks the
+    /// Reports the flow's events and counts since the last tick, which was at `since`. If `look` is set, asks the
     /// controller for its decision even if nothing has happened. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
@@ -453,8 +454,9 @@ impl<T: FlowTable> Switch<T> {
         Some(RateCode::encode(counter.common_rate(now)))
     }
 
-    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. Its rate
-    /// is the share of the last newcomer that gets it, so that all grants together do not exceed the link.
+    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. The rate of
+    /// a grant is the share of the last newcomer that gets this grant, so that all grants together do not exceed the
+    /// link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(Port { controller, .. }) = self.ports.get(port) {

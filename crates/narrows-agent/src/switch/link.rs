@@ -48,7 +48,7 @@ impl From<PortDescription> for PortInfo {
     }
 }
 
-/// Returns the parameters without the contents of files, which are long and which no SDN controller needs.
+/// Returns the parameters without the contents of files. These contents are long, and no SDN controller needs them.
 fn reported(rate_controller: &str, params: &Values) -> Values {
     let is_file = |name: &str| {
         let parameter = registry::find(rate_controller).and_then(|entry| entry.parameter(name));
@@ -139,7 +139,8 @@ impl Link {
         now.since(self.listed) >= FLOWS_EVERY && self.is_connected()
     }
 
-    /// Sends a list of the flows of each port. If there are too many, only those with the highest rates are listed.
+    /// Sends a list of the flows of each port. If there are too many flows, only the flows with the highest rates are
+    /// listed.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
         let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];

@@ -1,5 +1,5 @@
-//! The switch: runs a rate controller of `narrows-control` for each controlled port. The controllers work with the
-//! packet counts of the eBPF program.
+//! The switch runs a rate controller of `narrows-control` for each controlled port. The rate controllers use the packet
+//! counts of the eBPF program.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -7,14 +7,14 @@ use narrows_control::units::{Bytes, Rate, Span};
 /// or whose rate controller does not let UDP borrow (BRF-23). `rate` is the largest rate of the UDP class, including
 /// borrowed bandwidth (BRF-22).
 ///
-/// The controller gives UDP a share only after it has seen UDP packets, so the first datagrams must pass. UDP
-/// therefore always gets at least a hundredth of the link.
+/// The controller gives UDP a share only after it has seen UDP packets. The first datagrams must therefore pass, so UDP
+/// always gets at least a hundredth of the link.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
 }
 
-/// Minimum burst of the SYN bucket: 128 connections may start at once on the slowest link. A SYN has at most 100
+/// Minimum burst of the SYN bucket, which lets 128 connections start at once on the slowest link. A SYN has at most 100
 /// bytes, with IPv6 and a header full of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
 /// On a fast link, the burst of the SYN bucket is the number of bytes that its rate allows in this time.

@@ -1,4 +1,4 @@
-//! The program's counters of designated packets, and their differences.
+//! Reads the program's counters of designated packets, and computes their differences.
 
 use narrows_control::rate::aggregate::Reports;
 use narrows_control::units::Span;
@@ -6,8 +6,8 @@ use narrows_control::units::Span;
 use crate::dataplane::layout::whole_reports;
 use crate::dataplane::ports::Counters;
 
-/// The sums over all designated packets of a port so far. Counts are whole reports: a report counts as soon as half of its
-/// segments have passed.
+/// The sums over all designated packets of a port so far. The counts are whole reports. A report counts as soon as half
+/// of its segments have passed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reported {
     syns: u64,
@@ -37,7 +37,7 @@ impl Reported {
     }
 }
 
-/// Adds `new` to `sum`. The sums saturate, because the program's counters can be as large as 64 bits allow.
+/// Adds `new` to `sum`. The sums saturate, because the program's counters use the full range of 64 bits.
 pub(super) fn add(sum: &mut Reports, new: &Reports) {
     sum.syns = sum.syns.saturating_add(new.syns);
     sum.first = sum.first.saturating_add(new.first);

@@ -48,13 +48,13 @@ const RECOUNTS: usize = 3;
 /// Minimum time between two updates of the services' grants. The grants follow averages over finished flows, which
 /// change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// Number of unconfirmed flows that is always allowed. If more flows are confirmed, the limit is the number of
-/// confirmed flows.
+/// Number of unconfirmed flows that is always allowed. If more flows than this are confirmed, the limit is the number
+/// of confirmed flows.
 const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
-/// Maximum number of unconfirmed flows in a flood. Almost all of them are forged then, and each of them still takes a
-/// newcomer's share for a while. A real flow that is refused is admitted with its first data.
+/// Maximum number of unconfirmed flows in a flood. In a flood, almost all unconfirmed flows are forged, but each of
+/// them takes a newcomer's share for a while. If a real flow is refused, it is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
-/// A flood is over when no flow was refused for this long.
+/// A flood is over when no flow was refused for this time.
 const FLOOD_OVER: Span = Span::from_secs(1);
 
 /// Allowed rates of a link, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
@@ -80,7 +80,8 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses an operation. A vanished interface is not an error: the switch continues without it.
+    /// If the kernel refuses an operation. A vanished interface is not an error, because the switch continues without
+    /// it.
     pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
         // Announced slots that were not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
@@ -91,7 +92,7 @@ impl Runner {
             0
         })?;
         let bells = builder.build()?;
-        // SAFETY: the descriptor belongs to `bells`, which outlives every use of the descriptor here.
+        // SAFETY: the descriptor belongs to `bells`, and `bells` outlives every use of the descriptor in this function.
         #[allow(unsafe_code)]
         let bell_fd = unsafe { BorrowedFd::borrow_raw(bells.epoll_fd()) };
         let mut next = clock::now();
@@ -101,7 +102,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // Announcements that arrive in the meantime can wait until the same time.
+                // Announcements that arrive during this wait are handled at its end.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -156,7 +157,7 @@ impl Runner {
 
     /// Reads the counters of the queues and of the program, and returns the time of reading. The controllers divide
     /// counts by time. If the agent was interrupted between reading the counters and the clock, the controllers would
-    /// see bursts that did not happen, so a slow reading is repeated.
+    /// see bursts that did not happen. A slow reading is therefore repeated.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         self.count_reports();
@@ -255,7 +256,7 @@ impl Runner {
                         link.send(message);
                     }
                 }
-                // Stock hosts accept rates in ACKs only.
+                // Stock hosts accept rates only in ACKs.
                 Action::ToSource { .. } | Action::Record { .. } | Action::State { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
@@ -316,7 +317,7 @@ impl Runner {
         let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
         let before = port.link();
         if let Err(error) = port.set_link(rate) {
-            // If this call fails too, the interface is gone, which the loop notices soon.
+            // If this call also fails, the interface no longer exists. The loop detects this soon.
             let _ = port.set_link(before);
             return Err(format!("rates.{interface}: the kernel refused this rate: {error}"));
         }
@@ -448,7 +449,7 @@ fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
         return Ok(());
     }
     let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    // The time is rounded up, because nothing is due before `then`.
+    // The time is rounded up, because no work is due before `then`.
     let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),

@@ -1,4 +1,4 @@
-//! Keeps ready grants by service (BRF-31). A ready grant is the rate that the program gives a new flow before the
+//! Keeps the ready grants of services (BRF-31). A ready grant is the rate that the program gives a new flow before the
 //! controller has seen the flow. For each service that flows use, the predictor estimates the rate that the next flow
 //! of the service needs.
 //!
@@ -30,7 +30,8 @@ impl Service {
     }
 }
 
-/// The services in use, each with one of its flows and with the grant that the program's table has for it.
+/// The services in use. For each service, this record has one of its flows and the grant that the program's table has
+/// for it.
 #[derive(Debug)]
 pub(super) struct Services {
     known: FxHashMap<Service, (FlowKey, Option<RateCode>)>,
@@ -65,7 +66,7 @@ impl Services {
                 changes.push((*service, now));
             }
         }
-        // The order is fixed, so that the logs of two runs can be compared.
+        // The changes are sorted, so that the logs of two runs can be compared.
         changes.sort_by_key(|(service, _)| *service);
         changes
     }

@@ -7,11 +7,12 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// One in this many reports of a flow has an RTT sample. The RTT changes slowly, and each sample needs an additional
-/// cache line.
+/// Number of consecutive reports of a flow of which one has an RTT sample. The RTT changes slowly, and each sample
+/// needs an additional cache line.
 const RTT_EVERY: u8 = 8;
 
-/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is stored separately.
+/// The record of one slot. The record has the data that every tick reads, and fits into one cache line. The flow's key
+/// is stored separately.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
@@ -42,7 +43,7 @@ fn ms(now: Time) -> u32 {
 }
 
 impl Shadow {
-    /// Returns the record of a slot that was just taken, of which nothing was reported yet.
+    /// Returns the record of a slot that was just taken. Nothing about this slot was reported yet.
     pub(super) fn new(now: Time, slot: u32, port: u8, flags: Flags, tail: &Tail) -> Self {
         let opening = Flags::RATED.0
             | Flags::GUESSED.0
@@ -73,13 +74,13 @@ impl Shadow {
         }
     }
 
-    /// Marks the flow as older than this agent. Its counts until now are then not reported as new, and its orders
+    /// Marks the flow as older than this agent. As a result, its present counts are not reported as new, and its orders
     /// count as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
-        // This value is far from any RTT, so the first order is written.
+        // This value differs from every RTT by more than an eighth, so the first order is written.
         self.rtt_us = u32::MAX;
     }
 
@@ -99,8 +100,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written. If only the RTT is new, they must be written only
-    /// if the RTT has changed by more than an eighth.
+    /// Stores new orders, and returns whether they must be written. If only the RTT differs, the orders must be written
+    /// only if the RTT has changed by more than an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
@@ -160,7 +161,7 @@ impl Shadow {
     }
 }
 
-/// The flows' keys. They are needed only when a flow starts or ends, and for display.
+/// The flows' keys. A key is needed only when its flow starts or ends, and for display.
 #[derive(Debug)]
 pub(super) struct Keys(Vec<Option<FlowKey>>);
 

@@ -29,8 +29,8 @@ impl Framing {
         Self::scale(rate, self.mtu + self.overhead, self.mtu)
     }
 
-    /// Converts the classes' rates and ceilings (L3) to rates of HTB on a link with the rate `link`. Neither a single
-    /// rate nor the sum of the rates exceeds `link`.
+    /// Converts the classes' rates and ceilings (L3) to rates of HTB on a link with the rate `link`. No rate exceeds
+    /// `link`, and the sum of the rates does not exceed `link`.
     pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
         let rates = wanted.map(|(rate, _)| self.frames(rate));
         let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);
@@ -50,8 +50,8 @@ impl Framing {
         };
         for (leaf, stats) in stats.iter().enumerate() {
             counters.departed[leaf] = l3(stats.bytes, stats.packets);
-            // The kernel counts a GSO super-packet as one packet. The number of its packets is computed from its
-            // bytes.
+            // The kernel counts a GSO super-packet as one packet. The number of packets on the wire is therefore
+            // computed from the bytes.
             let full = u64::from(stats.queued_bytes).div_ceil((self.mtu + self.overhead).max(1));
             let packets = u64::from(stats.queued_packets).max(full);
             counters.queued[leaf] = l3(u64::from(stats.queued_bytes), packets);

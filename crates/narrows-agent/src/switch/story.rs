@@ -37,7 +37,7 @@ impl Teller<'_> {
         self.controller.on_event(at, event, self.counters, self.actions);
     }
 
-    /// Reports a packet that has no data and does not show that its sender follows rates.
+    /// Reports a packet that has no data and does not show that its sender applies rates.
     fn passed(&mut self, at: Time, from: Side, segment: Segment) {
         let event = self.event(from, segment, false);
         self.report(at, &event);
@@ -61,13 +61,13 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen, so it is not reported. If the flow's ACKs take another path, it never passes
-            // here, and the switch on that path needs an advertisement (BRF-63).
+            // The SYN-ACK was not seen, so it is not reported. If the flow's ACKs take another path, the SYN-ACK never
+            // passes this switch. The switch on the other path then needs an advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);
         }
-        // The handshake gives no RTT if the SYN was seen twice, or if the SYN-ACK got no slot. The SYN is then
-        // reported twice, so that the controller takes no sample.
+        // The handshake gives no RTT if the SYN was seen twice, or if the SYN-ACK got no slot. In these cases, the SYN
+        // is reported twice, so that the controller takes no sample.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {
@@ -83,7 +83,7 @@ impl Teller<'_> {
         }
         let plain = self.event(Side::Sender, Segment::Plain, news.has(Flags::SPEAKS_BRF));
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
-        // The packet that completes the handshake gives the controller the RTT of the opener's side. It must
+        // The packet that completes the handshake gives the controller the RTT of the opener's side. This packet must
         // therefore be reported with the time at which it passed.
         let completed = |(us, n): (u32, u16)| match n {
             0 => now,

@@ -1,5 +1,5 @@
-//! The flow table, as the control loop uses it. The eBPF program writes observations of a flow into a slot, and the
-//! loop writes orders for the flow into it.
+//! The control loop's interface to the flow table. The eBPF program writes observations of a flow into a slot, and the
+//! loop writes orders for the flow into the same slot.
 
 use std::io;
 
@@ -46,13 +46,14 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the flags that are set here and not in `before`.
+    /// Returns the flags that are set in `self` but not in `before`.
     pub fn since(self, before: Flags) -> Flags {
         Flags(self.0 & !before.0)
     }
 }
 
-/// The first cache line of a slot, without the flow's key. It shows whether something happened to the flow.
+/// The first cache line of a slot, without the flow's key. This cache line shows whether something happened to the
+/// flow.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Head {
     /// Whether a flow uses the slot.
@@ -80,7 +81,8 @@ pub struct Tail {
     pub marked_limited: u16,
     /// Last rate that another switch wrote into an ACK that passed here, and the number of such ACKs (wraps).
     pub passed: (u16, u16),
-    /// The code that is written into ACKs now: at first the ready grant, if the SYN-ACK carried one.
+    /// The code that is written into ACKs now. If the SYN-ACK carried a ready grant, this code is at first the ready
+    /// grant.
     pub code: u16,
 }
 
@@ -104,7 +106,8 @@ pub struct Orders {
     pub rtt_us: u32,
 }
 
-/// The slots. Reading a slot and writing orders are memory accesses. Releasing a slot needs system calls.
+/// The slots of the flow table. Reading a slot and writing orders are memory accesses, but releasing a slot needs
+/// system calls.
 pub trait FlowTable {
     /// Returns the number of slots.
     fn capacity(&self) -> u32;
@@ -115,14 +118,14 @@ pub trait FlowTable {
     /// Returns the flow of a slot, in its data direction, and the number of its controlled port. Returns `None` if
     /// there is no such slot.
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
-    /// Returns the tags of a slot's flow. They do not change while the slot is live.
+    /// Returns the tags of a slot's flow. The tags do not change while the slot is live.
     fn tags(&self, slot: u32) -> Tags;
     /// Sets the program's orders from now on.
     fn order(&self, slot: u32, orders: Orders);
     /// Confirms the flow, although none of its ACKs passes this switch (BRF-63).
     fn confirm(&self, slot: u32);
-    /// Ends the flow of a slot and frees the slot. The program gets the slot back with the next tick.
+    /// Ends the flow of a slot and frees the slot. The program gets the slot back at the next tick.
     fn release(&mut self, slot: u32) -> io::Result<()>;
-    /// Begins a tick: gives the slots that were released in the last tick back to the program.
+    /// Begins a tick. Gives the slots that were released in the last tick back to the program.
     fn begin_tick(&mut self) -> io::Result<()>;
 }

@@ -23,7 +23,7 @@ pub(super) struct Meters {
     rates: Vec<Rate>,
 }
 
-/// Minimum time between two snapshots. A shorter time gives inaccurate rates.
+/// Minimum time between two snapshots. A shorter time would give inaccurate rates.
 const LEAST: Span = Span::from_millis(200);
 
 impl Meters {
@@ -91,8 +91,8 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no
-/// flows, the number of flows that apply rates is the controller's estimate.
+/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no flows,
+/// the controller estimates the number of flows that apply rates.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,
@@ -160,7 +160,7 @@ pub(super) struct Unopened {
     pub(super) name: &'static str,
     /// The name in log messages.
     pub(super) encapsulation: &'static str,
-    /// Advice to the operator for getting these flows rated.
+    /// Advice to the operator who wants these flows to get rates.
     pub(super) advice: &'static str,
 }
 

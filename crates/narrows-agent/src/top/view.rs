@@ -50,7 +50,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Adjusts the view to the number of flows.
+    /// Keeps the first visible flow within the number of flows.
     pub(super) fn fit(&mut self, flows: usize) {
         self.flows = flows;
         self.first = self.first.min(flows.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! An agent of one test, started with the real binary.
+//! Runs an agent for one test, with the real binary.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -68,7 +68,7 @@ impl Agent {
         configure(&self.folder, self.role, &self.name, config);
     }
 
-    /// A switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
+    /// Starts a switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
     pub(crate) fn switch() -> Agent {
         run("ip link add name x type veth peer name x-peer");
         run("ip link add name y type veth peer name y-peer");
@@ -98,7 +98,7 @@ impl Agent {
         self.wait();
     }
 
-    /// Ends the guardian and the agent with SIGKILL. The agent is stopped first, so that it starts no other guardian.
+    /// Ends the guardian and the agent with SIGKILL. The agent first gets SIGSTOP, so that it starts no other guardian.
     pub(crate) fn kill_with_guardian(&mut self) {
         self.signal(nix::sys::signal::SIGSTOP);
         self.kill_guardian();
@@ -121,7 +121,7 @@ impl Agent {
         Client::connect(&path_of(&self.name), &Request::default()).ok()?.next()?.ok()
     }
 
-    /// Names of the interfaces that the agent holds.
+    /// Returns the names of the interfaces that the agent uses.
     pub(crate) fn present(&self) -> Vec<String> {
         let interfaces = self.status().unwrap_or_default().interfaces;
         interfaces.into_iter().filter(|i| i.present).map(|i| i.name).collect()

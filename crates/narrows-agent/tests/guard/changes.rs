@@ -1,4 +1,4 @@
-//! Interfaces are renamed, moved, exchanged and deleted, slowly and fast, while a switch works.
+//! In these tests, interfaces are renamed, moved, exchanged and deleted, slowly and fast, while a switch runs.
 
 use std::fs;
 use std::thread;
@@ -37,7 +37,8 @@ fn has_program(interface: &str) -> bool {
     count > 0
 }
 
-/// A port's name decides which interface is controlled. A renamed interface is left as the agent found it.
+/// A port's name decides which interface is controlled. When an interface is renamed, it is restored to the state in
+/// which the agent found it.
 #[test]
 fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
     let Some(lab) = kernel::lab() else { return };
@@ -51,7 +52,7 @@ fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
 
-            // Two ports and an uncontrolled interface exchange their names before the agent can look.
+            // Two ports and an uncontrolled interface exchange their names before the agent examines them.
             let [a, y, x] = ["a", "y", "x"].map(index);
             switch.signal(SIGSTOP);
             for (from, to) in [("a", "t"), ("y", "a"), ("x", "y"), ("t", "x")] {
@@ -69,7 +70,8 @@ fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
         .unwrap();
 }
 
-/// An interface that leaves the namespace is given up, even if it comes back with the same name and ifindex.
+/// The agent stops using an interface that leaves the namespace, even if the interface comes back with the same name
+/// and ifindex.
 #[test]
 fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
     let Some(lab) = kernel::lab() else { return };
@@ -87,7 +89,7 @@ fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
-            // The interface comes back before the agent can look.
+            // The interface comes back before the agent examines its interfaces.
             switch.signal(SIGSTOP);
             run(&format!("ip link set dev a netns {other}"));
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
@@ -121,8 +123,8 @@ fn ports_that_vanish_together_are_taken_back() {
         .unwrap();
 }
 
-/// The agent reads its configuration before it knows that a port has vanished: with a tick of a second, it looks for
-/// interfaces and queues once a second, and reads the configuration first.
+/// The agent reads its configuration before it detects that a port has vanished. With a tick of a second, it examines
+/// interfaces and queues once a second, and reads the configuration before that.
 #[test]
 fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -150,8 +152,8 @@ fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
         .unwrap();
 }
 
-/// A new interface with the ifindex of a deleted interface takes its place while the agent changes the classes of the
-/// deleted interface's queue. The kernel's answer is the same as for a queue that another program has removed.
+/// A new interface gets the ifindex of a deleted interface while the agent changes the classes of the deleted
+/// interface's queue. The kernel's answer is the same as for a queue that another program has removed.
 #[test]
 fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
     let Some(lab) = kernel::lab() else { return };
@@ -184,7 +186,7 @@ fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
 }
 
 /// An interface vanishes and comes back twenty times a second, for some seconds, with reloads in between. The other
-/// port stays controlled, the log stays short, and nothing leaks.
+/// port stays controlled, the log stays short, and no descriptors leak.
 #[test]
 fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
     let Some(lab) = kernel::lab() else { return };

@@ -1,4 +1,4 @@
-//! Interfaces that vanish, appear and change while an agent starts or works.
+//! Tests with interfaces that vanish, appear and change while an agent starts or runs.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use narrows_agent::htb::Rtnl;
 use super::agent::{Agent, Child, htb_of, patience, run};
 use super::{PROGRAM, kernel, root_is_ours};
 
-/// During the start, while queues are built and programs attached, any call may be the first to fail because an
-/// interface is gone. The agent reports the interface and ends.
+/// An interface vanishes while the agent starts, builds queues and attaches programs, so that any call may be the first
+/// call that fails. In each case, the agent reports the interface and ends.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
@@ -28,7 +28,8 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // The interface may also vanish just after the start. In that case, the agent works on without it.
+            // The interface may also vanish just after the start. In that case, the agent continues without the
+            // interface.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });
@@ -41,7 +42,7 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
         .unwrap();
 }
 
-/// The agent works on without a deleted interface, and controls the next interface of this name.
+/// The agent continues without a deleted interface, and controls the next interface with this name.
 #[test]
 fn deleted_interfaces_are_given_up_and_taken_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -64,7 +65,7 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
                     assert_eq!(said.matches(line).count(), round, "{line}\n{said}");
                 }
             }
-            // The new interface has the old ifindex, so that only the report of the deletion shows the change.
+            // The new interface has the old ifindex, so that only the kernel's report of the deletion shows the change.
             let index = Rtnl::open().unwrap().link("a").unwrap().index;
             run("ip link del dev a");
             run(&format!("ip link add name a index {index} type veth peer name a-peer"));
@@ -77,7 +78,7 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             let removed = "interface=\"y\" reason=\"its queue is gone\"";
             assert_eq!(switch.said().matches(removed).count(), 1, "{}", switch.said());
-            // The guardian knows the new ifindexes.
+            // The guardian uses the new ifindexes.
             switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
         })
@@ -104,7 +105,7 @@ fn a_reload_adds_and_removes_interfaces_and_adds_ports() {
         .unwrap();
 }
 
-/// A switch starts with the interfaces that exist, and takes the others when they appear.
+/// A switch starts with the interfaces that exist, and uses missing interfaces when they appear.
 #[test]
 fn interfaces_may_be_missing_at_the_start_but_not_all_ports() {
     let Some(lab) = kernel::lab() else { return };

@@ -1,4 +1,4 @@
-//! The parts of a data plane that outlive their agent.
+//! Tests of the parts of a data plane that outlive their agent.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -33,7 +33,7 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
                 names.filter(|name| name.to_string_lossy().starts_with("link_")).count()
             };
             assert_eq!((switch.present(), links()), (vec!["a".to_owned(), "y".to_owned()], 2));
-            // The port vanishes once while the agent works, and once while it does not.
+            // The port vanishes once while the agent runs, and once while no agent runs.
             run("ip link del dev a");
             assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
             assert_eq!(links(), 1);
@@ -52,7 +52,8 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
         .unwrap();
 }
 
-/// By default the next agent takes over the data plane of a dead agent, and a stop removes everything.
+/// By default, the next agent takes over the data plane of a dead agent. If the agent is stopped instead, all its
+/// objects are removed.
 #[test]
 fn by_default_the_data_plane_stays_until_a_stop() {
     let Some(lab) = kernel::lab() else { return };
@@ -97,7 +98,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
     .unwrap();
 }
 
-/// Without bpffs nothing is pinned by default, and the guardian removes the objects of a dead agent.
+/// If there is no bpffs, nothing is pinned by default, and the guardian removes the objects of a dead agent.
 #[test]
 fn without_bpffs_nothing_is_pinned() {
     let Some(lab) = kernel::lab() else { return };
@@ -123,8 +124,9 @@ fn without_bpffs_nothing_is_pinned() {
     .unwrap();
 }
 
-/// An interface is deleted and recreated with the same name and ifindex. It has no program until the agent attaches
-/// one, because the pinned link belongs to the old interface. This happens when a container is killed and recreated.
+/// An interface is deleted and recreated with the same name and ifindex. The new interface has no program until the
+/// agent attaches a program, because the pinned link belongs to the old interface. This happens when a container is
+/// killed and recreated.
 #[test]
 fn an_interface_that_was_made_again_after_the_agents_death_gets_the_program() {
     let Some(lab) = kernel::lab() else { return };

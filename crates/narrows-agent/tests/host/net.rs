@@ -1,4 +1,4 @@
-//! Two hosts with a switch between them, in network namespaces, and programs that send data over them.
+//! Sets up two hosts with a switch between them, in network namespaces, and lets programs send data between the hosts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -51,9 +51,9 @@ fn cgroup() -> &'static PathBuf {
     })
 }
 
-/// A (10.7.0.1) and B (10.7.0.2), with the test's switch between them.
+/// The hosts A (10.7.0.1) and B (10.7.0.2), with the test's switch between them.
 pub(super) struct Net {
-    // Dropped before the namespaces that it works in.
+    // The switch is dropped before the namespaces in which it works.
     pub(super) switch: Switch,
     hosts: Hosts,
 }
@@ -68,7 +68,7 @@ impl Net {
         Net::with_delay(DELAY_NS, behaviour)
     }
 
-    /// A network with this delay in each direction.
+    /// Returns a network with this delay in each direction.
     pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
         // The threads of the switch and of the connections, which this thread starts, inherit its priority.
@@ -80,7 +80,7 @@ impl Net {
             let there = format!("to{side}");
             hosts.cable((side, "eth0"), ("s", &there));
             hosts.ip(side, &format!("addr add {address}/24 dev eth0"));
-            // The test's switch expects frames as on the wire.
+            // The test's switch expects frames that are no larger than on the wire.
             hosts.no_offloads(side, "eth0");
         }
         let middle = Netns::named(&hosts.name("s"));
@@ -89,7 +89,7 @@ impl Net {
         Net { switch, hosts }
     }
 
-    /// Returns the scope of host A or B of this network only.
+    /// Returns a scope that contains only host A or only host B of this network.
     pub(super) fn scope(&self, side: &str) -> Scope {
         let namespace = Namespace { path: Some(self.hosts.path(side)), interfaces: vec!["eth0".to_owned()] };
         Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace] }
@@ -102,7 +102,7 @@ impl Net {
     }
 
     /// Opens a connection from a plain client on A to a plain server on B. One end sends for this time, by calling
-    /// `write`: the server if `server_sends` is true, otherwise the client.
+    /// `write`. The server sends if `server_sends` is true, otherwise the client.
     pub(super) fn transfer(
         &self,
         time: Duration,
@@ -112,7 +112,7 @@ impl Net {
         self.transfer_at(self.listen(), time, server_sends, write);
     }
 
-    /// A server on B.
+    /// Opens the listener of a server on B.
     pub(super) fn listen(&self) -> TcpListener {
         let address: SocketAddr = format!("{B}:5001").parse().expect("an address");
         self.hosts.inside("b", || TcpListener::bind(address).expect("a server can listen"))
@@ -154,7 +154,7 @@ impl Net {
     }
 }
 
-/// Writes as much as the socket accepts.
+/// Writes as much data as the socket accepts.
 pub(super) fn greedy(stream: &mut TcpStream) {
     let _ = stream.write(&[0; 1 << 14]);
 }

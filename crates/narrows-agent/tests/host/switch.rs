@@ -1,6 +1,6 @@
-//! A switch in user space, for tests: it forwards frames between two interfaces with a delay, writes rates
-//! into ACKs, drops data, and records the packets that passed. It edits headers with the code of
-//! `narrows_control`, the reference of the eBPF programs.
+//! A switch in user space, for tests. It forwards frames between two interfaces with a delay, writes rates into ACKs,
+//! drops data, and records the packets that passed. It edits headers with the code of `narrows_control`, which is the
+//! reference for the eBPF programs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,9 +24,9 @@ pub(super) struct Behaviour {
     pub(super) handshake: Option<u16>,
     /// Code to write into later ACKs without data.
     pub(super) acks: Option<u16>,
-    /// Write only where the receiver has reserved room.
+    /// Whether to write only into ACKs in which the receiver has reserved room.
     pub(super) only_reserved: bool,
-    /// The paper's format, in ACKs only.
+    /// Whether to use the paper's format, which this switch writes only into ACKs.
     pub(super) padding: bool,
     /// Drop every n-th data packet from A; 0: none.
     pub(super) lose_each: u64,
@@ -119,12 +119,12 @@ pub(super) fn now_ns() -> u64 {
 /// A packet socket for all frames of an interface (packet(7)).
 fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: a plain system call.
+    // SAFETY: this is a plain system call without pointers.
     let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, i32::from(all)) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened it for us alone.
+    // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let index = nix::net::if_::if_nametoindex(interface)?;
     // SAFETY: all zeros is a valid address of this type.
@@ -133,15 +133,16 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     address.sll_protocol = all;
     address.sll_ifindex = index as i32;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: address and length fit and outlive the call.
+    // SAFETY: the length is the length of the address, and the address outlives the call.
     if unsafe { libc::bind(fd, (&raw const address).cast(), len) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // The buffer is so large that a delayed thread loses no packets. Otherwise, the test would depend on the
+    // The buffer is so large that no packets are lost if the thread is delayed. Otherwise, the test would depend on the
     // machine's load.
     let room = 64i32 << 20;
-    // SAFETY: as above. Without the first option the socket would receive its own packets.
+    // SAFETY: the values have the given lengths and outlive the calls. Without the first option, the socket would
+    // receive its own packets.
     unsafe {
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), 4);
         libc::setsockopt(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, (&raw const on).cast(), 4);
@@ -149,8 +150,8 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The switch's rate is 100 Mbit/s. A switch as fast as the machine would leave no CPU time for the programs under
-/// test.
+/// The time per byte gives the switch a rate of 100 Mbit/s. A switch as fast as the machine would leave no CPU time for
+/// the programs under test.
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 
@@ -158,7 +159,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
     let mut queues: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0u8; 1 << 16];
     let mut data = 0u64;
-    // When each direction's cable is free.
+    // The time at which the cable of each direction is free.
     let mut free = [0u64; 2];
     while !shared.stop.load(Ordering::Relaxed) {
         let due = queues.iter().filter_map(|q| q.front().map(|(at, _)| *at)).min();
@@ -193,7 +194,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
 /// Reads a frame and edits it. Returns false if the frame must be dropped.
 fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bool {
     let behaviour = shared.behaviour.lock().unwrap().clone();
-    // Anything but TCP over IPv4 without options passes unchanged.
+    // Packets other than TCP over IPv4 without options pass unchanged.
     if frame.len() < 54 || frame[12..14] != [8, 0] || frame[14] != 0x45 || frame[23] != 6 {
         return true;
     }
@@ -216,7 +217,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
             return false;
         }
     }
-    // The data flows from A to B or from B to A; packets without data get the rate.
+    // The data flows from A to B or from B to A. Packets without data get the rate.
     let third = forth && seen.payload == 0;
     let code = if seen.is_syn_ack() || third { behaviour.handshake } else { behaviour.acks };
     let code = if third && behaviour.acks.is_some() { behaviour.acks } else { code };
@@ -245,7 +246,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
     true
 }
 
-/// Returns the value. Panics if there is an error, whose text names the part of the set-up that failed.
+/// Returns the value. If there is an error, panics with a text that names the part of the set-up that failed.
 pub(super) fn must<T>(result: Result<T, HostError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,10 +1,10 @@
-//! Two network namespaces of one test with a veth pair between them, removed when the test ends.
+//! Makes two network namespaces for a test, with a veth pair between them, and removes them when the test ends.
 
 use narrows_agent::netns::Netns;
 use narrows_lab::{Hosts, Need, Room, can_run};
 
-/// Two namespaces with a veth between them. The first has the end `a` (10.99.0.1), and the second the end `b`
-/// (10.99.0.2).
+/// Two namespaces with a veth pair between them. The first namespace has the end `a` (10.99.0.1), and the second
+/// namespace has the end `b` (10.99.0.2).
 pub(crate) struct Lab(Hosts);
 
 /// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test then fails.
@@ -15,7 +15,7 @@ pub(crate) fn lab() -> Option<Lab> {
     let mut hosts = Hosts::new("nwcore", Room::Whole);
     hosts.add("a");
     hosts.add("b");
-    // Fixed addresses and no IPv6: only packets of the test are sent.
+    // With fixed addresses and without IPv6, only packets of the test are sent.
     let (mac_a, mac_b) = ("02:00:00:00:00:01", "02:00:00:00:00:02");
     hosts.ip(
         "a",
@@ -33,7 +33,7 @@ pub(crate) fn lab() -> Option<Lab> {
 }
 
 impl Lab {
-    /// The namespace of `a`.
+    /// Returns the namespace of `a`.
     pub(crate) fn here(&self) -> Netns {
         Netns::named(&self.name())
     }

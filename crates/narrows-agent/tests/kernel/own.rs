@@ -1,6 +1,6 @@
-//! Congestion control algorithms of tests. Each test has its own names of algorithms, and its own mount namespace for
-//! their pins. Names are global in the kernel, so a test does not touch the algorithms that the user of this machine
-//! has loaded.
+//! Helpers for tests that load congestion control algorithms. Each test has its own names of algorithms, and its own
+//! mount namespace for their pins. Names are global in the kernel. With its own names, a test does not affect
+//! algorithms that the user of this machine has loaded.
 
 use std::fs;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use narrows_agent::cc::{self, Place, Variant};
 use narrows_lab::{Need, can_run, with_own_mounts};
 
-/// Runs a test in a mount namespace where no bpffs is mounted. `tag` has at most four letters. Nothing stays
-/// registered, whether the test passes, panics or is killed: the namespace goes with the process, and the
-/// pins go with the namespace.
+/// Runs a test in a mount namespace where no bpffs is mounted. `tag` has at most four letters. No algorithm stays
+/// registered, whether the test passes, panics or is killed. The namespace is removed with the process, and the pins
+/// are removed with the namespace.
 pub(crate) fn own(tag: &str, test: impl FnOnce(&Place) + Send) {
     if !can_run(&[Need::Root, Need::Btf]) {
         return;
@@ -28,7 +28,7 @@ pub(crate) fn is_gone(place: &Place) -> bool {
     Variant::ALL.iter().all(|variant| !available(&place.registered(*variant)))
 }
 
-/// Unloads the algorithms before the namespace is removed, also on kernels without links.
+/// Unloads the algorithms before the namespace is removed, even on kernels without links.
 struct Unload<'a>(&'a Place);
 
 impl Drop for Unload<'_> {
@@ -45,7 +45,8 @@ pub(crate) fn available(name: &str) -> bool {
     names.split_ascii_whitespace().any(|available| available == name)
 }
 
-/// Polls: the kernel releases an object a moment after its last use.
+/// Waits until a condition is true. The function polls, because the kernel releases an object a moment after its last
+/// use.
 pub(crate) fn soon(what: &str, is_so: impl Fn() -> bool) {
     let found = (0..1000).any(|_| {
         let found = is_so();

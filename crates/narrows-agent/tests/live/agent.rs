@@ -1,4 +1,4 @@
-//! Agents: the real binary, its configuration, its status.
+//! Runs agents with the real binary, writes their configurations, and reads their status.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::net::Net;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A running agent. Drop ends it, and prints its log if the test fails.
+/// A running agent. Dropping this value ends the agent, and prints its log if the test fails.
 pub(crate) struct Agent {
     pub(crate) name: String,
     config: PathBuf,
@@ -30,15 +30,14 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent and waits until it is ready. `config` lacks the name, which is added to its first
-    /// table.
+    /// Starts an agent and waits until it is ready. `config` has no name. The name is added to its first table.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
         let mut agent = Agent::launch(role, config);
         agent.wait_until_ready();
         agent
     }
 
-    /// Starts an agent. It has no metrics unless `config` has a table for them.
+    /// Starts an agent. The agent has no metrics unless `config` has the table `[metrics]`.
     pub(crate) fn launch(role: &'static str, config: &str) -> Agent {
         let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a folder");
@@ -66,7 +65,7 @@ impl Agent {
         Agent::switch_with(net, rate, "", "")
     }
 
-    /// As [`Agent::switch`], but the guardian removes the data plane of a killed switch.
+    /// Like [`Agent::switch`], but the guardian removes the data plane of a killed switch.
     pub(crate) fn unpinned_switch(net: &Net, rate: &str) -> Agent {
         Agent::switch_with(net, rate, "pin = false", "")
     }
@@ -76,13 +75,13 @@ impl Agent {
         Agent::sender_with(net, choice, hosts, "")
     }
 
-    /// As [`Agent::sender`], and the connections designate packets for switches with BDR.
+    /// Like [`Agent::sender`], but the connections also designate packets for switches with BDR.
     pub(crate) fn designating_sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
         Agent::sender_with(net, choice, hosts, "designate = true\n")
     }
 
     fn sender_with(net: &Net, choice: &str, hosts: &[(&str, &str)], more: &str) -> Agent {
-        // Names of algorithms are global to the machine, and another test may have a sender.
+        // Names of algorithms are global to the machine, and another test may run a sender at the same time.
         let algorithm =
             format!("nwl{}", std::process::id() % 100_000 * 100 + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
         let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n{more}");
@@ -93,8 +92,8 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Waits until the agent answers. If another sender has the name of its congestion control algorithm, which is
-    /// global to the machine, starts the agent again until that sender has ended.
+    /// Waits until the agent answers. Names of congestion control algorithms are global to the machine. If another
+    /// sender has registered the same name, this function starts the agent again until that sender has ended.
     pub(crate) fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
@@ -114,7 +113,7 @@ impl Agent {
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
     }
 
-    /// The state of the first port, taken after this call.
+    /// Returns the state of the first port, from a snapshot that is made after this call.
     pub(crate) fn port(&self) -> PortStatus {
         let asked = clock::now();
         loop {
@@ -128,7 +127,7 @@ impl Agent {
         }
     }
 
-    /// A snapshot with flows, taken after this call.
+    /// Returns a snapshot with flows that is made after this call.
     pub(crate) fn fresh(&self) -> Snapshot {
         let asked = clock::now();
         loop {

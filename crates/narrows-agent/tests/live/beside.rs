@@ -1,4 +1,4 @@
-//! BRF together with CUBIC, and with senders that claim to use BRF and do not.
+//! Tests BRF together with CUBIC, and together with senders that claim to use BRF but do not use it.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -42,7 +42,7 @@ fn brf_and_cubic_have_equal_shares() {
     });
 }
 
-/// The client asks on behalf of both servers. One applies rates; the other is a plain Linux host, whose
+/// The client asks on behalf of both servers. One server applies rates. The other server is a plain Linux host, whose
 /// SYN-ACK does not ask.
 #[test]
 fn downloads_from_a_plain_server_are_other_tcp() {

@@ -1,4 +1,4 @@
-//! Many connections open and close in all ways, and none of their state stays.
+//! Many connections open and close in all possible ways. The test checks that no state of these connections remains.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::agent::{Agent, counter, since};
 use super::net::{Forwarding, Net};
 
-/// Number of slots. Few connections exist at a time, so a leak would show as a lack of slots.
+/// Number of slots. Few connections exist at a time, so slots run out only if they leak.
 const SLOTS: usize = 128;
 const CLIENTS: usize = 24;
 
@@ -24,7 +24,7 @@ fn seconds() -> u64 {
     std::env::var("NARROWS_CHURN_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(15)
 }
 
-/// Answers each connection without delay, in the way that the connection's first byte requests.
+/// Answers each connection without delay. The first byte of a connection selects how the server answers.
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     thread::scope(|scope| {
@@ -52,7 +52,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
     });
 }
 
-/// Closing this socket sends RST.
+/// Makes the kernel send an RST when this socket is closed.
 fn reset(stream: &TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let _ = setsockopt(&stream.as_fd(), sockopt::Linger, &linger);
@@ -63,11 +63,11 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let way = (n % 6) as u8;
     if way == 5 {
-        // The client sends nothing.
+        // In this case, the client sends no data.
         return Ok(());
     }
     stream.write_all(&[way])?;
-    // If the server closes at once, the rest of the exchange may fail.
+    // If the server closes the connection at once, the rest of the exchange may fail.
     let _ = stream.write_all(&vec![2; [100, 3_000, 30_000][(n / 6 % 3) as usize]]);
     if way == 4 {
         reset(&stream);
@@ -136,14 +136,15 @@ fn a_thousand_flows_leave_no_state() {
                 counter(&port, "refused"),
                 counter(&port, "no_slot")
             );
-            // Every slot is free again: open as many connections as there are slots, and each gets one.
+            // Every slot is free again. Open as many connections as there are slots, so that each connection gets a
+            // slot.
             let before = counter(&port, "no_slot");
             let all: Vec<_> = net.inside("s1", || {
                 (0..SLOTS)
                     .map(|_| {
                         let mut stream = TcpStream::connect(address).expect("the server answers");
                         stream.write_all(&[3]).expect("it takes a byte");
-                        // Wait, so that only few flows are unconfirmed at a time.
+                        // Wait, so that only a few flows are unconfirmed at the same time.
                         thread::sleep(Duration::from_millis(2));
                         stream
                     })

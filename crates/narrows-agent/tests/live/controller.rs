@@ -1,4 +1,5 @@
-//! `kill -9` of the SDN controller: the agent continues without it and connects to the next one.
+//! The test kills the SDN controller with `kill -9`. The agent continues without it, and connects to the next SDN
+//! controller.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -13,7 +14,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// A Python that has the controller: the repository's, or `NARROWS_PYTHON`.
+/// Returns a Python interpreter that can run the controller: the repository's interpreter, or `NARROWS_PYTHON`.
 fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os("NARROWS_PYTHON").map_or(own, PathBuf::from);

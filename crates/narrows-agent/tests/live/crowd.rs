@@ -1,4 +1,4 @@
-//! A crowd: so many connections that the fair share is less than one packet per RTT.
+//! Tests a crowd: so many connections that the fair share of each connection is less than one packet per RTT.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,12 +18,12 @@ use super::agent::{Agent, since};
 use super::flow::{jain, tcp_info};
 use super::net::{Forwarding, Net};
 
-/// The connections arrive evenly in this time.
+/// Time within which the connections arrive, at equal intervals.
 const ARRIVAL: Span = Span::from_secs(1);
-/// The connections are measured from this time on.
+/// Time after which the connections are measured.
 const SETTLED: Span = Span::from_secs(5);
-/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause 500 ms. If the machine runs other
-/// programs, the packets of many flows are delayed at the same time.
+/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause a delay of 500 ms. If the machine runs
+/// other programs, the packets of many flows are delayed at the same time.
 const LONGEST_MS: f64 = 30.0;
 
 pub(crate) struct Crowd {
@@ -43,7 +43,7 @@ fn crowd() -> Crowd {
 }
 
 impl Crowd {
-    /// Bytes that each connection sends: twice its equal share.
+    /// Returns the number of bytes that each connection sends, which is twice its equal share.
     fn bytes(&self) -> u64 {
         let share = self.mbit * 1_000_000 / 8 / self.connections as u64;
         (2 * share * self.seconds).max(100_000)
@@ -60,8 +60,8 @@ fn open(to: SocketAddr) -> TcpStream {
     }
 }
 
-/// Opens the connections and gives each of them all data that it will send. No thread is needed after that. Returns the
-/// connections, each with the bytes that the kernel accepted.
+/// Opens the connections, and writes all data of each connection to its socket. After that, the connections need no
+/// thread. Returns the connections, each with the number of bytes that the kernel accepted.
 pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     let data = vec![0x5a; crowd.bytes() as usize];
     net.inside("s1", || {
@@ -162,7 +162,7 @@ fn a_crowd_leaves_the_queue_short() {
             let (from, before, dropped) = (clock::now(), acked(), drops());
             queue.extend(watch(&switch, begun, end, crowd.mbit));
             let (after, seconds) = (acked(), since(from).as_secs_f64());
-            // The first connections have large shares until the crowd has arrived, and may end early.
+            // The first connections have large shares until the crowd has arrived, so they may end early.
             let sending = streams.iter().zip(before.iter().zip(after)).filter(|((_, all), (_, a))| a < all);
             let rates: Vec<f64> = sending.map(|(_, (b, a))| (a - b) as f64 * 8e-6 / seconds).collect();
             stop.store(true, Relaxed);

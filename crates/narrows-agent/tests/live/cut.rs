@@ -1,4 +1,4 @@
-//! Feedback stops: the agent is stopped, its program detects it, and the senders detect it.
+//! The test stops the agent, so that feedback ends. First the agent's program and then the senders detect this.
 
 use std::thread;
 use std::time::Duration;
@@ -30,13 +30,13 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
         let before = rates(&[&first, &second], Duration::from_secs(1));
         switch.signal(Signal::SIGSTOP);
         let stopped = clock::now();
-        // 1 s for the watchdog, 1 s + 4 RTT for the senders; their counters are published every 200 ms.
+        // The watchdog takes 1 s, and the senders take 1 s and 4 RTTs. The senders publish their counters every 200 ms.
         while orphaned() < 2 {
             assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
             thread::sleep(Duration::from_millis(20));
         }
         let taken_over = since(stopped);
-        // One flow ends: the other one takes the free capacity without feedback.
+        // When one flow ends, the other flow takes the free capacity without feedback.
         drop(second);
         thread::sleep(Duration::from_secs(3));
         let free = rates(&[&first], Duration::from_secs(1))[0];

@@ -1,4 +1,4 @@
-//! Plain TCP connections between hosts, and the data that arrives.
+//! Opens plain TCP connections between hosts, and measures the data that arrives.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use narrows_control::units::{Span, Time};
 use super::agent::since;
 use super::net::Net;
 
-/// A connection that sends as much as it can, until it is dropped.
+/// A connection that sends as much data as it can, until this value is dropped.
 pub(crate) struct Flow {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -44,13 +44,14 @@ pub(crate) enum Sends {
 }
 
 impl Flow {
-    /// Opens a connection on which sender `s1`, `s2` or another of the network sends to the receiver's port.
+    /// Opens a connection from sender number `sender` (`s1`, `s2` and so on) to the receiver's port.
     pub(crate) fn from_sender(net: &Net, sender: usize, port: u16) -> Flow {
         let sender = net.netns(&format!("s{sender}"));
         Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
     }
 
-    /// Opens a connection. `congestion` is the congestion control of the sending end, which is set before it sends.
+    /// Opens a connection. `congestion` is the congestion control of the sending end. The congestion control is set
+    /// before the first data is sent.
     pub(crate) fn open(
         client: Netns,
         server: Netns,
@@ -89,14 +90,14 @@ impl Flow {
         Flow { shared, threads }
     }
 
-    /// Returns the number of bytes that arrived, as the kernel counts them. On a busy machine, the reader may be
-    /// delayed although the network is not.
+    /// Returns the number of bytes that arrived, as the kernel counts them. On a busy machine, the reading program may
+    /// be delayed even if the network is not.
     pub(crate) fn received(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
-    /// Returns the number of packets that arrived so far, acknowledged selectively or not. Unlike [`Flow::received`],
-    /// this number also grows while an earlier packet is missing.
+    /// Returns the number of packets that have arrived, including packets that are acknowledged only selectively.
+    /// Unlike [`Flow::received`], this number also grows while an earlier packet is missing.
     pub(crate) fn delivered(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| u64::from(tcp_info(stream).2))
     }
@@ -114,7 +115,7 @@ impl Flow {
     /// Waits for the first data.
     pub(crate) fn wait_for_data(&self) {
         let begun = clock::now();
-        // The SYN counts as one.
+        // The SYN counts as one byte.
         while self.received() <= 1 {
             assert!(since(begun) < Span::from_secs(20), "no data came: {:?}", self.trouble());
             thread::sleep(Duration::from_millis(1));

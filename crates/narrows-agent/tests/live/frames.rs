@@ -1,4 +1,4 @@
-//! Packets made by hand, sent and received on interfaces.
+//! Builds packets, and sends and receives them on interfaces.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -22,14 +22,14 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Opens a packet socket at `interface` of `host`. The interface's cable ends at the host that has the
-    /// interface's name.
+    /// Opens a packet socket at `interface` of `host`. The cable of the interface ends at the host that has the same
+    /// name as the interface.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
         Port::toward(net, (host, interface), (interface, host))
     }
 
-    /// Opens a packet socket at an interface of a host, (host, interface). The socket sends frames to the interface
-    /// `to`, which may be behind a bridge.
+    /// Opens a packet socket at the interface `at`, a pair of host and interface. The socket sends frames to the
+    /// interface `to`, which may be behind a bridge.
     pub(crate) fn toward(net: &Net, at: (&str, &str), to: (&str, &str)) -> Port {
         let socket = net.inside(at.0, || packet_socket(at.1)).expect("a packet socket");
         Port { socket, from: mac(net, at.0, at.1), to: mac(net, to.0, to.1) }
@@ -42,7 +42,7 @@ impl Port {
         frame.extend_from_slice(&self.from);
         frame.extend_from_slice(&[8, 0]);
         frame.extend_from_slice(datagram);
-        // A full queue loses packets, as usual.
+        // A full queue drops packets, which is not an error here.
         let _ = nix::unistd::write(&self.socket, &frame);
     }
 
@@ -72,13 +72,13 @@ fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
 /// Opens a socket for all received IPv4 frames (packet(7)).
 pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: a plain system call.
+    // SAFETY: this is a plain system call without pointers.
     #[allow(unsafe_code)]
     let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, i32::from(all)) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened it for us alone.
+    // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
     #[allow(unsafe_code)]
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: all zeros is a valid address of this type.
@@ -88,14 +88,14 @@ pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     address.sll_protocol = all;
     address.sll_ifindex = nix::net::if_::if_nametoindex(interface)? as i32;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: address and length fit and outlive the call.
+    // SAFETY: the length is the length of the address, and the address outlives the call.
     #[allow(unsafe_code)]
     if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let (on, room) = (1i32, 64i32 << 20);
-    // SAFETY: option values of four bytes that outlive the calls. Without the first option the socket would receive
-    // its own packets.
+    // SAFETY: the option values have four bytes and outlive the calls. Without the first option, the socket would
+    // receive its own packets.
     #[allow(unsafe_code)]
     unsafe {
         let fd = socket.as_raw_fd();
@@ -115,9 +115,9 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Bytes of the options, which are sent as they are. They are cut, or filled with zeros, to whole words.
+    /// Bytes of the options. The bytes are sent unchanged, but are cut or filled with zeros to whole words.
     pub(crate) options: &'a [u8],
-    /// A wrong data offset in words, for tests.
+    /// A wrong data offset in words, which tests can set.
     pub(crate) offset: Option<u8>,
     pub(crate) payload: &'a [u8],
 }
@@ -153,8 +153,8 @@ impl Segment<'_> {
     }
 }
 
-/// Computes the checksum of an IPv4 datagram's TCP segment. The result is the value to write if the field is zero,
-/// and 0 if the field is correct.
+/// Computes the checksum of an IPv4 datagram's TCP segment. If the checksum field is zero, the result is the value to
+/// write. If the field is correct, the result is 0.
 fn tcp_sum(d: &[u8]) -> u16 {
     let mut pseudo = Vec::with_capacity(d.len());
     pseudo.extend_from_slice(&d[12..20]);
@@ -176,11 +176,11 @@ pub(crate) fn checksums_are_correct(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }
 
-/// A small generator that gives the same numbers in every run.
+/// A small random number generator that gives the same numbers in every run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    /// Xorshift64* (Vigna 2016).
+    /// Returns the next number, by xorshift64* (Vigna 2016).
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

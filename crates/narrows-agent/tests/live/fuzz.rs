@@ -1,5 +1,5 @@
-//! Segments with random options, in both directions of a live flow. A packet with correct checksums still has correct
-//! checksums after the switch, and only the rate changes.
+//! The test sends segments with random options in both directions of a live flow. A packet with correct checksums must
+//! still have correct checksums after the switch, and only the rate may change.
 
 use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ fn options(dice: &mut Dice) -> Vec<u8> {
             let code = dice.roll() as u16;
             bytes.extend_from_slice(&[6, 0x4e, 0x57, (code >> 8) as u8, code as u8]);
         } else if kind > 1 {
-            // Lengths that fit, that are too short for an option, and that exceed the header.
+            // Some of these lengths fit, some are too short for an option, and some exceed the header.
             let len = [0, 1, 2, 4, 6, 10, dice.below(256) as u8][dice.below(7) as usize];
             bytes.push(len);
             for _ in 2..len.min(12) {
@@ -97,7 +97,7 @@ fn checksums_stay_correct_with_any_options() {
                     if got.len() == was.len() {
                         let differ: Vec<_> = (20..got.len()).filter(|i| got[*i] != was[*i]).collect();
                         counts[2] += u64::from(!differ.is_empty());
-                        // The checksum and the two bytes of a rate may change.
+                        // Only the checksum and the two bytes of a rate may change.
                         let elsewhere: Vec<_> = differ.iter().filter(|i| !(36..38).contains(*i)).collect();
                         let near = elsewhere.len() <= 2 && elsewhere.windows(2).all(|w| *w[1] == *w[0] + 1);
                         assert!(near, "in {was:02x?}\nout {got:02x?}");
@@ -117,7 +117,7 @@ fn checksums_stay_correct_with_any_options() {
                 let segment = Segment {
                     from: source,
                     to: target,
-                    // No RST, which would end the flow, and no SYN, which would start a flow.
+                    // The flags contain no RST, which would end the flow, and no SYN, which would start a flow.
                     flags: ACK | (dice.below(2) as u8) << 3,
                     seq: dice.roll() as u32,
                     ack: dice.roll() as u32,
@@ -132,7 +132,7 @@ fn checksums_stay_correct_with_any_options() {
                 }
                 from.send(&datagram);
                 sent[usize::from(id)] = datagram;
-                // A flow without data gets no rate after a while (BRF-16).
+                // After a while, a flow without data gets no rate (BRF-16).
                 if id % 20 == 0 {
                     let data = Segment {
                         from: A,

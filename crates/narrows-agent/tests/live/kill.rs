@@ -1,4 +1,5 @@
-//! `kill -9` of the switch's agent under load: the agent's programs end with the agent, and connections continue.
+//! The test kills the switch's agent under load with `kill -9`. The agent's programs end with the agent, and
+//! connections continue.
 
 use std::thread;
 use std::time::Duration;
@@ -30,8 +31,8 @@ fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
             thread::sleep(Duration::from_millis(5));
         }
         let without_queue = since(killed);
-        // The programs end with their links: no rates are written, and CUBIC takes over 1 s + 4 RTT after the
-        // last feedback (counters are published every 200 ms).
+        // The programs end with their links, so no rates are written. CUBIC takes over 1 s and 4 RTTs after the last
+        // feedback. Counters are published every 200 ms.
         while sender_counter(&sender, "orphaned") < 2 {
             assert!(since(killed) < Span::from_secs(10), "still rated");
             thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! A switch's metrics: from the first scrape on, in either namespace, and under attack.
+//! Tests a switch's metrics at the first scrape, in both possible namespaces, and under attack.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -66,7 +66,7 @@ fn the_first_scrape_is_right_and_the_endpoint_is_in_the_namespace_of_choice() {
         let info = format!("narrows_agent_info{{role=\"switch\",name=\"{}\"}} 1\n", agent.name);
         assert!(first.contains(&info), "{first}");
         assert!(value(&first, "narrows_port_capacity_bytes_per_second{port=\"c\"}") > 12e6, "{first}");
-        // Requests within a moment get the same page, so wait. The control loop has turns in this time.
+        // Requests within a short time get the same page, so wait. The control loop runs in this time.
         thread::sleep(Duration::from_millis(500));
         let asked = clock::now();
         let uptime = value(&page(), "narrows_agent_uptime_seconds");
@@ -106,7 +106,7 @@ fn a_local_user_cannot_end_the_switch_by_its_metrics() {
     }
 }
 
-/// A process that holds connections open. Drop ends it.
+/// A process that holds connections open. Dropping this value ends the process.
 struct Attacker(Child);
 
 impl Drop for Attacker {

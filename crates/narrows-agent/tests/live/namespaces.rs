@@ -1,5 +1,5 @@
-//! A sender or receiver with `[[namespaces]]`: interfaces and whole namespaces vanish and come back, are refused by the
-//! kernel, and change at a reload.
+//! Tests a sender or receiver with `[[namespaces]]`. Interfaces and whole namespaces vanish and come back, are refused
+//! by the kernel, and change at a reload.
 
 #![allow(unsafe_code, reason = "programs are attached by system calls that have no wrapper")]
 
@@ -20,7 +20,7 @@ use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 use super::reload::reload;
 
-/// `s1` and `s2` - `r` - `c`, without a delay.
+/// Returns a network in which `s1` and `s2` reach `c` through `r`, without a delay.
 fn network() -> Option<Net> {
     let mut net = Net::empty(Forwarding::Router, Room::Half)?;
     net.switch("r");
@@ -37,8 +37,8 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable, which takes some
-/// time after the namespace at its other end was deleted.
+/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable. This takes some
+/// time after the deletion of the namespace at the cable's other end.
 fn connect(net: &Net, i: usize) {
     let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
     while narrows_lab::says(&earlier).is_ok() {
@@ -62,7 +62,7 @@ fn status(agent: &Agent) -> Snapshot {
     agent.status(0).expect("the agent answers")
 }
 
-/// Returns the hosts whose interface the sender holds.
+/// Returns the hosts whose interface the sender uses.
 fn held(net: &Net, agent: &Agent) -> Vec<String> {
     let hosts = ["s1", "s2"].into_iter().filter(|host| {
         let path = format!("/run/netns/{}", net.name(host));
@@ -71,7 +71,7 @@ fn held(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// Returns the hosts whose namespace the agent holds.
+/// Returns the hosts whose namespace the agent uses.
 fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     let hosts = ["s1", "s2"].into_iter().filter(|host| {
         let path = format!("/run/netns/{}", net.name(host));
@@ -80,7 +80,7 @@ fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// Returns the number of lines of the agent's log about this event in a host's namespace.
+/// Returns the number of lines in the agent's log about this event in a host's namespace.
 fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     let (event, netns) = (format!("event=\"{event}\""), format!("netns=/run/netns/{}", net.name(host)));
     let log = agent.log();
@@ -151,7 +151,8 @@ fn a_namespace_that_is_made_again_is_taken_back() {
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 
-/// Returns whether SYNs of this host ask for rates. They do as long as the receiver's program applies to the host.
+/// Returns whether SYNs of this host ask for rates. SYNs ask for rates as long as the receiver's program applies to the
+/// host.
 fn asks(net: &Net, receiver: &Agent, host: &str) -> bool {
     let server = net.server(5000, false);
     let listener = net.inside("c", || TcpListener::bind(server)).expect("a server");
@@ -159,7 +160,7 @@ fn asks(net: &Net, receiver: &Agent, host: &str) -> bool {
     net.inside(host, || TcpStream::connect(server)).expect("the server listens");
     drop(listener);
     let asked = status(receiver).at;
-    // The next snapshot.
+    // Wait for the next snapshot.
     while status(receiver).at <= asked {
         thread::sleep(Duration::from_millis(20));
     }
@@ -187,8 +188,8 @@ fn a_receiver_takes_a_namespace_back() {
     assert!(receiver.runs());
 }
 
-/// Returns the number of descriptors that the agent keeps: the smallest of several counts, because a count may
-/// include a connection to the status socket.
+/// Returns the number of descriptors that the agent keeps. The function takes the smallest of several counts, because a
+/// count may include a connection to the status socket.
 fn descriptors(agent: &Agent) -> usize {
     let counts = (0..20).map(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -237,7 +238,7 @@ fn a_reload_adds_and_removes_namespaces() {
     wait_until(&mut receiver, "it is not entered", |receiver| entered(&net, receiver) == ["s2"]);
     assert!(!asks(&net, &receiver, "s1") && asks(&net, &receiver, "s2"));
 
-    // The agent refuses another kind of scope in one line, and nothing changes.
+    // The agent refuses another kind of scope with one line, and its state does not change.
     let table = format!("[[namespaces]]\npath = '{}\n", path("s2"));
     reload(&mut receiver, &table, "");
     wait_until(&mut receiver, "nothing is said", |receiver| receiver.log().contains("restart-needed"));
@@ -275,13 +276,13 @@ fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u
     tasks.flatten().filter_map(of).collect()
 }
 
-/// Only the main thread keeps the privilege, and only with `[[namespaces]]`. The thread that enters
-/// namespaces makes it effective, and exists for a moment.
+/// Only the main thread keeps the privilege to enter namespaces, and only with `[[namespaces]]`. The thread that enters
+/// namespaces makes the privilege effective, and exists only for a moment.
 #[test]
 fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     let Some(net) = network() else { return };
     let netns = net.name("s1");
-    // CAP_NET_ADMIN and CAP_BPF; CAP_SYS_ADMIN (include/uapi/linux/capability.h).
+    // The first number is CAP_NET_ADMIN and CAP_BPF, the second is CAP_SYS_ADMIN (include/uapi/linux/capability.h).
     let (running, entering) = (1 << 12 | 1 << 39, 1 << 21);
     let with = format!("[receiver]\n[[namespaces]]\npath = '/run/netns/{netns}'\n");
     let without = format!("[receiver]\nnetns = '{netns}'\n");
@@ -294,8 +295,8 @@ fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     }
 }
 
-/// Attaches as many programs as fit at the egress of an interface of this host (one less than BPF_MPROG_MAX of
-/// Linux).
+/// Attaches as many programs as possible at the egress of an interface of this host. This is one program less than
+/// BPF_MPROG_MAX of Linux.
 fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
     net.inside(host, || {
         // r0 = -1 (TCX_NEXT); exit
@@ -304,16 +305,17 @@ fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
             libbpf_sys::bpf_insn { code: 0x95, ..Default::default() },
         ];
         let index = nix::net::if_::if_nametoindex(interface).expect("the interface") as i32;
-        // A program can be attached once only, so each link needs its own.
+        // A program can be attached only once, so each link needs its own program.
         let attach = |_| {
             let (kind, options) = (libbpf_sys::BPF_PROG_TYPE_SCHED_CLS, std::ptr::null_mut());
             let (name, licence) = (c"other".as_ptr(), c"GPL".as_ptr());
             let (code, len) = (instructions.as_ptr(), instructions.len() as _);
-            // SAFETY: the array has `len` instructions; name and licence are NUL-terminated; options may be null.
+            // SAFETY: the array has `len` instructions, and the name and the licence end with NUL. The options may be
+            // null.
             let program =
                 owned(unsafe { libbpf_sys::bpf_prog_load(kind, name, licence, code, len, options) });
             let (at, options) = (libbpf_sys::BPF_TCX_EGRESS, std::ptr::null());
-            // SAFETY: a valid descriptor; options may be null.
+            // SAFETY: the descriptor is valid. The options may be null.
             owned(unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), index, at, options) })
         };
         (0..63).map(attach).collect()
@@ -322,7 +324,7 @@ fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
 
 fn owned(fd: i32) -> OwnedFd {
     assert!(fd >= 0, "{}", std::io::Error::from_raw_os_error(-fd));
-    // SAFETY: the kernel has just opened this descriptor.
+    // SAFETY: the kernel has just opened this descriptor, and no other code uses it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -341,7 +343,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     let shown = narrows_lab::says(&format!("{PROGRAM} status --name {}", sender.name)).expect("a status");
     assert!(shown.contains(&format!("/run/netns/{}: refused ({reason}", net.name("s1"))), "{shown}");
 
-    // The interface comes back, and is not full.
+    // The interface comes back, and has room for programs.
     net.says("s1", "ip link del dev r");
     drop(full);
     wait_until(&mut sender, "not missed", |sender| count(&net, sender, "interface-missing", "s1") == 1);
@@ -349,7 +351,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     wait_until(&mut sender, "it is not taken", |sender| held(&net, sender) == ["s1", "s2"]);
     assert_in_use(&net, &mut sender, 1, 5002);
 
-    // An interface that comes back is full, and has room again later.
+    // An interface comes back without room for a program, and has room again later.
     net.says("s1", "ip link set dev r name elsewhere");
     wait_until(&mut sender, "it is still there", |sender| held(&net, sender) == ["s2"]);
     let full = fill(&net, "s1", "elsewhere");
@@ -361,7 +363,8 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     assert_eq!(count(&net, &sender, "interface-back", "s1"), 2, "{}", sender.log());
 }
 
-/// The program is detached from an interface that was renamed or moved, and attached to the one that has its name.
+/// The program is detached from an interface that was renamed or moved. The program is attached to the interface that
+/// now has the configured name.
 #[test]
 fn the_name_decides_which_interface_is_used() {
     let Some(net) = network() else { return };

@@ -1,4 +1,4 @@
-//! Networks of namespaces: senders, a switch (router or bridge), a cable with a delay, a receiver.
+//! Builds networks of namespaces with senders, a switch (router or bridge), a cable with a delay, and a receiver.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's rate, a little above the switch's. Without HTB, the wire then limits flows, instead of the speed of the
-/// machine.
+/// The wire's rate, a little above the rate of the switch. Without HTB, the wire limits the flows instead of the speed
+/// of the machine.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
@@ -26,13 +26,13 @@ pub(crate) enum Forwarding {
 
 /// A network.
 pub(crate) struct Net {
-    // Dropped before the namespaces that they work in.
+    // The relays are dropped before the namespaces in which they work.
     relays: Vec<Relay>,
     forwarding: Forwarding,
     hosts: Hosts,
 }
 
-/// A cable with a delay (and loss from its first end to its second), run by the emulator.
+/// A cable that the emulator runs, with a delay, and with loss from its first end to its second end.
 struct Relay {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,8 @@ impl Net {
         })
     }
 
-    /// `s1`.. - `r` - (20 ms) - `c`. The port to control is `c` of `r`; its other interfaces are `s1`..
+    /// Returns a network in which the senders `s1`, `s2` and so on reach `c` through the switch `r` and a path of 20
+    /// ms. The port to control is the interface `c` of `r`. The other interfaces of `r` are `s1`, `s2` and so on.
     pub(crate) fn star(forwarding: Forwarding, senders: usize) -> Option<Net> {
         Net::star_on(forwarding, senders, WIRE, Room::Half)
     }
@@ -60,7 +61,7 @@ impl Net {
         Net::star_on(forwarding, senders, WIRE, Room::Whole)
     }
 
-    /// Like [`Net::star`]; `wire` has the arguments of the cable's token bucket (tc-tbf(8)).
+    /// Like [`Net::star`], but `wire` has the arguments of the cable's token bucket (tc-tbf(8)).
     pub(crate) fn star_on(forwarding: Forwarding, senders: usize, wire: &str, room: Room) -> Option<Net> {
         let mut net = Net::empty(forwarding, room)?;
         net.switch("r");
@@ -110,7 +111,7 @@ impl Net {
     pub(crate) fn host(&mut self, name: &str) {
         self.hosts.add(name);
         for (key, value) in [
-            // Neither the first nor the largest window may limit a flow.
+            // With these sizes, neither the first nor the largest window limits a flow.
             ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
             ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
             ("net/ipv6/conf/default/accept_dad", "0"),
@@ -159,7 +160,7 @@ impl Net {
     fn cable_on(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64, wire: &str) {
         let middle = format!("{a}{b}");
         self.host(&middle);
-        // The cable sends no packets of its own.
+        // Without IPv6, the cable sends no packets of its own.
         self.hosts.sysctl(&middle, "net/ipv6/conf/default/disable_ipv6", "1");
         for (host, other) in [(a, b), (b, a)] {
             self.hosts.cable((host, other), (&middle, host));
@@ -171,7 +172,7 @@ impl Net {
         self.relays.push(Relay::start(&netns, [a, b], rtt_ms * 1_000_000 / 2, loss));
     }
 
-    /// Gives an interface its addresses in network `n`; on a bridge it does nothing.
+    /// Gives an interface its addresses in network `n`. Does nothing on a bridge.
     pub(crate) fn address(&self, host: &str, interface: &str, n: usize, number: usize) {
         if self.is_bridge(host) {
             return;

@@ -1,5 +1,5 @@
-//! `kill -9` of a sender's agent under load: the sender's connections continue with CUBIC and do not harm others, until
-//! the sender's next agent takes them over.
+//! The tests kill a sender's agent under load with `kill -9`. The sender's connections continue with CUBIC and do not
+//! harm other connections, until the sender's next agent takes them over.
 
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::flow::{Flow, all_well, rates};
 use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 
-/// Four connections without an agent fill the link, because each of them sends at about its share. They have
-/// announced that they apply rates, so the switch must find that they do not follow reductions.
+/// Four connections without an agent fill the link, because each connection sends at about its share. The connections
+/// have announced that they apply rates, so the switch must detect that they ignore reductions.
 #[test]
 fn connections_of_a_killed_sender_do_not_starve_new_ones() {
     patiently(|| {
@@ -42,9 +42,9 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
     });
 }
 
-/// Three old connections next to three new ones, whose equal share is 15.6 Mbit/s. In one case, the agent is away for
-/// a moment, in which the old connections keep their rates. In the other case, it is away until the switch has
-/// demoted them.
+/// Three old connections share the link with three new connections. The equal share is 15.6 Mbit/s. In one case, the
+/// agent is missing only for a moment, in which the old connections keep their rates. In the other case, it is missing
+/// until the switch has demoted them.
 #[test]
 fn the_next_agent_takes_over_open_connections() {
     for demoted in [false, true] {

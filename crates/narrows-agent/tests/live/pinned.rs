@@ -1,4 +1,4 @@
-//! Pinned mode: the data plane and its flows outlive the agent.
+//! Tests the pinned mode, in which the data plane and its flows outlive the agent.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -111,7 +111,7 @@ fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
         net.inside("s1", || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             for _ in 0..50 {
-                // The next call returns the error if the port is closed.
+                // If the port is closed, the next call returns the error.
                 let _ = socket.send_to(b"hello", to);
                 thread::sleep(Duration::from_millis(20));
             }

@@ -1,4 +1,5 @@
-//! The status socket sets new rates of a switch's links. The agent refuses a wrong request, and control goes on.
+//! Tests that the status socket sets new rates of a switch's links. The agent refuses an invalid request, and continues
+//! to control the link.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,5 @@
-//! SIGHUP: a new configuration applies to a switch with flows, and an invalid one changes nothing.
+//! Tests that SIGHUP applies a new configuration to a switch with flows, and that an invalid configuration changes
+//! nothing.
 
 use std::fs;
 use std::thread;
@@ -50,14 +51,14 @@ fn flows_survive_a_reload_and_follow_the_new_rate_and_parameters() {
 
         let said = reload(&mut switch, "rate = \"fast\"", "rate = \"60mbit\"\n[ports.params]\neta = 0.8");
         assert!(said.contains("changed=\"ports.c.rate ports.c.params.eta\""), "{said}");
-        // No flow lost its slot.
+        // No flow has lost its slot.
         let count = switch.fresh().flow_count;
         thread::sleep(Duration::from_secs(1));
         let then = rates(&both, Duration::from_secs(2));
         println!("after the reload {then:.1?} Mbit/s");
         all_well(&both);
         assert_eq!((count, switch.fresh().flow_count), (2, 2));
-        // Two flows share 80 % of 60 Mbit/s of frames; this is their payload.
+        // Two flows share 80 % of 60 Mbit/s of frames. The expected rate is their payload.
         for rate in &then {
             assert!((rate - 22.9).abs() < 0.15 * 22.9, "{then:?} {:#?}", switch.fresh().flows);
         }

@@ -1,5 +1,5 @@
-//! Two flows share a port of 100 Mbit/s, for each kind of switch and of packets. The deployment requires 46 to
-//! 47 Mbit/s for each flow, no queue and no retransmission.
+//! Two flows share a port of 100 Mbit/s. The tests cover each kind of switch and each kind of packets. The deployment
+//! requires 46 to 47 Mbit/s for each flow, no queue and no retransmission.
 
 use std::thread;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, Sends, all_well, jain, rates};
 use super::net::{Forwarding, Net};
 
-/// Goodput of half of 100 Mbit/s at the controller's target, in Mbit/s: 0.98 x 1448 / 1514 / 2.
+/// Goodput of a flow that has half of 100 Mbit/s at the controller's target, in Mbit/s. The goodput is 100 x 0.98 x
+/// 1448 / 1514 / 2.
 const SHARE: f64 = 46.7;
 
 fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
@@ -29,13 +30,13 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
             let server = net.server(5000 + i as u16, v6);
             Flow::open(net.netns(&format!("s{i}")), net.netns("c"), server, sends, None)
         }
-        // The receiver of the star asks, the hosts before the switch send.
+        // The receiver of the star asks for feedback, and the hosts before the switch send.
         Sends::Server => {
             let server = std::net::SocketAddr::new(net.of(i, v6), 5000);
             Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
         }
     };
-    // Allocations are L3 rates, and the header of IPv6 is longer.
+    // Allocations are L3 rates, so the longer header of IPv6 leaves less goodput.
     let share = if v6 { SHARE * 1428.0 / 1448.0 } else { SHARE };
     let first = open(1);
     first.wait_for_data();
@@ -63,8 +64,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     };
     let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
     let mut both = measure();
-    // If the machine has no CPU time for a sender, that sender counts as limited by its application. It must not
-    // count as limited any more as soon as it has CPU time again.
+    // If the machine has no CPU time for a sender, that sender counts as limited by its application. As soon as it has
+    // CPU time again, it must no longer count as limited.
     for _ in 0..2 {
         if !fair(&both) {
             println!("once more: {both:.1?}");
@@ -85,7 +86,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
     assert!(alone > 0.93 * 2.0 * share, "{alone}");
     assert!(fair(&both), "{both:?}\n{:?}", status.flows);
-    // Nothing was dropped. A stack that waited for CPU time may still send one or two probes (RFC 8985).
+    // No packet was dropped. Nevertheless, a stack that waited for CPU time may send one or two probes (RFC 8985).
     assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     assert!(again.iter().sum::<u32>() < 30, "{again:?}");
     assert!(mean_queue < 8.0, "{queue:?}");
@@ -116,7 +117,8 @@ fn two_downloads_share_a_port_of_a_bridge_v6() {
     patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
-/// Two subscribers, one with a connection and one with nine: each gets half of the port.
+/// Two subscribers share a port. One subscriber has one connection, the other subscriber has nine connections, and each
+/// subscriber gets half of the port.
 #[test]
 fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
     patiently(|| {
@@ -152,7 +154,7 @@ fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
     });
 }
 
-/// A switch that controls ports on both sides, as most do.
+/// Tests a switch that controls ports on both sides, like most switches.
 #[test]
 fn a_download_is_rated_where_both_directions_are_controlled() {
     patiently(|| {

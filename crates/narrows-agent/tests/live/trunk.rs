@@ -1,8 +1,8 @@
-//! Routers whose controlled port is a trunk, carries PPPoE, or carries GTP-U.
+//! Tests routers whose controlled port is a VLAN trunk, carries PPPoE, or carries GTP-U.
 //!
-//! A user-space program is the router, so that the tests need no kernel with VLANs, PPP and GTP. The program forwards
-//! between two interfaces and adds the headers to packets that leave by the controlled port. Its peer `edge`, in
-//! front of the receiver, removes the headers.
+//! A user-space program acts as the router, so that the tests need no kernel with VLANs, PPP and GTP. The program
+//! forwards packets between two interfaces. The program adds the headers to packets that leave by the controlled port.
+//! Its peer `edge`, in front of the receiver, removes the headers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ use super::frames::packet_socket;
 use super::net::{Forwarding, Net};
 use super::reload::reload;
 
-/// Headers that the controlled port adds to IP packets. Other packets (ARP, neighbours) stay as they are.
+/// Headers that the controlled port adds to IP packets. The port does not change other packets, such as ARP and
+/// neighbour discovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Headers {
     /// 802.1Q.
@@ -30,7 +31,7 @@ enum Headers {
 }
 
 impl Headers {
-    /// Bytes between the Ethernet header and the IP header, the EtherType not included.
+    /// Returns the number of bytes between the Ethernet header and the IP header, without the EtherType.
     fn len(self) -> usize {
         match self {
             Headers::Tag => 4,
@@ -81,7 +82,8 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// `there` changes frames from the first interface to the second one, and `back` changes frames in return.
+    /// `there` changes frames from the first interface to the second interface, and `back` changes frames in the other
+    /// direction.
     fn start(
         net: &Net,
         host: &str,
@@ -113,7 +115,7 @@ fn spawn(
         let mut frame = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             match nix::unistd::read(&*from, &mut frame) {
-                // A full queue loses packets, as usual.
+                // A full queue drops packets, which is not an error here.
                 Ok(n) if n >= 14 => drop(nix::unistd::write(&*to, &change(&frame[..n]))),
                 Ok(_) => {}
                 Err(_) => drop(poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], 50_u16)),
@@ -131,9 +133,10 @@ impl Drop for Forwarder {
     }
 }
 
-/// `s1` - `r` - `edge` - `c`: `r` adds the headers at its port `edge`, which is controlled, and `edge` removes them.
+/// Tests a flow on the path `s1` - `r` - `edge` - `c`. Router `r` adds the headers at its controlled port `edge`, and
+/// the router `edge` removes them.
 fn a_flow_is_rated(headers: Headers, more: &str) {
-    // Only hosts have addresses, as with a bridge.
+    // Only hosts have addresses, as in a network with a bridge.
     let Some(mut net) = Net::empty(Forwarding::Bridge, Room::Half) else { return };
     for host in ["s1", "r", "edge", "c"] {
         net.host(host);
@@ -141,7 +144,8 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     for (a, b) in [("s1", "r"), ("r", "edge"), ("edge", "c")] {
         net.link(a, b);
         for (host, interface) in [(a, b), (b, a)] {
-            // A forwarder sees the frames of the wire: no super-packets, and complete checksums.
+            // Without offloads, a forwarder sees frames as on the wire, without super-packets and with complete
+            // checksums.
             net.says(host, &format!("ethtool -K {interface} tx off tso off gso off gro off"));
         }
     }
@@ -194,7 +198,7 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     let is_rated = |f: &&&narrows_agent::status::FlowStatus| f.class == "rated" && f.leaf == "elephant";
     assert_eq!(seen.iter().filter(is_rated).count(), 1, "{:#?}", status.flows);
     assert!(inserted > 50);
-    // The flow gets 98 % of the port's rate, less all headers (including IP and TCP).
+    // The flow's goodput is 98 % of the port's rate, less all headers (including IP and TCP).
     let payload = (1440.0 - 52.0) / (1440.0 + 14.0 + headers.len() as f64);
     let expected = 20.0 * 0.98 * payload;
     assert!((rate - expected).abs() < 0.1 * expected, "{rate}, expected {expected}");
@@ -212,7 +216,7 @@ fn a_flow_is_rated_inside_pppoe() {
     patiently(|| a_flow_is_rated(Headers::Pppoe, ""));
 }
 
-/// At first GTP-U is closed, and the log says that flows inside are not rated.
+/// At first the switch does not look into GTP-U, and the log says that flows inside GTP-U are not rated.
 #[test]
 fn a_flow_is_rated_inside_gtp() {
     patiently(|| a_flow_is_rated(Headers::GtpU, ""));

@@ -1,6 +1,6 @@
-//! UDP on an idle port, next to TCP, and a flow of UDP next to a flood of UDP.
+//! Tests UDP on an idle port, UDP next to TCP, and a flow of UDP next to a flood of UDP.
 //!
-//! The tests judge the kernel's counters of the switch's queues. They do not judge the bytes that an application
+//! The tests judge the kernel's counters of the switch's queues. The tests do not judge the bytes that an application
 //! receives, because on a busy machine the receiver may lose packets that the network delivered.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// Rate of the link: 100 Mbit/s of frames, in IP datagrams of 1500 bytes.
+/// Rate of the link in Mbit/s of IP datagrams with 1500 bytes. The link carries 100 Mbit/s of frames.
 const LINK: f64 = 100.0 * 1500.0 / 1514.0;
 /// UDP's floor and ceiling, which are the agent's defaults.
 const FLOOR: f64 = 0.05 * LINK;
@@ -31,7 +31,7 @@ const BURST: u64 = 10;
 /// A flow of UDP.
 struct Datagrams {
     socket: UdpSocket,
-    /// The class of the flow's queue at the switch, as tc(8) writes it.
+    /// The class of the flow's queue at the switch, in the notation of tc(8).
     queue: String,
 }
 
@@ -58,7 +58,7 @@ impl Datagrams {
     }
 }
 
-/// A paced sender.
+/// A sender of UDP datagrams that is paced at a fixed rate.
 struct Blast {
     packets: AtomicU64,
     stop: AtomicBool,
@@ -149,12 +149,12 @@ fn carried(switch: &Agent, span: Duration) -> f64 {
 
 fn star() -> Option<(Net, UdpSocket)> {
     let net = Net::star(Forwarding::Router, 3)?;
-    // Nothing reads from this socket, but without it the receiver answers with ICMP.
+    // No code reads from this socket, but without the socket the receiver would answer with ICMP.
     let sink = net.inside("c", || UdpSocket::bind("0.0.0.0:7000").expect("a socket"));
     Some((net, sink))
 }
 
-/// On an idle port UDP is carried up to its ceiling, and a small flow does not suffer from a flood.
+/// On an idle port, UDP gets a rate up to its ceiling, and a flood does not harm a small flow.
 #[test]
 fn udp_borrows_an_idle_port() {
     patiently(|| {
@@ -204,7 +204,7 @@ fn udp_borrows_an_idle_port() {
     });
 }
 
-/// Next to greedy TCP, UDP gets its floor, which its flows share. TCP keeps its rates and its short queue.
+/// Next to greedy TCP, the flows of UDP share UDP's floor. TCP keeps its rates and its short queue.
 #[test]
 fn udp_gets_its_floor_at_a_busy_port() {
     patiently(|| {

@@ -1,4 +1,5 @@
-//! Interfaces vanish and come back: the others stay controlled, and their flows get their shares again.
+//! Tests interfaces that vanish and come back. The other interfaces stay controlled, and all flows get their shares
+//! again.
 
 use std::thread;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The programs of bpf/cc as a normal program: reads the events of a connection from its standard input, one
- * per line, passes them to the callbacks, and prints the state after each event. tests/cc_replay.rs writes the
- * events. PARAMS and VARIANT are the constants that the agent sets in the kernel.
+ * Compiles the programs of bpf/cc as a normal program. It reads the events of a connection from standard
+ * input, one per line, passes them to the callbacks, and prints the state after each event. tests/cc_replay.rs
+ * writes the events. PARAMS and VARIANT are the constants that the agent sets in the kernel.
  */
 #include <linux/bpf.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, __u64 flags)
 	return map == (void *)&nrw_bbrs ? (void *)&state : (void *)&bounded;
 }
 
-/* The simulator's random numbers, from the first line. */
+/* The simulator's random numbers, which are in the first line of the input. */
 static __u32 draws[256];
 static int drawn, draw_count;
 
@@ -54,7 +54,7 @@ static void print(void)
 	       (__u32)(((__u64)nrw_bw(&state) * tp.mss_cache * 1000000) >> NRW_BW_SHIFT), state.min_rtt_us);
 }
 
-/* The connection's counters after an event. */
+/* Sets the connection's counters to their values after an event. */
 static void set_counters(unsigned long now_us, unsigned long delivered, unsigned long lost, unsigned in_flight)
 {
 	tp.tcp_mstamp = now_us;

@@ -1,4 +1,5 @@
-//! A switch with BDR: designated packets are counted, all flows get the same rate, and no map has an entry for a flow.
+//! Tests a switch with BDR, which counts designated packets and gives all flows the same rate. No map has an entry for
+//! a flow.
 
 use narrows_agent::dataplane::layout::{self, whole_reports};
 use narrows_agent::dataplane::program::Sizes;
@@ -27,7 +28,7 @@ fn report(millis: u64, segments: u8) -> OptionReport {
     OptionReport { first: false, fin: false, segments, lived: Span::from_millis(millis) }
 }
 
-/// Returns options: the mark of a sender that applies rates, timestamps, and the report if there is one.
+/// Returns TCP options with the mark of a sender that applies rates, timestamps, and the report if it is given.
 fn marked(report: Option<OptionReport>) -> Vec<u8> {
     let mut options = stamps(10, 20);
     options[..2].copy_from_slice(&[253, 2]);
@@ -35,7 +36,7 @@ fn marked(report: Option<OptionReport>) -> Vec<u8> {
     options
 }
 
-/// Returns the sum of the times in us, and the numbers of reports, of first reports and of SYNs.
+/// Returns the sum of the reported times in us, and the numbers of reports, of first reports and of SYNs.
 fn counted(rig: &Rig) -> (u64, u64, u64, u64) {
     let c = rig.data_port().counters();
     (c.reported_ns / 1000, whole_reports(c.reports), whole_reports(c.first_reports), c.designating_syns)
@@ -64,7 +65,7 @@ fn syn(flow: &Packet, value: u16) -> Packet {
 fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     let Some(rig) = stateless() else { return };
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
-    // TV-D8: the SYN, data after 0.1 and 0.2 s, and the FIN after 0.3 s.
+    // This is test vector TV-D8: the SYN, data after 0.1 s and 0.2 s, and the FIN after 0.3 s.
     rig.send(DATA, &syn(&flow, DESIGNATES).payload(0));
     let first = OptionReport { first: true, ..report(100, 1) };
     for said in [first, report(100, 1), OptionReport { fin: true, ..report(100, 1) }] {
@@ -73,8 +74,8 @@ fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     assert_eq!(counted(&rig), (300_000, 3, 1, 1));
 }
 
-/// The segments of a designated packet count as one report, whether the switch sees them as one super-packet or as several
-/// packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
+/// The segments of a designated packet count as one report. The result is the same whether the switch sees one
+/// super-packet or several packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
 #[test]
 fn segments_of_a_designated_packet_are_one_report() {
     for (segments, together) in [(3, 1), (3, 3), (4, 2), (45, 1), (45, 15), (45, 45), (255, 1), (255, 255)] {
@@ -94,8 +95,8 @@ fn segments_of_a_designated_packet_are_one_report() {
     }
 }
 
-/// A FIN without data has no mark, because senders mark data only. Its report counts if the flow has designated packets
-/// before.
+/// A FIN without data has no mark, because senders mark only data. The report of such a FIN counts if the flow has
+/// designated packets before.
 #[test]
 fn the_report_of_a_fin_without_data_counts() {
     let Some(rig) = stateless() else { return };
@@ -138,7 +139,7 @@ fn acks_of_designating_flows_get_the_common_rate_and_all_others_pass_unchanged()
     // An ACK that arrived by another interface belongs to data of another port.
     let elsewhere = rig.send_from(rig.ifindex[usize::from(ACKS)], ACKS, &flow.clone().reversed());
     assert_eq!(elsewhere.packet, flow.clone().reversed().bytes());
-    // The smaller rate on the path stands (BRF-61).
+    // The smaller of two rates on the path stays in the ACK (BRF-61).
     for (there, leaves) in
         [(code(900_000), 900_000), (code(9_000_000), COMMON), (RateCode::UNASSIGNED, COMMON)]
     {
@@ -161,7 +162,7 @@ fn syn_acks_get_the_grants_of_newcomers() {
     };
     assert_eq!(granted(40_000, DESIGNATES), assigned(2_000_000));
     assert_eq!(granted(40_001, DESIGNATES), assigned(1_000_000));
-    // A sender of BRF asks for rates too, but would not be counted.
+    // A sender of BRF also asks for rates, but its packets would not be counted.
     assert_eq!(granted(40_002, 65535), RateOption::Absent);
     assert_eq!(counted(&rig).3, 2);
 }
@@ -172,7 +173,7 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     let leaf = |packet: &Packet| rig.send(DATA, packet).priority;
     assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[2], "no designated packet yet");
-    // A sender without a rate reports, so that its ACKs get a rate, but does not mark its data.
+    // A sender without a rate sends reports, so that its ACKs get a rate. However, it does not mark its data.
     let unmarked = [&stamps(10, 20)[..], &report(20, 1).to_option()].concat();
     assert_eq!(leaf(&flow.clone().options(&unmarked)), PRIORITIES[2]);
     assert_eq!(counted(&rig), (0, 0, 0, 0));
@@ -181,14 +182,16 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     assert_eq!(leaf(&flow), PRIORITIES[2]);
 }
 
-/// A host off the path can forge a designated packet. The packet adds at most two seconds to the sum of the times.
+/// A host that is not on the path can forge a designated packet. The packet adds at most two seconds to the sum of the
+/// times.
 #[test]
 fn a_forged_report_counts_for_a_limited_time() {
     let Some(rig) = stateless() else { return };
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 1)))));
     assert_eq!(counted(&rig).0, 2_000_000);
-    // A report that states no segments, and a super-packet with more segments than its report states.
+    // The two invalid packets are a report that states no segments, and a super-packet with more segments than its
+    // report states.
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
     rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
     assert_eq!(counted(&rig), (6_000_000, 3, 0, 0));
@@ -208,7 +211,7 @@ fn the_maps_show_whether_the_switch_keeps_flows() {
     assert!(!with_bdr.switch.keeps_flows() && with_flows.switch.keeps_flows());
 }
 
-/// However many flows there are, no map has an entry for one, and each gets its rate.
+/// Regardless of the number of flows, no map has an entry for a flow, and each flow gets its rate.
 #[test]
 fn a_thousand_flows_leave_no_entry() {
     let Some(rig) = stateless() else { return };

@@ -1,6 +1,5 @@
-//! Packets of a host that is not on the path of a flow. The host knows addresses and ports, and has
-//! to guess sequence numbers. The table "Forged packets" of docs/explanation/security.md names
-//! these tests.
+//! Tests packets of a host that is not on the path of a flow. The host has the addresses and ports of the flow, but
+//! must guess sequence numbers. The table "Forged packets" of docs/explanation/security.md names these tests.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -34,7 +33,7 @@ fn flow(rig: &Rig) -> (Packet, Slot<'_>) {
     (flow, slot)
 }
 
-/// A later real ACK and real data, as in a flow that continues.
+/// Sends a later real ACK and real data, as in a flow that continues.
 fn go_on(rig: &Rig, flow: &Packet) {
     rig.send(DATA, &flow.clone().seq(10_000).payload(1000));
     rig.send(ACKS, &flow.clone().reversed().ack(5000));
@@ -57,7 +56,7 @@ fn a_forged_rate_is_not_stored() {
         refused(&rig, &slot, ACKS, &forged.clone().seq(seq).ack(ack));
     }
     assert_eq!((slot.passed_n(), slot.passed()), (0, RateCode::UNASSIGNED));
-    // Real ACKs keep this switch's rate.
+    // Real ACKs still carry this switch's rate.
     let real = rig.send(ACKS, &flow.reversed().ack(6000).options(&option(0xFFFF)));
     assert_eq!(real.packet[60..62], code(1_250_000).to_bits().to_be_bytes());
 }
@@ -69,7 +68,7 @@ fn a_single_guessed_rate_has_no_effect() {
     let guessed = flow.clone().reversed().ack(6000).options(&option(TEN));
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (0, RateCode::UNASSIGNED));
-    // A switch writes more than one rate, so the second one is believed.
+    // A real switch writes more than one rate, so the second rate is believed.
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (1, RateCode::from_bits(TEN)));
 }
@@ -131,7 +130,7 @@ fn a_forged_syn_changes_no_flow() {
     assert_eq!(slot.image(), before);
 }
 
-/// The attacker sends its own SYN, whose number it knows.
+/// In this test, the attacker sends its own SYN. The attacker therefore has the sequence number of the SYN.
 #[test]
 fn a_forged_handshake_replaces_no_active_flow() {
     let Some(rig) = rig() else { return };
@@ -143,7 +142,7 @@ fn a_forged_handshake_replaces_no_active_flow() {
         rig.send(1 - syn_by, &answer);
         assert_eq!(slot.image(), before);
     }
-    // Nothing passes for more than a second: the addresses may be used again.
+    // No packet passes for more than a second, so a new connection may use the addresses again.
     sleep(Duration::from_millis(1100));
     rig.send(DATA, &flow.clone().flags(SYN).seq(FAR).options(SYN_OPTIONS));
     rig.send(ACKS, &flow.reversed().flags(SYN | ACK).ack(FAR).options(SYN_OPTIONS));
@@ -165,7 +164,7 @@ fn a_syn_ack_must_answer_the_syn() {
     rig.send(ACKS, &answer);
     let slot = rig.switch.slots.get(rig.slot_of(&flow).expect("the real one")).unwrap();
     let before = slot.image();
-    // A repetition also has the exact numbers.
+    // A retransmission of the SYN-ACK also has the exact numbers.
     rig.send(ACKS, &answer.clone().seq(FAR));
     rig.send(ACKS, &answer.clone().ack(FAR));
     assert_eq!(slot.image(), before);
@@ -184,7 +183,7 @@ fn a_forged_reset_ends_no_handshake() {
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     rig.send(ACKS, &flow.clone().reversed().flags(SYN | ACK).options(SYN_OPTIONS));
     assert!(rig.slot_of(&flow).is_some());
-    // A refusal acknowledges the SYN.
+    // A RST that refuses a connection acknowledges the SYN.
     let other = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &other.clone().flags(SYN).options(SYN_OPTIONS));
     rig.send(ACKS, &other.clone().reversed().flags(RST | ACK));
@@ -204,7 +203,7 @@ fn a_guessed_third_packet_confirms_no_flow() {
     assert_eq!(rig.data_port().counters().unconfirmed, 1);
     rig.send(DATA, &flow);
     assert_eq!(rig.data_port().counters().unconfirmed, 0);
-    // The same for a flow that began with data.
+    // The same is true for a flow that began with data.
     let adopted = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &adopted.clone().payload(100));
     let slot = rig.switch.slots.get(rig.slot_of(&adopted).unwrap()).unwrap();
@@ -260,7 +259,7 @@ fn another_interface_is_believed_after_a_pause() {
     rig.send_from(8, DATA, &fin);
     rig.send_from(8, DATA, &fin.clone().flags(RST));
     assert_eq!(slot.flags() & (layout::FIN_SENDER | layout::RST), 0);
-    // The route has changed.
+    // After this pause, the route counts as changed.
     sleep(Duration::from_millis(150));
     rig.send_from(8, ACKS, &ack);
     rig.send_from(8, ACKS, &ack);
@@ -317,11 +316,11 @@ fn no_random_packet_changes_an_active_flow() {
     assert!(rig.data_port().counters().implausible > 14_000);
 }
 
-/// Numbers from a fixed seed.
+/// A random number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
-    /// Xorshift64* (Vigna 2016).
+    /// Returns the next number, by xorshift64* (Vigna 2016).
     fn roll(&mut self) -> u32 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,4 +1,5 @@
-//! The switch's eBPF program, run in the kernel on single packets (BPF_PROG_TEST_RUN). Needs root.
+//! Tests of the switch's eBPF program. The kernel runs the program on single packets (BPF_PROG_TEST_RUN). The tests
+//! need root.
 
 mod designated;
 mod forged;

@@ -1,4 +1,4 @@
-//! VLAN tags outside the buffer, where a driver or a VLAN interface puts them (`skb->vlan_tci`).
+//! Tests VLAN tags outside the buffer. A driver or a VLAN interface puts tags there (`skb->vlan_tci`).
 #![allow(unsafe_code, reason = "libbpf-rs has no wrapper for programs made of single instructions")]
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -12,7 +12,8 @@ use narrows_control::units::Rate;
 
 use crate::rig::*;
 
-/// A program that tags a packet and then runs the switch program. BPF_PROG_TEST_RUN refuses a context with a tag.
+/// A program that tags a packet and then runs the switch program. This program is needed because BPF_PROG_TEST_RUN
+/// refuses a context with a tag.
 struct Tagger {
     program: OwnedFd,
     // The kernel empties the map when its last descriptor is closed.
@@ -45,7 +46,7 @@ impl Tagger {
             insn(0, (0, 0), 0),
             insn(set, (3, 0), 0),
             insn(call, (0, 0), libbpf_sys::BPF_FUNC_tail_call as i32),
-            // This runs only if the call fails.
+            // These instructions run only if the call fails.
             insn(set, (0, 0), DROP),
             insn(exit, (0, 0), 0),
         ];
@@ -54,7 +55,7 @@ impl Tagger {
             expected_attach_type: libbpf_sys::BPF_TCX_EGRESS,
             ..Default::default()
         };
-        // SAFETY: NUL-terminated strings, as many instructions as the length says, and an initialised structure.
+        // SAFETY: the strings end with NUL, the length is the number of instructions, and the structure is initialised.
         let fd = unsafe {
             libbpf_sys::bpf_prog_load(
                 libbpf_sys::BPF_PROG_TYPE_SCHED_CLS,
@@ -68,14 +69,14 @@ impl Tagger {
         assert!(fd >= 0, "{}", std::io::Error::from_raw_os_error(-fd));
         let switch = rig.switch.program().as_raw_fd();
         next.update(&0_u32.to_ne_bytes(), &switch.to_ne_bytes(), MapFlags::ANY).unwrap();
-        // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
+        // SAFETY: the kernel has just opened this descriptor, and no other code owns it.
         Tagger { program: unsafe { OwnedFd::from_raw_fd(fd) }, _next: next }
     }
 
     /// Returns the program's verdict and the packet without the tag.
     fn send(&self, rig: &Rig, port: u8, packet: &[u8]) -> (i32, Vec<u8>) {
         let mut context = [0_u32; 48];
-        // `ifindex` of `struct __sk_buff`.
+        // This word is `ifindex` of `struct __sk_buff`.
         context[10] = rig.ifindex[usize::from(port)];
         let mut out = vec![0; packet.len() + 256];
         let mut opts = bpf_test_run_opts {
@@ -88,7 +89,7 @@ impl Tagger {
             ctx_size_in: size_of_val(&context) as u32,
             ..Default::default()
         };
-        // SAFETY: all buffers are as long as their lengths say and outlive the call.
+        // SAFETY: each buffer has the length that is given for it, and outlives the call.
         let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut opts) };
         assert_eq!(code, 0, "{}", std::io::Error::from_raw_os_error(-code));
         out.truncate(opts.data_size_out as usize);
@@ -96,19 +97,19 @@ impl Tagger {
     }
 }
 
-/// The frame without its first tag.
+/// Returns the frame without its first tag.
 fn without_tag(packet: &Packet) -> Vec<u8> {
     let mut frame = packet.bytes();
     frame.drain(12..16);
     frame
 }
 
-/// A packet belongs to the same flow, whether its tag is offloaded or in the frame.
+/// A packet belongs to the same flow whether its tag is outside the buffer or in the frame.
 #[test]
 fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_250_000]);
-    // The outer tag is offloaded.
+    // The outer tag is outside the buffer.
     for (shape, vlan) in [(Shape::Vlan, 5), (Shape::QinQ, 7)] {
         let tagger = Tagger::new(&rig, vlan);
         let flow = Packet::new(shape, 40_000);
@@ -131,7 +132,7 @@ fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     }
 }
 
-/// More than two tags are not read, wherever they are.
+/// More than two tags are not read, whether they are in the frame or outside the buffer.
 #[test]
 fn an_offloaded_tag_in_front_of_two_tags_is_one_too_many() {
     let Some(rig) = rig() else { return };

@@ -1,4 +1,5 @@
-//! Headers outside the IP datagram of a flow: VLAN tags on a router, PPPoE, GTP-U, and tunnels that stay closed.
+//! Tests headers outside the IP datagram of a flow: VLAN tags on a router, PPPoE, GTP-U, and tunnels into which the
+//! program does not look.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::switch::table::{FlowTable, Tags};
@@ -8,7 +9,7 @@ use narrows_control::units::Rate;
 
 use crate::rig::*;
 
-/// A router between VLANs: data leaves with one tag, and ACKs leave with another one or none.
+/// On a router between VLANs, data leaves with one tag, and ACKs leave with another tag or without a tag.
 #[test]
 fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     let Some(rig) = rig() else { return };
@@ -40,7 +41,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 5, mark: 0 });
     assert_eq!(rig.switch.slots.get(slot).unwrap().bytes(), 152);
 
-    // A download: the SYN leaves without a tag, and the SYN-ACK has the tags of the data.
+    // In a download, the SYN leaves without a tag, and the SYN-ACK has the tags of the data.
     let (tagged, plain) = (Packet::new(Shape::QinQ, 40_002), Packet::new(Shape::V4, 40_002));
     rig.send(ACKS, &plain.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     rig.send(DATA, &tagged.flags(SYN | ACK).options(SYN_OPTIONS));
@@ -48,7 +49,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 7 ^ 5 << 4, mark: 0 });
 }
 
-/// The encapsulation of the port does not matter for the ACKs that leave by another port.
+/// The encapsulation of the controlled port does not affect the ACKs, which leave by another port.
 #[test]
 fn acks_outside_a_tunnel_belong_to_data_inside() {
     let Some(rig) = rig() else { return };
@@ -117,7 +118,7 @@ fn packets_of_closed_tunnels_are_counted_and_pass_unchanged() {
     assert_eq!(rig.slot_of(&gtp), None, "GTP-U is opened only if the mode says so");
     assert_eq!(rig.data_port().counters().arrived_packets[3], 3, "GTP-U and VXLAN are UDP");
 
-    // These packets contain no flows: UDP, a control protocol of PPP, ICMP.
+    // Packets of UDP, of a control protocol of PPP, and of ICMP contain no flows.
     let before = unopened();
     for frame in [udp(53), with_type(&ppp(0xc021)), datagram(1, &[8])] {
         assert_eq!(rig.send_bytes(DATA, 0, &frame).packet, frame);
@@ -175,7 +176,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     assert!(rig.slot_of(&flow).is_some());
 }
 
-/// The length in a PPPoE session's header excludes a part of the datagram.
+/// In this packet, the length in the PPPoE header is too short for the datagram.
 #[test]
 fn a_pppoe_packet_with_a_wrong_length_passes_unchanged() {
     let Some(rig) = rig() else { return };

@@ -1,4 +1,4 @@
-//! Exchanges of real connections. The program accepts the numbers of every packet.
+//! Tests packet exchanges of real connections. The program must believe the numbers of every packet.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn opened(rig: &Rig, sport: u16) -> (Packet, Slot<'_>) {
     (flow, slot)
 }
 
-/// An exchange: data and the ACK of this data.
+/// An exchange of data and ACKs.
 struct Exchange<'a> {
     rig: &'a Rig,
     flow: Packet,
@@ -52,17 +52,17 @@ fn loss_reordering_and_retransmission_are_believed() {
     let (real, slot) = exchange(&rig);
     for n in 0..100u32 {
         let at = 1000 + n * 10_000;
-        // The third packet is lost before the switch. The fifth and the sixth packet change places.
+        // The third packet is lost before the switch. The fifth and the sixth packet are swapped.
         for k in [0, 1, 3, 5, 4, 6, 7, 8, 9] {
             real.data(at + k * 1000, 1000, 1000);
         }
-        // Delayed and repeated ACKs, also out of order.
+        // These ACKs are delayed, repeated or out of order.
         for k in [2, 2, 2, 2, 2, 1] {
             real.ack(1000, at + k * 1000);
         }
         real.data(at + 2000, 1000, 1000);
         real.ack(1000, at + 10_000);
-        // A spurious retransmission.
+        // This packet is a spurious retransmission.
         real.data(at + 3000, 1000, 1000);
     }
     assert_eq!(slot.missing(), 100 * 2000, "the lost one, and the one that was late");
@@ -99,7 +99,7 @@ fn data_in_both_directions_is_believed() {
         real.answer(there, 1000, here.max(1000 + lag) - lag);
         there += 1000;
         if n % 50 == 49 {
-            // A burst of ten is lost before the switch in each direction.
+            // In each direction, a burst of ten packets is lost before the switch.
             here += 10_000;
             there += 10_000;
         }
@@ -118,7 +118,7 @@ fn super_packets_probes_and_keepalives_are_believed() {
     }
     real.ack(1000, 1000 + 50 * 3000);
     let next = 1000 + 50 * 3000;
-    // A window probe and a keepalive repeat the last number, with or without a byte.
+    // A window probe and a keepalive repeat the last sequence number, with or without a byte of data.
     real.data(next - 1, 0, 1000);
     real.data(next - 1, 1, 1000);
     real.ack(1000, next);
@@ -177,7 +177,7 @@ fn a_connection_with_used_addresses_is_believed() {
     assert_ne!(slot.flags() & (layout::CONFIRMED | layout::RECEIVER_SEEN), 0);
 }
 
-/// The program saw nothing for a while: its agent was restarted, or the flow took another path.
+/// The program saw no packets for a while, because its agent was restarted or the flow took another path.
 #[test]
 fn a_flow_that_went_on_unseen_is_believed_again() {
     let Some(rig) = rig() else { return };

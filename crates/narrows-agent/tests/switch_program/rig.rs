@@ -1,4 +1,4 @@
-//! A loaded switch with two ports in a network namespace of the test's thread, and packets to run through it.
+//! Loads a switch with two ports in a network namespace of the test's thread, and builds packets for it.
 
 use std::process::Command;
 
@@ -9,9 +9,9 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
 
-/// Data of the tests leaves by this port, which is controlled.
+/// The controlled port by which the tests' data leaves.
 pub(crate) const DATA: u8 = 0;
-/// ACKs of this data leave by this port, which is not controlled.
+/// The uncontrolled port by which the ACKs of this data leave.
 pub(crate) const ACKS: u8 = 1;
 /// The mode of the first port.
 pub(crate) const CONTROLLED: u32 = layout::MODE_CONTROLLED | layout::MODE_OPEN_GTP;
@@ -46,7 +46,7 @@ pub(crate) fn rig() -> Option<Rig> {
 }
 
 fn try_rig(sizes: Sizes, tunables: Tunables) -> Result<Rig, String> {
-    // The namespace belongs to this thread; it and its interfaces end with the thread.
+    // The namespace belongs to this thread. The namespace and its interfaces are removed when the thread ends.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a network namespace of its own: {e}"))?;
     let made =
         Command::new("ip").args(["link", "add", "data", "type", "veth", "peer", "name", "acks"]).status();
@@ -120,7 +120,7 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// MSS, SACK permitted, timestamps, window scale, as Linux sends them.
+/// The options MSS, SACK permitted, timestamps and window scale, in the form in which Linux sends them.
 pub(crate) const SYN_OPTIONS: &[u8] = &[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
 
 pub(crate) fn option(code: u16) -> Vec<u8> {
@@ -128,7 +128,7 @@ pub(crate) fn option(code: u16) -> Vec<u8> {
     vec![1, 1, 253, 6, 0x4E, 0x57, a, b]
 }
 
-/// NOP NOP timestamps.
+/// Returns two NOPs and the timestamps option.
 pub(crate) fn stamps(value: u32, echo: u32) -> Vec<u8> {
     [&[1, 1, 8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes()].concat()
 }
@@ -147,7 +147,7 @@ pub(crate) enum Shape {
     PppoeVlanV6,
     /// IPv4 in GTP-U over IPv4, with UDP's checksum.
     Gtp,
-    /// The same without UDP's checksum, with a sequence number.
+    /// IPv4 in GTP-U over IPv4, without UDP's checksum, and with a sequence number.
     GtpBare,
     /// IPv6 in GTP-U over IPv4, with UDP's checksum.
     GtpMixed,
@@ -175,7 +175,7 @@ pub(crate) struct Packet {
     pub(crate) shape: Shape,
     pub(crate) reversed: bool,
     pub(crate) sport: u16,
-    /// Sequence number; a SYN has the number before it.
+    /// Sequence number of the data. A SYN has the number before it.
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) flags: u8,
@@ -274,7 +274,7 @@ impl Packet {
             Shape::GtpV6 => (78, 118),
         }
     }
-    /// The frame with correct checksums.
+    /// Returns the frame with correct checksums.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let (saddr, daddr, sport, dport) = self.ends();
         let mut tcp = Vec::new();
@@ -297,7 +297,7 @@ impl Packet {
         let mut ip = Vec::new();
         if self.v6() {
             let extensions: &[u8] = match self.shape {
-                // Hop by hop, then destination options: padding only.
+                // A hop-by-hop header and a destination options header follow. Both headers contain only padding.
                 Shape::V6Extensions => {
                     &[60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
                 }
@@ -316,7 +316,7 @@ impl Packet {
         ip[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
         self.wrap(&ip)
     }
-    /// The datagram with the headers outside it.
+    /// Returns the datagram with the headers outside it.
     fn wrap(&self, ip: &[u8]) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         match self.shape {
@@ -342,9 +342,9 @@ impl Packet {
         }
         frame
     }
-    /// The datagram of the tunnel.
+    /// Returns the tunnel's datagram, which contains `ip`.
     fn in_gtp(&self, ip: &[u8]) -> Vec<u8> {
-        // The optional bytes: a sequence number, or 5G's session container, whose length is one word.
+        // The optional bytes are a sequence number, or 5G's session container, whose length is one word.
         let (flags, optional): (u8, &[u8]) = match self.shape {
             Shape::GtpBare => (0x32, &[0, 1, 0, 0]),
             Shape::GtpV6 => (0x34, &[0, 0, 0, 0x85, 1, 0, 9, 0]),
@@ -415,7 +415,7 @@ fn fold(mut sum: u64) -> u16 {
 /// Returns the sum over the TCP segment or UDP datagram from `l4` to `end`, with its pseudo header.
 fn l4_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
     let (addresses, protocol) = match frame[l3] >> 4 {
-        // Extension headers are in front of TCP only.
+        // Only TCP has extension headers in front of it.
         6 => (&frame[l3 + 8..l3 + 40], if frame[l3 + 6] == 17 { 17 } else { 6 }),
         _ => (&frame[l3 + 12..l3 + 20], u64::from(frame[l3 + 9])),
     };
@@ -436,8 +436,8 @@ fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
 }
 
-/// Returns whether all checksums, and the lengths of all headers outside the datagram, are correct. `Packet` must
-/// have made the frame, which may have been modified.
+/// Returns whether all checksums, and the lengths of all headers outside the datagram, are correct. The frame must have
+/// been made by `Packet`, but may have been modified since.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let Some((_, end)) = ends(frame, l3) else { return false };
     let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;

@@ -1,4 +1,4 @@
-//! Compares what is written into packets with the reference codec.
+//! Compares the rates and options that the program writes into packets with the reference codec.
 
 use narrows_agent::dataplane::layout::{self, WireFormat};
 use narrows_agent::dataplane::slots::Slot;
@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::rig::*;
 
-/// An open flow whose rate is 1.25 MB/s.
+/// Opens a flow whose rate is 1.25 MB/s.
 fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
     rig.grant(&[1_250_000]);
     let flow = Packet::new(shape, 40_000);
@@ -26,8 +26,9 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // (code on arrival, code on departure). On arrival: no rate (two codes), a greater rate, a greater rate
-    // with a smaller code, a smaller rate, a smaller rate with a greater code, a greater rate.
+    // Each pair is the code on arrival and the code on departure. The codes on arrival are: no rate (two codes), a
+    // greater rate, a greater rate with a smaller code, a smaller rate, a smaller rate with a greater code, and a
+    // greater rate.
     for (there, leaves) in [
         (65535, 12503),
         (65534, 12503),
@@ -41,13 +42,13 @@ fn the_smallest_rate_on_the_path_stays() {
         let tried = rig.send(ACKS, &ack);
         assert!(checksums_are_correct(&tried.packet, ack.offsets()));
         assert_eq!(tried.packet[40 + 20..42 + 20], u16::to_be_bytes(leaves), "{there}");
-        // The mark of a data packet's sender stays (BRF-100).
+        // The mark that the sender wrote into a data packet stays (BRF-100).
         if there >= 65534 {
             let data = ack.clone().payload(8);
             assert_eq!(rig.send(ACKS, &data).packet, data.bytes());
         }
     }
-    // Five ACKs carried a rate. The first one alone is not believed.
+    // Five ACKs carried a rate. The first of these rates is not believed.
     assert_eq!((slot.passed_n(), slot.passed()), (4, RateCode::from_bits(25_707)));
     assert_eq!(rig.data_port().counters().lower_passed, 2);
     assert_eq!(rig.data_port().counters().with_data, 2);
@@ -93,8 +94,8 @@ fn the_gate_allows_one_rate_per_rtt() {
     assert_ne!(rig.send(ACKS, &greater).packet, greater.bytes(), "lowering is not gated");
 }
 
-/// For any options, the result equals the result of the reference. The checksums are correct
-/// afterwards if they were correct before.
+/// For any options, the program's result equals the result of the reference. If the checksums were correct before, they
+/// are also correct afterwards.
 #[test]
 fn random_headers_give_the_reference_result() {
     let Some(rig) = rig() else { return };
@@ -150,7 +151,7 @@ fn random_headers_give_the_reference_result() {
             prop_assert_eq!(&tried.packet[l4..], ours.as_bytes());
             prop_assert_eq!(header + l4, whole.len(), "only without payload");
         }
-        // A truncated packet. The kernel does not run the program on a packet without a whole IP header.
+        // This packet is truncated. The kernel does not run the program on a packet without a whole IP header.
         let short = &whole[..whole.len() - cut.min(whole.len() - l4)];
         if short.len() < whole.len() {
             prop_assert_eq!(&rig.send_bytes(ACKS, 0, short).packet[..], short);

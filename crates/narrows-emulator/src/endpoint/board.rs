@@ -37,7 +37,7 @@ impl Moment {
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    /// The kernel's most recent figures about the connection.
+    /// The kernel's most recent statistics of the connection.
     last: Mutex<Option<TcpInfo>>,
     /// Three times: when connect() was called, when all data was acknowledged, and when the last byte arrived.
     pub(crate) started: Moment,
@@ -49,7 +49,7 @@ pub(crate) struct FlowBoard {
     pub(crate) sent_packets: AtomicU64,
     /// Whether the connection was refused or aborted.
     pub(crate) failed: AtomicBool,
-    /// The reason of the failure.
+    /// The reason why the connection failed.
     pub(crate) reason: OnceLock<String>,
 }
 
@@ -60,7 +60,7 @@ impl FlowBoard {
         }
     }
 
-    /// Reads the kernel's figures a last time and releases the sender's socket.
+    /// Reads the kernel's statistics a last time and releases the sender's socket.
     pub(crate) fn clear_socket(&self) {
         self.sample();
         if let Ok(mut slot) = self.socket.lock() {
@@ -74,7 +74,7 @@ impl FlowBoard {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// The kernel's current figures about the connection, or its last ones.
+    /// Returns the kernel's current statistics of the connection, or the last statistics if the socket is closed.
     pub(crate) fn sample(&self) -> Option<TcpInfo> {
         let socket = self.socket.lock().ok()?.clone();
         let mut last = self.last.lock().ok()?;

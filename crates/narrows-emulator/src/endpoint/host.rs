@@ -29,7 +29,7 @@ use crate::spec::FlowSpec;
 /// Longest sleep between two checks of the cancel flag.
 const NAP_MS: u8 = 50;
 
-/// The timer's token. All tokens of sockets are higher than this token.
+/// The token of the timer. All tokens of sockets are higher than this token.
 const TIMER: u64 = 0;
 
 /// The owner of a socket.
@@ -86,10 +86,10 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A host without flows.
+    /// Returns a host without flows.
     ///
     /// # Errors
-    /// No descriptors left.
+    /// If no descriptors are left.
     pub(crate) fn new(netns: PathBuf, registry: Arc<Registry>) -> Result<Self, Error> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(Error::at(&netns, "epoll"))?;
         let timer =
@@ -132,7 +132,7 @@ impl Host {
     /// Opens the receiving socket of a flow.
     ///
     /// # Errors
-    /// The namespace does not have the address, or the port is in use.
+    /// If the namespace does not have the address, or if the port is in use.
     pub(crate) fn receive(&mut self, index: usize) -> Result<(), Error> {
         let Some(entry) = self.entries.get(&index) else { return Ok(()) };
         let address = SocketAddr::new(entry.spec.destination, entry.spec.port);
@@ -152,7 +152,7 @@ impl Host {
         self.starts.push((member, board));
     }
 
-    /// The namespace.
+    /// Returns the namespace of the host.
     pub(crate) fn netns(&self) -> &PathBuf {
         &self.netns
     }
@@ -160,9 +160,9 @@ impl Host {
     /// Runs until `end` in the calling thread, which must be in the namespace.
     ///
     /// # Errors
-    /// The kernel refuses an operation that it permitted before.
+    /// If the kernel refuses an operation that it permitted before.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
-        // If a sender got no processor for 10 ms, it would look like a sender that the network limits.
+        // If a sender got no CPU time for 10 ms, it would look like a sender that the network limits.
         crate::raw::high_priority();
         let mut events = vec![EpollEvent::empty(); 256];
         let is_over =
@@ -180,8 +180,8 @@ impl Host {
                 Err(nix::errno::Errno::EINTR) => 0,
                 Err(e) => return Err(Error::at(&self.netns, "epoll")(e)),
             };
-            // The host in another namespace may have ended while this host waited. The resets that the other host
-            // then sent are not failures.
+            // The host in another namespace may have ended while this host waited. In that case, the resets from the
+            // other host are not failures.
             if is_over() {
                 break;
             }
@@ -223,7 +223,7 @@ impl Host {
     }
 
     fn do_tasks(&mut self, clock: Clock) {
-        // Tasks that are rescheduled run after the sockets' events.
+        // If a task is scheduled again, it runs after the sockets' events.
         let now = clock.now();
         let mut later = Vec::new();
         while let Some(&Reverse((at, task))) = self.tasks.peek() {
@@ -291,7 +291,8 @@ impl Host {
 
     fn on_event(&mut self, clock: Clock, token: u64, flags: EpollFlags) {
         if token == TIMER {
-            // Reading the timer clears its event. The tasks are processed in every turn of the loop.
+            // Reading the timer clears its event. Tasks are processed in every turn of the loop, so nothing else is
+            // needed here.
             let _ = self.timer.wait();
             self.timer_at = Time::NEVER;
             return;
@@ -330,7 +331,7 @@ impl Host {
         self.tasks.extend(later);
     }
 
-    /// Sets the timer to the next task.
+    /// Sets the timer to the time of the next task.
     fn set_timer(&mut self, clock: Clock) -> nix::Result<()> {
         let Some(&Reverse((at, _))) = self.tasks.peek() else { return Ok(()) };
         if at >= self.timer_at || at == Time::NEVER {

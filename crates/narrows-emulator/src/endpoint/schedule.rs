@@ -1,5 +1,5 @@
-//! The schedule of flows: all flows of the plan's groups and Poisson sources, with the same starts and sizes
-//! as in the simulator.
+//! Computes the schedule of flows. The schedule has all flows of the plan's groups and Poisson sources, with the same
+//! starts and sizes as in the simulator.
 
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{App, Arrivals, starts};
@@ -25,15 +25,15 @@ pub(crate) struct Member {
     pub(crate) app: App,
 }
 
-/// The name of a flow in the results.
+/// Returns the name of a flow in the results.
 pub(crate) fn name(plan: &Plan, member: &Member) -> String {
     plan.flows[member.plan as usize].flow_name(member.member)
 }
 
-/// All flows of a run in order of their start. The position in this list is the flow's number in the results.
+/// Returns all flows of a run in order of their start. The position in this list is the flow's number in the results.
 ///
 /// # Errors
-/// More flows than a host can have.
+/// If there are more flows than a host can have.
 pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
     let plan = &spec.plan;
     let end = Time::ZERO + plan.duration;

@@ -44,7 +44,7 @@ pub(crate) struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// The largest receive window in bytes.
+    /// Returns the largest receive window in bytes.
     pub(crate) fn window_clamp(&self) -> Option<i32> {
         self.receive_window.map(|segments| segments.saturating_mul(self.mss).min(i32::MAX as u32) as i32)
     }
@@ -61,13 +61,13 @@ fn family(address: &SocketAddr) -> AddressFamily {
 fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family(address), SockType::Stream, flags, None)?;
-    // Reuse ports of connections in TIME_WAIT, because a source of many flows would otherwise run out of ports.
+    // Reuse ports of connections in TIME_WAIT, so that a source of many flows does not run out of ports.
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     Ok(fd)
 }
 
-/// The algorithm that must be set at both ends. If only the sender uses it, the receiver does not accept ECN
-/// from SYNs with ECT, the sender's kernel runs Reno instead, and marks are not echoed individually
+/// The algorithm that must be set at both ends. If only the sender uses DCTCP, the receiver does not accept ECN from
+/// SYNs with ECT, and the sender's kernel runs Reno instead. In addition, the receiver does not echo marks individually
 /// (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init, net/ipv4/tcp_dctcp.c).
 const AT_BOTH_ENDS: &str = "dctcp";
 
@@ -78,7 +78,7 @@ pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<Tc
         clamp_window(&fd, most)?;
     }
     if config.congestion == AT_BOTH_ENDS {
-        set_congestion(&fd, &config.congestion)?; // accepted connections inherit it
+        set_congestion(&fd, &config.congestion)?; // accepted connections inherit this algorithm
     }
     bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
     listen(&fd, Backlog::new(4096).unwrap_or(Backlog::MAXCONN))?;
@@ -95,9 +95,9 @@ fn set_congestion(fd: &OwnedFd, name: &str) -> io::Result<()> {
 pub(crate) enum Next {
     /// An event of the socket.
     Socket,
-    /// A time or an event of the socket, whichever comes first.
+    /// A time or an event of the socket, whichever occurs first.
     Time(Time),
-    /// None: the flow has finished.
+    /// There is no next event, because the flow has finished.
     Finished,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Sender {
     unsent: Unsent,
     /// The limit of unsent data that is currently set in the kernel.
     unsent_max: u32,
-    /// Bytes taken from the application that are not written yet.
+    /// Bytes that were taken from the application but not yet written to the socket.
     pending: usize,
     finished: bool,
     shut: bool,
@@ -138,8 +138,8 @@ impl Sender {
             raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, option)?;
         }
         if config.pacing {
-            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This limit is too
-            // high to matter.
+            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This limit is too high
+            // to have another effect.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
         }
         bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
@@ -181,8 +181,9 @@ impl Sender {
             self.connected = true;
         }
         if self.shut {
-            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's. The kernel
-            // does not report when the last byte was acknowledged, so the arrival of this FIN is used instead.
+            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's FIN. The
+            // kernel does not report when the last byte was acknowledged. The arrival of the receiver's FIN is used
+            // instead.
             match raw::discard(&*self.fd, DISCARD_BYTES) {
                 Ok(0) => {
                     self.board.sender_done.set(now);
@@ -268,7 +269,7 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
-    /// The window clamp. It is set again after the first data, because Linux 6.18 resets it at the first full
+    /// The window clamp. The clamp is set again after the first data, because Linux 6.18 resets it at the first full
     /// segment. At that time, Linux measures the share of payload in the buffer (`tcp_measure_rcv_mss`).
     pub(crate) clamp: Option<i32>,
 }
@@ -297,6 +298,6 @@ impl Sink {
 /// Makes close() abort the connection, because an open connection would keep its namespace in use.
 pub(crate) fn abort_on_close(fd: impl AsFd) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // An error means that the connection is closed already.
+    // An error means that the connection is already closed.
     let _ = raw::set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, linger);
 }

@@ -53,7 +53,7 @@ impl UdpSender {
         Ok(UdpSender { socket, board: board.clone(), payload, size: size as u64, rate, start, stop, sent: 0 })
     }
 
-    /// Sends all datagrams that are due. Late datagrams are sent too, so that the average rate is right.
+    /// Sends all datagrams that are due. Late datagrams are also sent, so that the average rate is correct.
     pub(crate) fn pump(&mut self, now: Time) -> Next {
         for _ in 0..TURN {
             let due = self.start + self.rate.time_for(Bytes::new(self.size.saturating_mul(self.sent)));

@@ -1,20 +1,20 @@
-//! How an application that always has data passes its data to the kernel. The emulator chooses two values: the
-//! amount of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
+//! Determines how an application that always has data passes its data to the kernel. The emulator chooses two values:
+//! the amount of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
 //! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited,
-//! net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in Startup for seconds: a
-//! recovery can free a whole window at once, which the kernel sends before the application is woken to write
-//! more. Therefore the flows of a host together keep as much data unsent as the bottleneck transmits in an
-//! RTT. More unsent data would be harmful for two reasons. First, data that is unsent when the application
-//! stops is still sent. Second, large writes keep a slow processor from forwarding packets.
+//! net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in Startup for seconds. A recovery can
+//! free a whole window at once. The kernel then sends all unsent data before the application is woken to write more.
+//! Therefore, the flows of a host together keep as much data unsent as the bottleneck transmits in an RTT. More unsent
+//! data would be harmful for two reasons. First, data that is unsent when the application stops is sent later
+//! nevertheless. Second, large writes delay the forwarding of packets on a slow processor.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
 
-/// Minimum amount of unsent data, as the time that the bottleneck needs to transmit it. With less data, the sender
-/// would be woken for every packet.
+/// Minimum amount of unsent data, given as the time that the bottleneck needs to transmit it. With less data, the
+/// sender would be woken for every packet.
 const LEAST: Span = Span::from_millis(10);
-/// Maximum amount of unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
+/// Maximum amount of unsent data. This is the size to which Linux grows a send buffer (the default of tcp_wmem).
 const MOST_BYTES: u64 = 4 << 20;
 
 /// Speed of writing as a multiple of the bottleneck's rate. Slow start and BBR's Startup need less than this
@@ -31,32 +31,32 @@ const SHARERS: u64 = 8;
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Unsent {
     bottleneck: Rate,
-    /// Target amount of unsent data, as the time that the bottleneck needs to transmit it.
+    /// Target amount of unsent data, given as the time that the bottleneck needs to transmit it.
     worth: Span,
     /// Time at which the application stops; [`Time::NEVER`] if it sends until the end of the run.
     stop: Time,
 }
 
 impl Unsent {
-    /// The unsent data of one of `flows` connections over an empty path.
+    /// Returns the unsent data of one of `flows` connections over an empty path.
     pub(crate) fn new(path: &EmptyPath, flows: usize, stop: Time) -> Self {
         let bottleneck = path.bottleneck.min(Rate::from_bytes_per_sec(1 << 40));
         Unsent { bottleneck, worth: path.rtt.scale(1, flows.max(1) as u64).max(LEAST), stop }
     }
 
-    /// The limit of unsent data, which decreases before the stop.
+    /// Returns the limit of unsent data. The limit decreases before the application stops.
     pub(crate) fn limit(&self, now: Time) -> u32 {
         let until_stop = self.stop.since(now).scale(1, SHARERS);
         let least = self.bottleneck.bytes_in(LEAST).get().clamp(16 << 10, 1 << 20);
         self.bottleneck.bytes_in(self.worth.min(until_stop)).get().clamp(least, MOST_BYTES) as u32
     }
 
-    /// Maximum number of bytes that are written without a pause.
+    /// Returns the maximum number of bytes that are written without a pause.
     pub(crate) fn turn(&self) -> u64 {
         self.bottleneck.bytes_in(TURN).get().saturating_mul(WRITE_SPEEDUP).clamp(64 << 10, MOST_BYTES)
     }
 
-    /// The pause after `written` bytes.
+    /// Returns the pause after `written` bytes.
     pub(crate) fn pause(&self, written: u64) -> Span {
         self.bottleneck.time_for(Bytes::new(written / WRITE_SPEEDUP))
     }

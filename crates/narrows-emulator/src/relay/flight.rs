@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 /// The frames in flight on a link.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Pairs in order of time: when the frame is due (CLOCK_MONOTONIC nanoseconds), and the frame with its
-    /// virtio header.
+    /// Pairs of the time when a frame is due (nanoseconds of CLOCK_MONOTONIC) and the frame with its virtio header, in
+    /// order of time.
     frames: VecDeque<(u64, Box<[u8]>)>,
 }
 
 impl Flight {
-    /// Adds a frame. Without `reorder` the frame does not overtake other frames, as in the simulator.
+    /// Adds a frame. Unless `reorder` is set, the frame does not overtake other frames, as in the simulator.
     pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
         match self.frames.back() {
             Some(&(last, _)) if due < last => {
@@ -26,12 +26,12 @@ impl Flight {
         }
     }
 
-    /// Due time of the next frame.
+    /// Returns the time when the next frame is due.
     pub(crate) fn next(&self) -> Option<u64> {
         self.frames.front().map(|f| f.0)
     }
 
-    /// The frames that are due, at most `max`.
+    /// Returns the frames that are due, but at most `max` of them.
     pub(crate) fn due(&self, now: u64, max: usize) -> impl Iterator<Item = &(u64, Box<[u8]>)> {
         self.frames.iter().take(max).take_while(move |f| f.0 <= now)
     }

@@ -1,10 +1,10 @@
-//! Classification of frames. The link model decides the fate of data frames, but only delays housekeeping
-//! frames.
+//! Classifies frames. The link model decides whether data frames arrive and when. The link model only delays
+//! housekeeping frames.
 
 /// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;
 
-/// Offset of the field `gso_type` in this header.
+/// Offset of the field `gso_type` in the virtio header.
 const GSO_TYPE: usize = 1;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -38,8 +38,8 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
             None => return Kind::Housekeeping,
         }
     }
-    // Short frames are padded to 60 bytes, so the length is taken from the IP header. The length there may be
-    // 0 for a super-packet (BIG TCP).
+    // Short frames are padded to 60 bytes, so the length is taken from the IP header. In a super-packet (BIG TCP), the
+    // length in the IP header may be 0.
     let header_length = match (ethertype, l3) {
         (ETHERTYPE_IPV4, [_, _, a, b, ..]) => u16::from_be_bytes([*a, *b]) as usize,
         (ETHERTYPE_IPV6, [_, _, _, _, a, b, next, _, ..]) => {

@@ -1,6 +1,6 @@
-//! A link of the plan, without clock and sockets. The input is a packet and its time, and the output is the
-//! packet's fate. Link model, impairments and random streams are those of the simulator (`narrows-sim`,
-//! `net`).
+//! Models a link of the plan, without clock and sockets. The input is a packet and its time. The output says whether
+//! the packet arrives, and when. The link model, impairments and random streams are the same as in the simulator
+//! (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,7 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
-/// Number of further packets that a token bucket may send at once with the first one
-/// (`backends/kernel/queues.py`).
+/// Number of further packets that a token bucket may send together with the first packet (`backends/kernel/queues.py`).
 const MOST_WAITING_PACKETS: u64 = 2;
 
 /// Counters of a link since the start of the run.
@@ -21,7 +20,7 @@ pub(crate) struct LinkStats {
     /// Number of packets offered to the queue, and number of packets that it dropped.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
-    /// L3 bytes accepted. Subtract the backlog to get the bytes whose transmission has begun.
+    /// L3 bytes accepted. This number minus the backlog is the number of bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
     /// Packets lost at random and packets duplicated, after the queue.
     pub(crate) lost: u64,
@@ -30,19 +29,19 @@ pub(crate) struct LinkStats {
     pub(crate) super_packets: u64,
 }
 
-/// The fate of a packet.
+/// The result for a packet on the link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It arrives.
+    /// The packet arrives.
     Arrives {
         /// Time of arrival.
         at: Time,
-        /// A copy arrives directly after the packet.
+        /// Whether a copy arrives directly after the packet.
         is_duplicated: bool,
     },
-    /// Lost after the queue.
+    /// The packet is lost after the queue.
     Lost,
-    /// Dropped by the queue.
+    /// The queue drops the packet.
     Dropped,
 }
 
@@ -51,14 +50,14 @@ pub(crate) struct Link {
     delay: Vec<(Time, Span)>,
     impair: Option<Box<Impairments>>,
     server: Option<Server>,
-    /// The wire behind a queue that the kernel implements.
+    /// The wire after a queue that the kernel implements.
     wire: Option<Wire>,
     pub(crate) stats: LinkStats,
 }
 
-/// The wire of a link whose rate and queue are in the kernel. A token bucket sends a packet at the start of
-/// its transmission time and may send several at once. A real link delivers packets one after the other, each
-/// at the end of its transmission time.
+/// The wire of a link whose rate and queue are in the kernel. A token bucket sends a packet at the start of its
+/// transmission time, and may send several packets at once. A real link delivers packets one after the other, each at
+/// the end of its transmission time.
 struct Wire {
     service: Service,
     free_at: Time,
@@ -70,7 +69,7 @@ struct Server {
     service: Service,
     limit: LimitPlan,
     free_at: Time,
-    /// Start of transmission and size of the packets that wait.
+    /// For each packet that waits, the start of its transmission and its size.
     waiting: VecDeque<(Time, u32)>,
     bytes: u64,
     sojourn: Option<Box<Histogram>>,
@@ -80,10 +79,10 @@ struct Server {
 }
 
 impl Link {
-    /// Link number `index` of a checked plan.
+    /// Returns link number `index` of a checked plan.
     ///
     /// # Errors
-    /// The relay does not support the queue.
+    /// If the relay does not support the queue.
     pub(crate) fn new(
         plan: &LinkPlan,
         seed: u64,
@@ -121,18 +120,18 @@ impl Link {
         Ok(Link { delay: plan.delay.clone(), impair, server, wire, stats: LinkStats::default() })
     }
 
-    /// Whether packets may overtake each other.
+    /// Returns whether packets may overtake each other.
     pub(crate) fn can_reorder(&self) -> bool {
         self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
-    /// Whether the model decides about each packet separately. In this case a super-packet would wrongly
-    /// count as one packet.
+    /// Returns whether the model decides about each packet separately. If it does, a super-packet would wrongly count
+    /// as one packet.
     pub(crate) fn decides_per_packet(&self) -> bool {
         self.impair.is_some() || self.server.is_some()
     }
 
-    /// Decides the fate of a packet that reaches the link. `now` must not decrease from call to call.
+    /// Decides what happens to a packet that reaches the link. `now` must not decrease from call to call.
     pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
         self.stats.offered += 1;
         let finish = match &mut self.server {
@@ -159,12 +158,12 @@ impl Link {
         }
     }
 
-    /// Arrival time of a frame that is only delayed.
+    /// Returns the arrival time of a frame that is only delayed.
     pub(crate) fn delayed(&self, now: Time) -> Time {
         now + step_at(&self.delay, now)
     }
 
-    /// Waiting packets and bytes.
+    /// Returns the numbers of waiting packets and bytes.
     pub(crate) fn backlog(&mut self, now: Time) -> (u64, u64) {
         self.server.as_mut().map_or((0, 0), |s| {
             s.expire(now);
@@ -172,7 +171,7 @@ impl Link {
         })
     }
 
-    /// Sojourn times in the measurement interval: quantiles, and the mean in seconds.
+    /// Returns the quantiles of the sojourn times in the measurement interval, and their mean in seconds.
     pub(crate) fn sojourn(&self) -> Option<(&Histogram, f64)> {
         let server = self.server.as_ref()?;
         let mean = server.sojourn_sum as f64 / server.sojourn_count as f64 / 1e9;
@@ -181,9 +180,9 @@ impl Link {
 }
 
 impl Wire {
-    /// The time at which the packet has left the wire. Bursts of the token bucket cause a backlog on the
-    /// wire. The backlog before a packet is limited to the packets of a full bucket. Without this limit, it
-    /// would never shrink, because the bucket and the wire send at the same rate.
+    /// Returns the time at which the packet has left the wire. Bursts of the token bucket cause a backlog on the wire.
+    /// The backlog before a packet is limited to the packets of a full bucket. Without this limit, the backlog would
+    /// never shrink, because the bucket and the wire send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);
@@ -193,7 +192,7 @@ impl Wire {
 }
 
 impl Server {
-    /// The end of the packet's transmission; `None` if the packet does not fit.
+    /// Returns the end of the packet's transmission, or `None` if the packet does not fit into the queue.
     fn accept(&mut self, now: Time, bytes: u32) -> Option<Time> {
         self.expire(now);
         let is_full = self.limit.packets.is_some_and(|l| self.waiting.len() as u64 >= l as u64)

@@ -57,7 +57,8 @@ fn the_rate_model_serves_packets_in_order_and_drops_at_the_tail() {
     let mut p = plan();
     p.queue = QueuePlan::Fifo { limit: LimitPlan { packets: Some(2), bytes: None }, mark: MarkPlan::None };
     let mut l = link(&p, RelayModel::Rate);
-    // 1500 bytes take 1 ms at 12 Mbit/s: one packet is in transmission, two wait, and the fourth does not fit.
+    // 1500 bytes take 1 ms at 12 Mbit/s. One packet is in transmission, two packets wait, and the fourth packet does
+    // not fit.
     let fates: Vec<Fate> = (0..4).map(|_| l.offer(ms(0), 1500)).collect();
     for (i, fate) in fates.iter().take(3).enumerate() {
         assert_eq!(*fate, Fate::Arrives { at: ms(11 + i as u64), is_duplicated: false });
@@ -87,7 +88,7 @@ fn the_share_of_lost_packets_is_the_configured_one() {
     for i in 0..n {
         l.offer(Time::from_nanos(i * 1000), 1500);
     }
-    // Five standard deviations of a binomial.
+    // The tolerance is five standard deviations of a binomial distribution.
     let deviation = (n as f64 * 0.02 * 0.98).sqrt();
     assert!((l.stats.lost as f64 - n as f64 * 0.02).abs() < 5.0 * deviation, "{}", l.stats.lost);
 }
@@ -108,7 +109,8 @@ fn the_losses_are_the_same_as_in_the_simulator() {
 #[test]
 fn a_policer_and_aggregation_are_those_of_the_simulator() {
     let mut p = plan();
-    // A burst of two packets, and one more each 3 ms. Packets arrive every 5 ms.
+    // The policer accepts a burst of two packets, and one more packet each 3 ms. Aggregation lets packets arrive only
+    // every 5 ms.
     p.policer = Some(PolicerPlan { rate: Rate::from_bits_per_sec(4_000_000), burst: Bytes::new(3000) });
     p.aggregation = Some(Span::from_millis(5));
     let mut l = link(&p, RelayModel::Delay);
@@ -127,7 +129,7 @@ fn a_policer_and_aggregation_are_those_of_the_simulator() {
         assert_eq!(l.offer(now, 1500), fate);
         lost += u64::from(expected.is_lost);
     }
-    // 300 ms of packets each 2 ms, and tokens for one each 3 ms.
+    // A packet arrives each 2 ms for 300 ms, and there are tokens for one packet each 3 ms.
     assert_eq!((l.stats.lost, lost), (32, 32));
 }
 
@@ -153,7 +155,7 @@ proptest! {
             now += gap;
             let Fate::Arrives { at, .. } = l.offer(Time::from_nanos(now), 1500) else { panic!("lost") };
             let took = at.as_nanos() - now;
-            // 1 ms of transmission, and at most two packets before it.
+            // The transmission takes 1 ms, and at most two packets are transmitted before it.
             prop_assert!((11_000_000..=13_000_000 + jitter).contains(&took), "{}", took);
         }
     }

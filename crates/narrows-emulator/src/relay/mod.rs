@@ -1,9 +1,9 @@
 //! The relay: one thread that forwards frames between interfaces in real time, according to the simulator's
 //! link model.
 //!
-//! The kernel stamps frames when they arrive, so the thread's delay in reading the frames does not add to the link's
-//! delay. Frames never leave before they are due, and their lateness is measured. Between frames the thread sleeps
-//! (ppoll with the finest timer slack), at real-time priority if the kernel permits it.
+//! The kernel stamps frames when they arrive. A delay of the thread before it reads a frame therefore does not add to
+//! the link's delay. Frames never leave before they are due, and their lateness is measured. Between frames, the thread
+//! sleeps (ppoll with the finest timer slack). The thread has real-time priority if the kernel permits it.
 
 mod flight;
 mod frame;
@@ -31,7 +31,7 @@ use link::{Fate, Link};
 use socket::PacketSocket;
 pub(crate) use socket::bind_to_all_protocols;
 
-/// Packets moved by one system call.
+/// Maximum number of packets that one system call reads or writes.
 const BATCH: usize = 64;
 
 /// Longest packet: 64 KiB of GSO and its headers.
@@ -40,7 +40,7 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Timestamps older than this are ignored: CLOCK_REALTIME must have been set since.
+/// Older timestamps are ignored, because they show that CLOCK_REALTIME was set in the meantime.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run. The relay's thread writes it, and the sampler reads it.
@@ -60,10 +60,11 @@ pub(crate) struct LinkReport {
     pub(crate) stats: LinkStats,
     /// Frames forwarded, including copies and housekeeping.
     pub(crate) sent: u64,
-    /// Three counts of frames: dropped by the kernel before the relay read them, dropped by the relay for lack of
-    /// memory, and refused by the device.
+    /// Number of frames that the kernel dropped before the relay read them.
     pub(crate) kernel_drops: u64,
+    /// Number of frames that the relay dropped for lack of memory.
     pub(crate) overflow: u64,
+    /// Number of frames that the device refused.
     pub(crate) refused: u64,
     pub(crate) decides_per_packet: bool,
     /// Lateness of sent frames in seconds: median, 99th percentile, maximum.
@@ -77,7 +78,7 @@ pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
     /// CPU time divided by run time.
     pub(crate) cpu: f64,
-    /// `Ok` if the thread has real-time priority; otherwise the reason why not.
+    /// `Ok` if the thread has real-time priority, otherwise the reason why it does not.
     pub(crate) priority: Result<(), String>,
 }
 
@@ -86,7 +87,7 @@ struct Lane {
     index: u32,
     link: Link,
     flight: Flight,
-    /// CLOCK_MONOTONIC of the latest arrival.
+    /// Time of the latest arrival, by CLOCK_MONOTONIC.
     latest: u64,
     from: usize,
     to: usize,
@@ -101,7 +102,7 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// For each socket, the lane that its frames enter.
+    /// For each socket, the index of the lane that its frames enter.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,
@@ -111,7 +112,7 @@ impl Relay {
     /// Opens the interfaces.
     ///
     /// # Errors
-    /// An interface does not exist, or the relay does not support a link.
+    /// If an interface does not exist, or if the relay does not support a link.
     pub(crate) fn open(spec: &Spec) -> Result<Self, Error> {
         let measure_from = Time::ZERO + spec.plan.warmup;
         let mut sockets = Vec::new();
@@ -146,12 +147,12 @@ impl Relay {
         Ok(Relay { sockets, lanes, lane_of, held: 0, hold_max: spec.bounds.relay_bytes })
     }
 
-    /// The state of each link during the run.
+    /// Returns the state of each link during the run.
     pub(crate) fn boards(&self) -> BTreeMap<u32, Arc<LinkBoard>> {
         self.lanes.iter().map(|l| (l.index, l.board.clone())).collect()
     }
 
-    /// Moves packets until `end`.
+    /// Forwards packets until `end`.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<RelayReport, Error> {
         let priority = raw::real_time_priority().map_err(|e| e.to_string());
         nix::sys::prctl::set_timerslack(1).map_err(Error::system("PR_SET_TIMERSLACK"))?;
@@ -211,7 +212,7 @@ impl Relay {
                 let socket = &self.sockets[lane.to];
                 let n = match send_batch(socket, &packets) {
                     Ok(n) => n,
-                    // The device is down or the frame is too long for it. The frame is dropped.
+                    // The device is down, or the frame is too long for the device. The frame is dropped.
                     Err(_) => {
                         lane.refused += 1;
                         self.held -= packets[0].len() as u64;
@@ -233,12 +234,12 @@ impl Relay {
         Ok(())
     }
 
-    /// Receives the frames that have arrived at an interface, and decides their fate.
+    /// Receives the frames that have arrived at an interface, and passes them to the link model.
     fn fetch(&mut self, socket: usize, clock: Clock, batch: &mut ReceiveBatch) -> Result<(), Error> {
         let Some(lane) = self.lane_of[socket].and_then(|l| self.lanes.get_mut(l)) else { return Ok(()) };
         let n = match batch.receive(&self.sockets[socket]) {
             Ok(n) => n,
-            // The interface is down. Frames that are sent to it are lost, as with an unplugged cable.
+            // The interface is down. Frames that are sent to the interface are lost, as with an unplugged cable.
             Err(e) if e.raw_os_error() == Some(libc::ENETDOWN) => return Ok(()),
             Err(e) => return Err(Error::system(format!("relay of link {}: receive", lane.index))(e)),
         };
@@ -261,10 +262,10 @@ impl Relay {
 }
 
 impl Lane {
-    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. `room` is the number of bytes that the
-    /// relay may still store. Returns how many of them the frame takes.
+    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. `room` is the number of bytes that the relay may
+    /// still store. Returns the number of bytes that the frame takes.
     fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
-        // Timestamps of two processors may be slightly out of order, but the model's time must not decrease.
+        // Timestamps of two processors may be slightly out of order, but the time of the link model must not decrease.
         let arrived = arrived.max(self.latest);
         self.latest = arrived;
         let now = clock.at(arrived);

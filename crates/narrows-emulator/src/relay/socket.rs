@@ -11,8 +11,8 @@ use crate::netns;
 use crate::raw;
 use crate::spec::InterfaceSpec;
 
-/// Size of the kernel's buffer, which stores frames while the relay's thread is not running. The size
-/// suffices for 0.3 s at 1 Gbit/s (the kernel counts frames twice).
+/// Size of the kernel's buffer, which stores frames while the relay's thread is not running. This size is sufficient
+/// for 0.3 s at 1 Gbit/s, because the kernel counts frames twice.
 const RECEIVE_BUFFER_BYTES: i32 = 64 << 20;
 
 /// A packet socket.
@@ -26,13 +26,14 @@ impl PacketSocket {
     /// Opens an interface in its namespace.
     ///
     /// # Errors
-    /// No such namespace or interface, no CAP_NET_RAW there, a kernel without packet sockets.
+    /// If there is no such namespace or interface, if CAP_NET_RAW is missing in the namespace, or if the kernel has no
+    /// packet sockets.
     pub(crate) fn open(spec: &InterfaceSpec) -> Result<Self, Error> {
         let at = |what: &str| format!("{}: {}: {what}", spec.netns.display(), spec.interface);
         let fd = netns::inside(&spec.netns, || {
             let index = nix::net::if_::if_nametoindex(spec.interface.as_str())
                 .map_err(Error::system(at("find interface")))?;
-            // The socket has no protocol until all options are set. Otherwise it would receive frames without a
+            // The socket has no protocol until all options are set. Otherwise, it would receive frames without a virtio
             // header.
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
@@ -41,7 +42,7 @@ impl PacketSocket {
                 raw::set_option(&fd, level, option, value).map_err(Error::system(at(name)))
             };
             set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, "PACKET_VNET_HDR", 1)?;
-            // Otherwise the socket would receive each frame that it sends.
+            // Without this option, the socket would receive each frame that it sends.
             set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING", 1)?;
             set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
             set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER_BYTES)?;
@@ -52,7 +53,8 @@ impl PacketSocket {
         Ok(PacketSocket { fd, drops: 0 })
     }
 
-    /// Frames that the kernel dropped since the socket was opened, because they were not read in time.
+    /// Returns the number of frames that the kernel has dropped since the socket was opened, because they were not read
+    /// in time.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         self.drops += raw::packet_socket_drops(&self.fd);
         self.drops
@@ -77,7 +79,7 @@ pub(crate) fn bind_to_all_protocols(fd: &OwnedFd, index: u32) -> io::Result<()> 
         sll_addr: [0; 8],
     };
     #[allow(unsafe_code)]
-    // SAFETY: `address` is a whole sockaddr_ll and the length is its own.
+    // SAFETY: `address` is a whole sockaddr_ll, and the length is the length of `address`.
     let link = unsafe {
         LinkAddr::from_raw(
             (&raw const address).cast(),

@@ -16,11 +16,11 @@ const MESSAGE: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
 
-/// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. TIME_WAIT has no `tcp_info`,
-/// and the fields of LISTEN have another meaning.
+/// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. TIME_WAIT is missing
+/// because it has no `tcp_info`. LISTEN is missing because its fields have another meaning.
 const STATES: u32 = 1 << 2 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// A connection as the kernel lists it.
+/// A connection in the kernel's list.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) source_port: u16,
@@ -33,13 +33,13 @@ pub(crate) struct Diag(Netlink);
 
 impl Diag {
     /// # Errors
-    /// As [`Netlink::open`].
+    /// The same as [`Netlink::open`].
     pub(crate) fn open(netns: &Path) -> Result<Self, Error> {
         Netlink::open(netns, NETLINK_SOCK_DIAG).map(Diag)
     }
 
-    /// The connections from and to these ports; 0: any port. Both families are listed, because the IPv4 connections of
-    /// a server that listens on `::` are in the IPv6 family.
+    /// Returns the connections from and to these ports. The number 0 stands for any port. Both families are listed,
+    /// because the IPv4 connections of a server that listens on `::` are in the IPv6 family.
     pub(crate) fn connections(&mut self, from: u16, to: u16) -> io::Result<Vec<Connection>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
@@ -50,7 +50,8 @@ impl Diag {
     }
 }
 
-/// `struct inet_diag_req_v2`: a dump contains only the requested ports (net/ipv4/inet_diag.c, inet_diag_dump_icsk).
+/// Returns a `struct inet_diag_req_v2`. The kernel's dump contains only the requested ports (net/ipv4/inet_diag.c,
+/// inet_diag_dump_icsk).
 fn request(family: i32, from: u16, to: u16) -> [u8; 56] {
     let mut r = [0u8; 56];
     r[0] = family as u8;

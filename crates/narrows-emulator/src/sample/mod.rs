@@ -1,4 +1,4 @@
-//! The kernel's figures during a run: connections, queues, processors.
+//! Reads the kernel's statistics of connections, queues and processors during a run.
 
 mod diag;
 mod headers;

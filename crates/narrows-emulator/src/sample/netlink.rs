@@ -15,8 +15,8 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
-/// NLM_F_ECHO: without it, the kernel sends the answer about a class only to a multicast group
-/// (net/netlink/af_netlink.c, nlmsg_notify). NLM_F_ACK: a final message ends each answer.
+/// The flags NLM_F_ACK and NLM_F_ECHO. Without NLM_F_ECHO, the kernel sends the answer about a class only to a
+/// multicast group (net/netlink/af_netlink.c, nlmsg_notify). With NLM_F_ACK, a final message ends each answer.
 const NLM_F_ACK_ECHO: u16 = 0x4 | 0x8;
 
 /// A netlink socket in a namespace.
@@ -30,7 +30,7 @@ impl Netlink {
     /// Opens a socket of this netlink family.
     ///
     /// # Errors
-    /// No such namespace; a kernel without the family.
+    /// If there is no such namespace, or if the kernel does not have the family.
     pub(crate) fn open(netns: &Path, family: isize) -> Result<Self, Error> {
         let socket = netns::inside(netns, || {
             let mut socket = Socket::new(family).map_err(Error::at(netns, "open netlink socket"))?;
@@ -82,7 +82,7 @@ impl Netlink {
     }
 }
 
-/// Length, type and sequence number of the first message.
+/// Returns the length, type and sequence number of the first message.
 fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
     let h = bytes.first_chunk::<HEADER>()?;
     let length = u32::from_ne_bytes([h[0], h[1], h[2], h[3]]) as usize;

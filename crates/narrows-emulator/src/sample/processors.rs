@@ -1,4 +1,5 @@
-//! The load of the processors. A run on an overloaded machine does not show the behaviour of the network.
+//! Measures the load of the processors, because a run on an overloaded machine does not show the behaviour of the
+//! network.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::monotonic;
 
-/// Figures of a whole run.
+/// The load of the processors over a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ProcessorReport {
     /// Processors online.
@@ -31,24 +32,24 @@ pub(crate) struct Processors {
     busy_max: f64,
 }
 
-/// Unit of the times in /proc/stat: USER_HZ is 100.
+/// Unit of the times in /proc/stat. The kernel's USER_HZ is 100.
 const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
-/// The kernel counts busy time by sampling each processor at its tick. Work that runs in step with the ticks,
-/// or in a guest with virtual time, is therefore not counted. The kernel measures idle time exactly (NO_HZ),
-/// so busy time is computed here as the elapsed time minus the idle time.
+/// The kernel counts busy time by sampling each processor at its tick. The kernel therefore does not count work that is
+/// synchronous with the ticks, or work in a guest with virtual time. The kernel measures idle time exactly (NO_HZ), so
+/// busy time is computed here as the elapsed time minus the idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
-    /// Time since CLOCK_MONOTONIC's zero, multiplied by the number of processors.
+    /// Time since the zero of CLOCK_MONOTONIC, multiplied by the number of processors.
     passed: u64,
     idle: u64,
     steal: u64,
 }
 
 impl Ticks {
-    /// The share of busy time since `earlier`.
+    /// Returns the share of busy time since `earlier`.
     fn busy_since(self, earlier: Ticks) -> f64 {
         let passed = self.passed.saturating_sub(earlier.passed);
         let idle = self.idle.saturating_sub(earlier.idle);
@@ -121,8 +122,8 @@ mod tests {
     fn busy_time_is_the_time_that_is_not_idle() {
         let ms = |n: u64| n * 1_000_000;
         let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
-        // Two processors have 100 ticks in half a second, and 50 of them are idle. The busy ticks in the file
-        // do not matter.
+        // Two processors have 100 ticks in half a second, and 50 of them are idle. The busy ticks in the file have no
+        // effect.
         let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));
         assert_eq!(a, Ticks { passed: 200, idle: 850, steal: 0 });
         assert_eq!(b.busy_since(a), 0.5);

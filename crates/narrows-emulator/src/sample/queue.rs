@@ -1,4 +1,5 @@
-//! Reads queues of the kernel by rtnetlink. The figures are those of `tc -s`, but no process is started.
+//! Reads statistics of the kernel's queues by rtnetlink. The statistics are the same as in the output of `tc -s`, but
+//! no process is started.
 
 use std::io;
 
@@ -19,11 +20,11 @@ const TCA_STATS_QUEUE: u16 = 3;
 /// Counters of a queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueStats {
-    /// L3 bytes and packets that left.
+    /// Numbers of L3 bytes and packets that left the queue.
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
     pub(crate) drops: u64,
-    /// Waiting packets (a super-packet counts as one) and L3 bytes.
+    /// Numbers of waiting packets (a super-packet counts as one packet) and waiting L3 bytes.
     pub(crate) waiting_packets: u64,
     pub(crate) waiting_bytes: u64,
 }
@@ -69,7 +70,7 @@ impl Queue {
     /// Opens a queue and reads it once.
     ///
     /// # Errors
-    /// No such interface, qdisc or class; an invalid handle.
+    /// If there is no such interface, qdisc or class, or if the handle is invalid.
     pub(crate) fn open(spec: &QueueSpec) -> Result<Self, Error> {
         let name = format!("{}: {} {}", spec.netns.display(), spec.interface, spec.handle);
         let handle = handle(&spec.handle).ok_or_else(|| {
@@ -141,7 +142,7 @@ fn parse(attributes: &[u8]) -> Option<Raw> {
     })
 }
 
-/// Parses a handle in the form of tc(8): `1:` is a qdisc, `1:10` a class, in hexadecimal.
+/// Parses a hexadecimal handle in the notation of tc(8). For example, `1:` is a qdisc, and `1:10` is a class.
 fn handle(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     let major = u16::from_str_radix(major, 16).ok()?;

@@ -1,4 +1,4 @@
-//! `struct tcp_info` (linux/tcp.h), read by offset. Older kernels return a shorter struct.
+//! Reads `struct tcp_info` (linux/tcp.h) by offsets, because older kernels return a shorter struct.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,25 +8,25 @@ use crate::raw;
 /// Buffer size, larger than the struct of any kernel so far.
 pub(crate) const TCP_INFO_MAX_BYTES: usize = 512;
 
-/// The kernel's figures about a connection.
+/// The kernel's statistics of a connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct TcpInfo {
-    /// 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    /// State of congestion control: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub(crate) ca_state: u8,
     /// Payload bytes of a full segment.
     pub(crate) mss: u32,
-    /// Segments in flight as Linux counts them: sent - (SACKed + lost) + retransmitted.
+    /// Segments in flight by Linux's definition: sent - (SACKed + lost) + retransmitted.
     pub(crate) in_flight: u32,
-    /// Microseconds; 0 before the first sample.
+    /// Smoothed RTT in microseconds; 0 before the first sample.
     pub(crate) srtt_us: u32,
     /// Smoothed mean deviation, with a gain of 1/4.
     pub(crate) rttvar_us: u32,
     pub(crate) min_rtt_us: u32,
     pub(crate) cwnd: u32,
-    /// `None` while infinite.
+    /// Slow-start threshold in segments; `None` while it is infinite.
     pub(crate) ssthresh: Option<u32>,
     pub(crate) retransmits: u32,
-    /// Payload bytes/s; `None` if unlimited.
+    /// Pacing rate in payload bytes/s; `None` if it is unlimited.
     pub(crate) pacing_rate: Option<u64>,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_received: u64,
@@ -36,10 +36,11 @@ pub(crate) struct TcpInfo {
     pub(crate) data_segments_out: u32,
     pub(crate) dsack_dups: u32,
     pub(crate) timeouts: u32,
-    /// Microseconds with data to send, and the parts of them in which the receive window or the send buffer
-    /// was the limit.
+    /// Time with data to send, in microseconds.
     pub(crate) busy_us: u64,
+    /// The part of `busy_us` in which the receive window was the limit.
     pub(crate) rwnd_limited_us: u64,
+    /// The part of `busy_us` in which the send buffer was the limit.
     pub(crate) sndbuf_limited_us: u64,
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct TcpInfo {
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 impl TcpInfo {
-    /// Reads the figures of a socket.
+    /// Reads the statistics of a socket.
     pub(crate) fn of(socket: impl AsFd) -> io::Result<Self> {
         let mut bytes = [0u8; TCP_INFO_MAX_BYTES];
         let n = raw::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
@@ -84,13 +85,13 @@ impl TcpInfo {
             delivered: u32_at(192),
             bytes_sent: u64_at(200),
             dsack_dups: u32_at(216),
-            // The field tcpi_total_rto exists since Linux 6.7. It follows rcv_ooopack, snd_wnd, rcv_wnd and
-            // rehash.
+            // The field tcpi_total_rto exists since Linux 6.7. In the structure, it follows rcv_ooopack, snd_wnd,
+            // rcv_wnd and rehash.
             timeouts: u32_at(240) & 0xffff,
         }
     }
 
-    /// Share of the busy time in which the receive window or the send buffer was the limit.
+    /// Returns the share of the busy time in which the receive window or the send buffer was the limit.
     pub(crate) fn limited_share(&self) -> f64 {
         let limited = self.rwnd_limited_us + self.sndbuf_limited_us;
         if self.busy_us == 0 { 0.0 } else { limited as f64 / self.busy_us as f64 }

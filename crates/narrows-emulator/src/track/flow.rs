@@ -1,4 +1,4 @@
-//! A flow over a run.
+//! Records the measurements of a flow over a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,11 +15,12 @@ use crate::endpoint::{Member, name};
 use crate::sample::{Diag, TcpInfo};
 use crate::spec::FlowSpec;
 
-/// Bytes of IPv4 and TCP headers with timestamps, and additional bytes of IPv6.
+/// Bytes of IPv4 and TCP headers with timestamps.
 const TCP_HEADER_BYTES: u64 = 52;
+/// Bytes by which an IPv6 header is longer than an IPv4 header.
 const IPV6_EXTRA_BYTES: u64 = 20;
 
-/// A flow and its figures.
+/// A flow and its measurements.
 pub(crate) struct FlowTrack {
     pub(crate) id: u32,
     pub(crate) member: Member,
@@ -37,7 +38,7 @@ pub(crate) struct FlowTrack {
     rtt: Option<Box<Histogram>>,
     rtt_sum: f64,
     rtt_count: u64,
-    /// Segments delivered at the last sample.
+    /// Number of segments that were delivered up to the last sample.
     rtt_delivered: u32,
     rtt_max: f64,
     is_over: bool,
@@ -78,7 +79,7 @@ impl FlowTrack {
         }
     }
 
-    /// Whether the flow has started and is not known to have ended.
+    /// Returns whether the flow has started, and its end has not been observed.
     pub(crate) fn is_active(&self, now: Time) -> bool {
         self.member.start <= now && !self.is_over
     }
@@ -92,7 +93,7 @@ impl FlowTrack {
     ) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the figures. If a flow has ended, its figures are then final.
+                // Read the end times before the statistics. If a flow has ended, its statistics are then final.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
@@ -116,8 +117,8 @@ impl FlowTrack {
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
         if measure && !self.is_over && now < self.member.stop {
             // The simulator has a sample for each ACK. Here a sample is weighted with the number of segments
-            // delivered since the previous sample. Without the weights, slow phases of a flow would count as
-            // much as fast ones.
+            // delivered since the previous sample. Without the weights, slow phases of a flow would count as much as
+            // fast phases.
             let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
             self.rtt_sum += seconds * f64::from(segments);
@@ -140,7 +141,7 @@ impl FlowTrack {
         self.delivered_at_stop = Some(self.delivered);
     }
 
-    /// The reason of the flow's failure, if it failed.
+    /// Returns the reason why the flow failed, or `None` if it did not fail.
     pub(crate) fn failure(&self) -> Option<String> {
         match &self.probe {
             Probe::Own(board) => board.reason.get().cloned(),
@@ -157,12 +158,12 @@ impl FlowTrack {
         }
     }
 
-    /// The kernel's last figures about the connection.
+    /// Returns the kernel's last statistics of the connection.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.info
     }
 
-    /// L3 bytes sent, including retransmissions.
+    /// Returns the L3 bytes sent, including retransmissions.
     fn sent_bytes(&self, plan: &Plan) -> u64 {
         match (&plan.flows[self.member.plan as usize].transport, &self.probe) {
             (TransportPlan::Udp { packet, .. }, Probe::Own(board)) => {
@@ -173,7 +174,7 @@ impl FlowTrack {
         }
     }
 
-    /// Adds a row of samples; `seconds` have passed since the last one.
+    /// Adds a row of samples. `seconds` is the time since the last row.
     pub(crate) fn sample(&mut self, t: Time, seconds: f64, plan: &Plan, recorder: &mut Recorder) {
         let sent = self.sent_bytes(plan);
         let nan = f64::NAN;
@@ -207,7 +208,7 @@ impl FlowTrack {
         (self.last_delivered, self.last_sent) = (self.delivered, sent);
     }
 
-    /// (sent packets, retransmitted).
+    /// Returns the numbers of sent packets and of retransmitted packets.
     pub(crate) fn packets(&self) -> (u64, u64) {
         match (&self.probe, self.info) {
             (Probe::Program(program), _) => (program.counts.sent_packets, program.counts.retransmitted),
@@ -293,7 +294,7 @@ impl FlowTrack {
             // Bytes on the wire are counted for programs only, and the signalling among them for no flow.
             Cell::U(if let Probe::Program(program) = &self.probe { program.counts.sent_bytes } else { 0 }),
             Cell::U(0),
-            // One-way delays are not measured either.
+            // One-way delays are also not measured.
             Cell::F(nan),
         ]);
         if let Some(h) = &self.rtt {

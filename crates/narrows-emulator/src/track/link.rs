@@ -1,4 +1,5 @@
-//! The figures of a link over a run, from its queue in the kernel and its relay, if the link has them.
+//! Records the measurements of a link over a run. The measurements come from the link's queue in the kernel and from
+//! its relay, if the link has them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,7 @@ struct Counters {
     waiting_bytes: u64,
 }
 
-/// The sum of the counters of queues.
+/// Returns the sum of the counters of several queues.
 fn sum(queues: &mut [Queue], failure: &mut Option<String>) -> QueueStats {
     let mut sum = QueueStats::default();
     for queue in queues {
@@ -33,7 +34,7 @@ fn sum(queues: &mut [Queue], failure: &mut Option<String>) -> QueueStats {
     sum
 }
 
-/// A link and its figures.
+/// A link and its measurements.
 pub(crate) struct LinkTrack {
     index: u32,
     service: Service,
@@ -130,12 +131,12 @@ impl LinkTrack {
         self.at_warmup = self.now;
     }
 
-    /// Packets that left.
+    /// Returns the number of packets that left the link's queue.
     pub(crate) fn departed_packets(&self) -> u64 {
         self.now.departed_packets
     }
 
-    /// Adds a row of samples of the interval from `from` to `t`; its actual length is `seconds`.
+    /// Adds a row of samples of the interval from `from` to `t`. The actual length of the interval is `seconds`.
     pub(crate) fn sample(&mut self, from: Time, t: Time, seconds: f64, recorder: &mut Recorder) {
         let bytes = self.now.departed_bytes.saturating_sub(self.last.departed_bytes);
         let throughput = if self.is_measured() { bytes as f64 * 8.0 / seconds } else { f64::NAN };

@@ -1,4 +1,4 @@
-//! Figures of flows and links over a run: samples are turned into rows of the result tables.
+//! Converts samples of flows and links into rows of the result tables.
 
 mod flow;
 mod link;

@@ -1,4 +1,4 @@
-//! A network for tests: host a, a relay and host b, each in its own namespace. Dropping the `Lab` removes the
+//! A network for tests, with host a, a relay and host b, each in its own namespace. Dropping the `Lab` removes the
 //! namespaces.
 
 #![allow(unreachable_pub, reason = "a module of tests")]
@@ -9,7 +9,7 @@ use std::process::Command;
 use narrows_lab::{Hosts, Need, Room, can_run};
 use serde_json::{Value, json};
 
-/// `a` - `r` - `b`, with the interfaces `x` (on a and b), `ra` and `rb` (on the relay).
+/// The network `a` - `r` - `b`. Hosts a and b have the interface `x`, and the relay has the interfaces `ra` and `rb`.
 pub struct Lab(Hosts);
 
 impl Lab {
@@ -45,7 +45,7 @@ impl Lab {
         self.0.no_offloads(host, "x");
     }
 
-    /// A command that runs a program on a host.
+    /// Returns a command that runs a program on a host.
     pub fn program(&self, host: &str, command: &str) -> Command {
         let mut words = command.split(' ');
         let mut program = self.0.command(host, words.next().unwrap_or_default());
@@ -57,7 +57,7 @@ impl Lab {
         self.0.path(host)
     }
 
-    /// A spec with link 0 from A to B and link 1 from B to A, both relayed; `edit` changes it.
+    /// Returns a spec with link 0 from A to B and link 1 from B to A, which are both relayed. `edit` changes the spec.
     pub fn spec(&self, seconds: f64, edit: impl FnOnce(&mut Value)) -> narrows_emulator::Spec {
         let ns = (seconds * 1e9) as u64;
         let link = |name: &str, from: u32, to: u32| {
@@ -80,13 +80,13 @@ impl Lab {
     }
 }
 
-/// A TCP flow from A to B.
+/// Returns a TCP flow from A to B.
 pub fn flow(name: &str, app: Value) -> Value {
     json!({"name": name, "from": 0, "to": 1, "start": 100_000_000, "app": app,
            "transport": {"kind": "tcp", "cc": "cubic"}})
 }
 
-/// The addresses of a flow.
+/// Returns the addresses of a flow.
 pub fn place(flow: u32, port: u16) -> Value {
     json!({"flow": flow, "source": "10.77.0.1", "destination": "10.77.0.2", "port": port})
 }

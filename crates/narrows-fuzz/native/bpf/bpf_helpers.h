@@ -22,7 +22,7 @@ struct tcp_sock *bpf_skc_to_tcp_sock(void *sk);
 struct bpf_sock *bpf_sk_fullsock(struct bpf_sock *sk);
 struct bpf_sock *bpf_sk_lookup_tcp(void *ctx, struct bpf_sock_tuple *tuple, __u32 size, __u64 netns, __u64 flags);
 void bpf_sk_release(void *sk);
-/* libbpf, which other fuzzers link, has a function of this name. */
+/* libbpf has a function with this name, and other fuzzers link libbpf. */
 #define bpf_map_lookup_elem nrw_map_lookup_elem
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_getsockopt(void *ctx, int level, int name, void *value, int len);

@@ -21,7 +21,7 @@ pub(crate) struct BuiltIn {
 
 impl BuiltIn {
     fn controller(&self) -> MutexGuard<'_, Box<dyn Controller>> {
-        // After a panic the state of the controller may be wrong, but it is safe to use.
+        // After a panic, the state of the controller may be wrong, but the controller is still safe to use.
         self.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

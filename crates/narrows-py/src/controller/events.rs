@@ -1,4 +1,5 @@
-//! The events that hooks of Python controllers receive. Times are in seconds, amounts in segments, rates in L3 bytes/s.
+//! The events that hooks of Python controllers receive. Times are in seconds, amounts of data in segments, and rates in
+//! L3 bytes/s.
 
 use narrows_control::congestion::{Ack, Congestion, Connection, Lost, Signal, State};
 use narrows_control::units::{Rate, Span, Time};
@@ -6,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// `None` stands for a span that has no sample yet.
+/// Returns a span in seconds. `None` stands for a span that has no sample yet.
 fn seconds(span: Option<Span>) -> Option<f64> {
     span.map(Span::as_secs_f64)
 }
@@ -15,7 +16,7 @@ fn bytes_per_s(rate: Option<Rate>) -> Option<f64> {
     rate.map(Rate::as_f64)
 }
 
-/// The representation of an event: `Name(field=value, ...)`.
+/// Returns the representation of an event, `Name(field=value, ...)`.
 fn shown(event: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     let mut parts = Vec::with_capacity(fields.len());
     for field in fields {
@@ -24,7 +25,7 @@ fn shown(event: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     Ok(format!("{}({})", event.get_type().name()?, parts.join(", ")))
 }
 
-/// An ACK: see [`Ack`].
+/// An ACK as a Python object (see [`Ack`]).
 #[pyclass(frozen, name = "Ack", freelist = 16)]
 pub(crate) struct PyAck(pub(crate) Ack);
 
@@ -148,7 +149,7 @@ impl PyAck {
     }
 }
 
-/// The end of the handshake: see [`Connection`].
+/// The end of the handshake as a Python object (see [`Connection`]).
 #[pyclass(frozen, name = "Connection")]
 pub(crate) struct PyConnection {
     pub(crate) event: Connection,
@@ -199,7 +200,7 @@ impl PyConnection {
     }
 }
 
-/// A segment that was marked lost: see [`Lost`].
+/// A segment that was marked lost, as a Python object (see [`Lost`]).
 #[pyclass(frozen, name = "Lost", freelist = 16)]
 pub(crate) struct PyLost(pub(crate) Lost);
 
@@ -235,7 +236,7 @@ impl PyLost {
     }
 }
 
-/// A congestion event: see [`Congestion`].
+/// A congestion event as a Python object (see [`Congestion`]).
 #[pyclass(frozen, name = "Congestion")]
 pub(crate) struct PyCongestion(pub(crate) Congestion);
 
@@ -305,7 +306,7 @@ impl PyRestart {
     }
 }
 
-/// An event of which only the time matters.
+/// An event that has no data except its time.
 #[pyclass(frozen, name = "Moment")]
 pub(crate) struct PyMoment(pub(crate) Time);
 

@@ -1,10 +1,10 @@
-//! Congestion controllers in Python: a user's class has the hooks of [`Controller`], and each flow has its own
-//! instance. `narrows.custom` documents the hooks.
+//! Runs congestion controllers that are written in Python. A user's class has the hooks of [`Controller`], and each
+//! flow has its own instance of the class. `narrows.custom` documents the hooks.
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | `events` | what hooks receive |
-//! | `window` | what hooks change |
+//! | `events` | the events that hooks receive |
+//! | `window` | the window that hooks change |
 //! | `built_in` | a built-in controller as a Python object |
 
 mod built_in;
@@ -29,13 +29,13 @@ use pyo3::{PyClass, PyClassInitializer, intern};
 use self::events::{PyAck, PyCongestion, PyConnection, PyLost, PyMoment, PyRestart};
 use self::window::{PyWindow, refuse};
 
-/// Maximum number of names that `trace` of all classes may use. The process keeps every name.
+/// Maximum number of different names that the `trace` methods of all classes may use. The process keeps every name.
 const MAX_TRACED: usize = 1000;
 
-/// Whole numbers up to this one are exact as `f64`.
+/// Whole numbers up to this number are exact as `f64`.
 const EXACT: f64 = (1u64 << 53) as f64;
 
-/// The first exception that a controller of a run raised. It ends the run.
+/// The first exception that a controller of a run raised. This exception ends the run.
 #[derive(Clone)]
 pub(crate) struct Failure {
     error: Arc<Mutex<Option<PyErr>>>,
@@ -44,7 +44,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Failures stop the run of this monitor.
+    /// Returns a value without a failure. A failure stops the run that `monitor` belongs to.
     pub(crate) fn new(monitor: Arc<Monitor>) -> Self {
         Failure { error: Arc::default(), has_failed: Arc::default(), monitor }
     }
@@ -55,7 +55,7 @@ impl Failure {
         self.monitor.stop();
     }
 
-    /// Returns the exception, once.
+    /// Returns the exception and removes it from this value.
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -80,7 +80,8 @@ impl Shared {
     }
 }
 
-/// The optional members of a user's class. They are looked up once, because a lookup of an absent name is slow.
+/// The optional members of a user's class. These members are looked up only once, because a lookup of a missing name is
+/// slow.
 #[derive(Copy, Clone)]
 struct Members {
     on_established: bool,
@@ -122,7 +123,7 @@ pub(crate) struct PyController {
     /// The attributes `owns_recovery` and `timer` after the last hook.
     recovery: Recovery,
     timer: Time,
-    /// The time of the timer that ran last. A timer runs once.
+    /// The time of the timer that ran last. Each timer runs only once.
     timer_ran: Time,
     flow: FlowNumber,
 }
@@ -155,7 +156,8 @@ impl PyController {
         });
     }
 
-    /// Calls a function with the instance and its window, and reads the attributes. After a failure nothing is called.
+    /// Calls a function with the instance and its window, and reads the attributes. After a failure, no function is
+    /// called.
     #[inline]
     fn attempt(
         &mut self,
@@ -212,7 +214,8 @@ fn instantiate(
     for (name, value) in params {
         match value {
             Given::Flag(flag) => given.set_item(name, flag)?,
-            // Plans do not distinguish 4 from 4.0. An int can stand for a float, but not the other way round.
+            // Plans do not distinguish 4 from 4.0. The value is passed as an int, because Python accepts an int for a
+            // float, but not a float for an int.
             Given::Number(n) if n.fract() == 0.0 && n.abs() <= EXACT => given.set_item(name, *n as i64)?,
             Given::Number(n) => given.set_item(name, n)?,
             Given::Word(word) => given.set_item(name, word.as_ref())?,
@@ -244,7 +247,7 @@ fn instantiate(
     Ok(controller)
 }
 
-/// Calls a hook of an event and the window.
+/// Calls a hook with an event and the window.
 fn notify<'py, E: Into<PyClassInitializer<E>> + PyClass>(
     object: &Bound<'py, PyAny>,
     hook: &Bound<'py, PyString>,
@@ -271,7 +274,7 @@ impl Controller for PyController {
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
         if self.members.on_lost {
-            // The hook sees the window but cannot change it.
+            // The hook can read the window, but its changes have no effect.
             let mut unchanged = window.clone();
             self.call(&mut unchanged, |object, window| {
                 notify(object, intern!(object.py(), "on_lost"), PyLost(lost.clone()), window)
@@ -370,7 +373,7 @@ impl Controller for PyController {
     }
 }
 
-/// Returns a name of a trace that lives as long as the process, because names of traces are static.
+/// Returns a copy of a trace's name that exists until the process ends, because names of traces are static.
 fn kept(name: &str) -> PyResult<&'static str> {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use quinn_proto::{
 
 use narrows_sim::transport::{Datagram, Ecn};
 
-/// The addresses of both ends; quinn needs them to tell peers apart.
+/// The addresses of both ends, which quinn needs to distinguish peers.
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
@@ -24,7 +24,7 @@ pub(super) struct FlowEnd {
     endpoint: Endpoint,
     remote: SocketAddr,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// Room for the next datagram.
+    /// Buffer for the next datagram.
     buffer: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl FlowEnd {
         FlowEnd { endpoint, remote: CLIENT, connection: None, buffer: Vec::new() }
     }
 
-    /// Returns the connection; `None` before the server has received the first packet.
+    /// Returns the connection, or `None` before the server has received the first packet.
     pub(super) fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
@@ -72,7 +72,7 @@ impl FlowEnd {
                 None
             }
             DatagramEvent::NewConnection(incoming) => {
-                // A flow has one connection, so a second one is not accepted.
+                // A flow has only one connection, so a second connection is not accepted.
                 if self.connection.is_some() {
                     self.endpoint.ignore(incoming);
                 } else {
@@ -84,7 +84,7 @@ impl FlowEnd {
         }
     }
 
-    /// Passes messages between the connection and its endpoint. Returns whether there were any.
+    /// Passes messages between the connection and its endpoint. Returns whether there were any messages.
     pub(super) fn exchange(&mut self) -> bool {
         let Some((handle, connection)) = &mut self.connection else { return false };
         let mut any = false;

@@ -1,4 +1,5 @@
-//! A connection with both ends as a transport of the simulator. The client sends the flow's data on one stream.
+//! Implements a transport of the simulator by a connection with both ends. The client sends the flow's data on one
+//! stream.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,16 +22,16 @@ use super::plaintext::Plaintext;
 use super::seeded::{Key, endpoint_config, fill};
 use crate::controller::Adapter;
 
-/// Bytes per write: [`PACKET_BYTES`] for an application with a rate, [`WRITE_BYTES`] for any other.
+/// Bytes per write of an application with a rate. Other applications use [`WRITE_BYTES`].
 const PACKET_BYTES: u16 = 1448;
 const WRITE_BYTES: u16 = 32 << 10;
 static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
-/// The application writes at most this many windows and bytes more than the receiver has delivered. Data that the stack has
-/// accepted is still sent after the application has stopped, so the limit is only high enough to keep the stack busy while
-/// it repairs losses.
+/// The application writes at most this many windows plus [`BUFFER_EXTRA_BYTES`] more than the receiver has delivered. Data
+/// that the stack has accepted is still sent after the application has stopped. The limit is therefore only high enough
+/// to keep the stack busy while it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
 const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
-/// Bytes of a datagram before MTU discovery, quinn's default (RFC 9000, section 14).
+/// Size of a datagram before MTU discovery, in bytes. This is quinn's default (RFC 9000, section 14).
 const INITIAL_DATAGRAM_BYTES: u16 = 1200;
 /// Windows per smoothed RTT at which quinn's pacer sends (`connection/pacing.rs` in quinn-proto).
 const PACED_WINDOWS_PER_RTT: f64 = 1.25;
@@ -41,7 +42,7 @@ const FIRST_CONNECTION_ID_BYTES: usize = 20;
 pub(super) struct Flow {
     client: FlowEnd,
     server: FlowEnd,
-    /// The controller, if it is one of Narrows.
+    /// The adapter of the controller, if the controller is from Narrows.
     adapter: Option<Adapter>,
     observed: SharedObservations,
     /// The same moment as a simulated time and as an `Instant`. quinn-proto only compares and subtracts the `Instant`s that it
@@ -52,7 +53,7 @@ pub(super) struct Flow {
     /// The timers of the client and of the server.
     timers: [Time; 2],
     latest_rtt: Option<Span>,
-    /// When and why the connection ended, if not by its application.
+    /// When and why the connection ended, if its application did not end it.
     failure: Option<(Time, String)>,
 }
 
@@ -60,12 +61,13 @@ pub(super) struct Flow {
 struct Sending {
     app: App,
     stream: Option<StreamId>,
-    /// Bytes taken from the application and not yet written, and whether they are its last.
+    /// Number of bytes that were taken from the application but not yet written, and whether they are the last bytes of
+    /// the application.
     pending: (usize, bool),
     written: u64,
     /// Whether the end of the stream was written.
     is_finished: bool,
-    /// The time at which the application has data again, or stops.
+    /// The time at which the application has data again or stops.
     wake: Time,
     acked_at: Option<Time>,
     is_closed: bool,
@@ -81,7 +83,7 @@ struct Receiving {
 }
 
 impl Flow {
-    /// Creates a flow; `None` if quinn refuses the connection.
+    /// Creates a flow. Returns `None` if quinn refuses the connection.
     #[expect(
         clippy::disallowed_methods,
         reason = "an `Instant` can only be made from the clock; only differences count"
@@ -147,7 +149,7 @@ impl Flow {
         })
     }
 
-    /// Returns a time of the simulator as quinn writes it.
+    /// Converts a time of the simulator to quinn's type.
     fn instant(&self, time: Time) -> Instant {
         self.base.1 + Duration::from_nanos(time.since(self.base.0).as_nanos())
     }
@@ -190,7 +192,7 @@ impl Flow {
         }
     }
 
-    /// Returns the time of the next timer of an end, which is after now.
+    /// Returns the time of the next timer of an end. This time is after `now`.
     fn timer(&mut self, end: End, now: Time) -> Time {
         let base = self.base;
         let Some(at) = self.peer(end).connection().and_then(|connection| connection.poll_timeout()) else {
@@ -229,7 +231,7 @@ impl Flow {
         }
     }
 
-    /// Writes what the application has and the stack accepts.
+    /// Writes as much data of the application as the stack accepts.
     fn write(&mut self, now: Time) {
         let sender = &mut self.sender;
         sender.wake = Time::NEVER;
@@ -265,7 +267,8 @@ impl Flow {
                 sender.pending.0 -= written.bytes;
             }
             if sender.pending.0 == 0 && is_last {
-                // Fails only if the receiver has stopped the stream, which ours never does.
+                // This call fails only if the receiver has stopped the stream. The receiver in this module never does
+                // so.
                 let _ = connection.send_stream(stream).finish();
                 sender.is_finished = true;
                 sender.wake = Time::NEVER;
@@ -274,7 +277,7 @@ impl Flow {
         }
     }
 
-    /// Reads what has arrived in order.
+    /// Reads the data that has arrived in order.
     fn read(&mut self, now: Time) {
         let receiver = &mut self.receiver;
         let (Some(stream), Some(connection)) = (receiver.stream, self.server.connection()) else { return };
@@ -345,12 +348,12 @@ impl Transport for Flow {
             let span = |duration: Duration| Span::from_nanos(duration.as_nanos() as u64);
             state.datagram = Bytes::new(path.current_mtu.into());
             state.window = Some(Bytes::new(path.cwnd));
-            // quinn's CUBIC reports the largest number before its first loss.
+            // Before its first loss, quinn's CUBIC reports the largest number as its threshold.
             state.ssthresh = metrics.ssthresh.filter(|&bytes| bytes < u64::MAX).map(Bytes::new);
-            // Not the controller's pacing rate, which quinn does not use, but that of quinn's pacer.
+            // This is the rate of quinn's pacer, because quinn does not use the controller's pacing rate.
             let srtt = span(path.rtt);
             state.pacing_rate = Some(Rate::of(Bytes::new(path.cwnd), srtt).mul_f64(PACED_WINDOWS_PER_RTT));
-            // Before the first RTT, quinn reports its initial one.
+            // Before the first RTT sample, quinn reports its initial RTT.
             state.srtt = self.latest_rtt.map(|_| srtt);
             state.min_rtt = self.latest_rtt.map(|_| span(path.min_rtt));
             state.lost_packets = path.lost_packets;

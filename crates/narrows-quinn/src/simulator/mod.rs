@@ -1,4 +1,4 @@
-//! quinn's QUIC as a transport of the simulator.
+//! Provides quinn's QUIC as a transport of the simulator.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -29,10 +29,10 @@ use crate::controller::refuse_unsupported;
 pub const STACK_NAME: &str = "quinn";
 /// The congestion controllers of quinn.
 pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
-/// A name with this prefix is one of the catalogue.
+/// Prefix of a name that selects a controller of the catalogue.
 pub const CATALOGUE_PREFIX: &str = "narrows:";
 
-/// Opens the log of a flow with this name; `None`: the flow has no log.
+/// A function that opens the log of a flow with this name. The result `None` means that the flow has no log.
 type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
 
 /// The stack `quinn`, as [`Transports`] of a run.
@@ -42,14 +42,15 @@ pub struct Quinn<'a> {
 }
 
 impl<'a> Quinn<'a> {
-    /// Lets the sender of each flow write quinn's qlog, with simulated times, to a file that `open` returns for the flow's
-    /// name.
+    /// Makes the sender of each flow write quinn's qlog, with simulated times, to the file that `open` returns for the
+    /// flow's name.
     pub fn with_logs(open: &'a OpenLog<'a>) -> Self {
         Quinn { log: Some(open) }
     }
 }
 
-/// Returns the name in the catalogue, with the parameters of the choice; `None`: a controller of quinn.
+/// Returns the name in the catalogue, with the parameters of the choice. Returns `None` if the choice is a controller
+/// of quinn.
 fn catalogue_choice(cc: &Choice) -> Option<Choice> {
     match cc.name.strip_prefix(CATALOGUE_PREFIX) {
         Some(name) => Some(Choice { name: name.to_owned(), params: cc.params.clone() }),
@@ -94,7 +95,7 @@ fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Pr
         };
     };
     controllers.check(&choice)?;
-    // Controllers of the user are not built for a check, because their constructors can have side effects.
+    // A check does not build controllers of the user, because their constructors can have side effects.
     match Catalogue::built_in().build(&choice) {
         Some(controller) => refuse_unsupported(&choice.name, &*controller),
         None => Ok(()),

@@ -1,5 +1,5 @@
-//! Observations that the results need and that quinn passes only to its congestion controller: each RTT, the bytes in
-//! flight, and persistent congestion.
+//! Records observations that the results need: each RTT, the bytes in flight, and persistent congestion. quinn passes
+//! these observations only to its congestion controller.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 /// The observations of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observations {
-    /// RTTs that were not yet taken.
+    /// RTTs that the flow has not read yet.
     pub(super) rtts: Vec<Duration>,
     pub(super) in_flight: u64,
     /// Number of persistent congestion events.
     pub(super) persistent_congestions: u64,
 }
 
-/// The observations, shared by the controller and the flow.
+/// The observations, which the controller and the flow share.
 #[derive(Clone, Default)]
 pub(super) struct SharedObservations(Arc<Mutex<Observations>>);
 
@@ -28,7 +28,7 @@ impl SharedObservations {
     }
 }
 
-/// Builds observed controllers.
+/// A factory that builds observed controllers.
 pub(super) struct ObserverFactory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
     pub(super) shared: SharedObservations,
@@ -41,7 +41,7 @@ impl ControllerFactory for ObserverFactory {
     }
 }
 
-/// Wraps a controller, and records what quinn passes to it.
+/// Wraps a controller, and records the observations that quinn passes to the controller.
 struct Observer {
     inner: Box<dyn Controller>,
     shared: SharedObservations,

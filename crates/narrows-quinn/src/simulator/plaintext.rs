@@ -1,7 +1,8 @@
-//! A handshake and packets with the sizes of TLS 1.3, but without TLS.
+//! Implements a handshake and packets with the sizes of TLS 1.3, but without TLS.
 //!
-//! Each handshake message consists of its length, the length of the transport parameters, the parameters, and zeros up to
-//! the size that the message has with one certificate. Packets are not encrypted. Their tag is zero.
+//! Each handshake message consists of its length, the length of the transport parameters, the parameters, and zeros.
+//! The zeros extend the message to its size with one certificate. Packets are not encrypted, and their authentication
+//! tag is zero.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErr
 /// Sizes of the messages of TLS 1.3 (RFC 8446, section 4) with X25519, an ECDSA certificate of 500 bytes and SHA-256.
 const CLIENT_HELLO_BYTES: usize = 280;
 const SERVER_HELLO_BYTES: usize = 90;
-/// EncryptedExtensions, Certificate, CertificateVerify and Finished.
+/// Total size of EncryptedExtensions, Certificate, CertificateVerify and Finished.
 const SERVER_FLIGHT_BYTES: usize = 760;
 const FINISHED_BYTES: usize = 36;
-/// Bytes of the two lengths.
+/// Bytes of the two length fields of a message.
 const LENGTHS_BYTES: usize = 4;
-/// Bytes of the tag of AES-GCM, and of a sample for header protection (RFC 9001, sections 5.3 and 5.4).
+/// Bytes of the tag of AES-GCM. A sample for header protection has the same size (RFC 9001, sections 5.3 and 5.4).
 const TAG_BYTES: usize = 16;
 
 /// The configuration of both sides.
@@ -53,7 +54,7 @@ impl ServerConfig for Plaintext {
     }
 }
 
-/// The next message that an end writes or awaits.
+/// The next message that an end writes or waits for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Step {
     ClientHello,
@@ -131,7 +132,7 @@ impl PlainSession {
         buf.resize(start + length, 0);
     }
 
-    /// Takes the next complete message out of what was received.
+    /// Removes the next complete message from the received bytes, and returns it.
     fn message(&mut self) -> Option<Vec<u8>> {
         let [high, low, ..] = *self.received.as_slice() else { return None };
         let length = usize::from(u16::from_be_bytes([high, low])).max(LENGTHS_BYTES);
@@ -231,7 +232,7 @@ fn keys() -> Keys {
     }
 }
 
-/// The key of packets and headers that are not encrypted.
+/// A key for packets and headers that are not encrypted.
 struct PlainKey;
 
 impl HeaderKey for PlainKey {

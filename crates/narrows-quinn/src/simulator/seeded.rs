@@ -1,4 +1,4 @@
-//! Connection IDs and keys from a seed, so that packets are bit-for-bit reproducible.
+//! Generates connection IDs and keys from a seed, so that packets are bit-for-bit reproducible.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use narrows_sim::model::Random;
 use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
 
-/// Bytes of a connection ID, quinn's default.
+/// Bytes of a connection ID. This is quinn's default.
 const CONNECTION_ID_BYTES: usize = 8;
 
 /// Fills `bytes` with random values.
@@ -47,7 +47,7 @@ impl ConnectionIdGenerator for SeededConnectionIds {
     }
 }
 
-/// A key for tokens. A simulated connection has no attackers, so a hash is sufficient.
+/// A key for tokens. No attacker exists in a simulation, so a hash is sufficient.
 pub(super) struct Key(pub(super) u64);
 
 impl HmacKey for Key {

@@ -25,7 +25,7 @@ pub(super) struct Controlled {
     /// `None` while the interface does not exist.
     queue: Option<Queue>,
     layout: htb::Layout,
-    /// The configured MTU, which overrides the interface's.
+    /// The configured MTU, which overrides the interface's MTU.
     mtu: Option<Bytes>,
     life: Life,
     pub(super) framing: Framing,
@@ -38,7 +38,7 @@ pub(super) struct Controlled {
     pub(super) changed: bool,
     pub(super) congestion: &'static str,
     pub(super) repetitions: events::Repetitions,
-    /// The link's capacity as the controller knows it, L3; `None` if it is measured.
+    /// The L3 capacity of the link that the controller uses; `None` if the controller measures the capacity.
     pub(super) capacity: Option<Rate>,
     /// Whether HTB limits the port to a rate.
     pub(super) shaped: bool,
@@ -54,7 +54,7 @@ pub(super) struct Controlled {
 
 struct Queue {
     htb: Htb,
-    /// Held while this agent owns the interface.
+    /// The claim, which is held while this agent owns the interface.
     _claim: UnixDatagram,
 }
 
@@ -66,7 +66,7 @@ impl Controlled {
             config::Capacity::Measured => None,
         };
         let mtu = port.mtu.unwrap_or(mtu);
-        // HTB counts the encapsulation as a part of the packet, and the controller does not.
+        // HTB counts the encapsulation as a part of the packet, but the controller does not.
         let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead + port.encapsulation) };
         let layout = htb::Layout {
             limits: [port.limit; LEAVES],
@@ -104,8 +104,8 @@ impl Controlled {
     ) -> Result<(), Failure> {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-        // The guardian is charged before the queue exists, so that it knows every queue. It skips a queue that is
-        // missing. A pinned data plane keeps its queues, so the guardian is not charged.
+        // The guardian is told about a queue before the queue exists, so that it can remove every queue. The guardian
+        // skips a missing queue. If the data plane is pinned, its queues stay, so the guardian is not told about them.
         if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }
@@ -119,7 +119,7 @@ impl Controlled {
         Ok(())
     }
 
-    /// Removes the queue after a later step has failed.
+    /// Removes the queue because a step after its creation has failed.
     pub(super) fn give_back(&mut self) {
         self.queue = None;
     }
@@ -133,7 +133,7 @@ impl Controlled {
         }
     }
 
-    /// Records that the queue is gone. Its counters stay, so that they never decrease.
+    /// Records that the queue no longer exists. Its counts are kept, so that the port's counters never decrease.
     pub(super) fn lose(&mut self) {
         if let Some(queue) = self.queue.take() {
             queue.htb.forget();
@@ -142,8 +142,8 @@ impl Controlled {
         self.stats = self.earlier;
     }
 
-    /// Reads the counters of the queue. Returns `false` if the queue has vanished. A port whose interface is missing
-    /// has no queue, and the result is `true`.
+    /// Reads the counters of the queue. Returns `false` if the queue has vanished. If the interface of a port is
+    /// missing, the port has no queue, and the result is `true`.
     pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
         let Some(queue) = &mut self.queue else { return Ok(true) };
         let Some(stats) = queue.htb.stats()? else { return Ok(false) };
@@ -164,7 +164,7 @@ impl Controlled {
         self.layout.link
     }
 
-    /// Sets the rate of the link, and fits the classes to the new rate.
+    /// Sets the rate of the link, and adapts the rates of the classes to it.
     pub(super) fn set_link(&mut self, rate: Rate) -> Result<(), htb::Error> {
         self.layout.link = rate;
         if let Some(queue) = &mut self.queue {
@@ -177,8 +177,8 @@ impl Controlled {
     }
 
     /// Sets the rates of HTB's classes. If their sum exceeds the link's rate, they are reduced in proportion.
-    /// Otherwise the classes would exceed the link until the controller knows its new rate, because HTB gives a class
-    /// its own rate regardless of its parent's rate.
+    /// Otherwise the classes would exceed the link until the controller uses the link's new rate. The reason is that
+    /// HTB gives a class its own rate regardless of its parent's rate.
     pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         let Some(queue) = &mut self.queue else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Takes interfaces: attaches the program to them, and builds the queue of a port. An interface may vanish and come
-//! back with another ifindex while the agent runs.
+//! Attaches the program to interfaces, and builds the queues of ports. An interface may vanish and come back with
+//! another ifindex while the agent runs.
 
 use narrows_control::units::{Span, Time};
 
@@ -16,16 +16,16 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share. It is the last number, after the numbers of all ports
+/// Number of the record that all uncontrolled interfaces share. This is the last number, after the numbers of all ports
 /// that a configuration may have.
 pub(super) const PLAIN: u8 = 63;
 /// Minimum time between two examinations of the interfaces. Changes that follow each other within this time are
 /// examined together, because a host may have thousands of interfaces.
 const LOOK_AGAIN: Span = Span::from_millis(50);
-/// Pause between attempts to take an interface that is not in use.
+/// Pause between attempts to start using an interface that exists.
 const RETRY: Span = Span::from_secs(1);
 
-/// Why an interface was given up.
+/// Why the agent stopped using an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Loss {
     #[error("the interface no longer exists")]
@@ -44,7 +44,8 @@ pub(super) struct Interface {
     /// Number of the interface's record: the number of its port, or [`PLAIN`].
     number: u8,
     held: Option<Held>,
-    /// Reason why the agent could not start to use the interface, as logged; empty if there is none.
+    /// The reason why the agent could not start to use the interface, which was logged. Empty if there is no such
+    /// reason.
     refusal: String,
     damping: Damping,
 }
@@ -90,8 +91,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns the reason to give up the interface, or `None` if the interface can stay. `deleted` is needed because
-    /// a new interface may have the ifindex of a deleted one.
+    /// Returns the reason to stop using the interface, or `None` if the agent can keep it. `deleted` is needed because
+    /// a new interface may have the ifindex of a deleted interface.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -103,7 +104,7 @@ impl Interface {
     }
 }
 
-/// Takes over the pinned attachment of the interface, or makes a new one.
+/// Takes over the pinned attachment of the interface, or makes a new attachment.
 fn attachment(plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<Attachment, dataplane::Error> {
     let Some(pins) = pins else { return plane.attach(index) };
     if let Some(pinned) = Plane::open_attachment(pins.folder(), index) {
@@ -179,7 +180,7 @@ impl Interfaces {
         self.changes.deleted.extend(deleted);
     }
 
-    /// Returns the positions of the interfaces that must be given up, each with the reason.
+    /// Returns the positions of the interfaces that the agent must stop using, each with the reason.
     fn vanished(&mut self, links: &[Link]) -> Vec<(usize, Loss)> {
         let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
         let loss = |(at, interface): (usize, &Interface)| Some((at, interface.loss(links, &deleted)?));
@@ -188,7 +189,7 @@ impl Interfaces {
 }
 
 impl Runner {
-    /// Takes the interfaces that have appeared, and gives up those that have vanished.
+    /// Starts to use the interfaces that have appeared, and stops using the interfaces that have vanished.
     pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
         guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
@@ -222,9 +223,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Gives up the interfaces that no longer exist, and the ports whose queue is gone. Returns whether it gave up
-    /// any. Call this function after a failed operation: the cause may be a vanished interface, although the error
-    /// does not name it. The switch then continues without the interface.
+    /// Stops using the interfaces that no longer exist, and the ports whose queue no longer exists. Returns whether
+    /// there was such an interface or port. Call this function after a failed operation. Its cause may be a vanished
+    /// interface, even if the error does not name an interface. The switch then continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -234,12 +235,14 @@ impl Runner {
             any = true;
         }
         any |= self.lose_ports_without_queue(&mut services.guardian)?;
-        // The reports that were just read may have included a report about a new interface.
+        // The reports that were just read may have included a report about a new interface, so look at the interfaces
+        // again.
         self.interfaces.changes.any = true;
         Ok(any)
     }
 
-    /// Reads the counters of all queues. Gives up the ports whose queue is gone. Returns whether it gave up any.
+    /// Reads the counters of all queues. Stops using the ports whose queue no longer exists. Returns whether there was
+    /// such a port.
     pub(super) fn lose_ports_without_queue(&mut self, guardian: &mut Guardian) -> Result<bool, Failure> {
         let mut any = false;
         for number in 0..self.ports.len() {
@@ -252,8 +255,8 @@ impl Runner {
         Ok(any)
     }
 
-    /// Gives up the interface of a port without a queue. Either the interface is gone too, or another program has
-    /// removed the queue. In the second case, the interface is taken again later.
+    /// Stops using the interface of a port whose queue no longer exists. Either the interface has vanished, or another
+    /// program has removed the queue. In the second case, the agent starts to use the interface again later.
     fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);

@@ -13,8 +13,8 @@ use crate::switch::core::Port;
 use crate::switch::link::PortDescription;
 
 impl Runner {
-    /// Applies the new configuration, if the agent was asked to read it again. If the kernel refuses a part, the
-    /// refusal is logged, and the other parts apply.
+    /// Applies the new configuration, if the agent was asked to read it again. If the kernel refuses a part of the new
+    /// configuration, the refusal is logged, and the other parts apply.
     pub(super) fn reload(&mut self, services: &mut Services, now: Time) -> Result<(), Failure> {
         let Some(Config::Switch(new)) = services.reloaded(|| Config::Switch(self.config.clone())) else {
             return Ok(());
@@ -26,8 +26,8 @@ impl Runner {
             let applied = match old.ports.get(usize::from(number)) {
                 Some(before) => {
                     let applied = self.reload_port(number, before, port, now);
-                    // If the interface has vanished, the port has no queue that could refuse a change. The port gets
-                    // the new values when its interface is back.
+                    // If the interface has vanished, the error is expected. The port gets the new values when its
+                    // interface is back.
                     if applied.is_err() && self.lost_interface(services)? {
                         self.reload_port(number, before, port, now)
                     } else {
@@ -53,8 +53,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Detaches the program from interfaces that are no longer configured, and adds the new interfaces. They are then
-    /// taken as if they had just appeared.
+    /// Detaches the program from interfaces that are no longer configured, and adds the new interfaces. The agent then
+    /// starts to use these interfaces as if they had just appeared.
     fn reload_interfaces(
         &mut self,
         old: &config::Switch,
@@ -110,7 +110,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Adds a port. The switch then takes the port's interface as if it had just appeared.
+    /// Adds a port. The switch then starts to use the port's interface as if it had just appeared.
     fn add_port(&mut self, number: u8, port: &config::Port, now: Time) -> Result<(), Failure> {
         let found = Rtnl::open()?.link(&port.interface);
         let mtu = found.as_ref().map_or(1500, |link| link.mtu);

@@ -1,5 +1,5 @@
-//! Starts a switch, in this order: loads the program, builds the queues, fills the ports' records, attaches the
-//! program to the interfaces, and connects to the SDN controller.
+//! Starts a switch. The steps are: load the program, build the queues, fill the ports' records, attach the program to
+//! the interfaces, and connect to the SDN controller.
 
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
@@ -33,7 +33,7 @@ impl Runner {
     /// Loads the program, builds the queues, and attaches the program to all existing interfaces.
     ///
     /// # Errors
-    /// If the kernel refuses, if the interface of no port exists, or if the keys for the SDN controller cannot be
+    /// If the kernel refuses, if no port has an existing interface, or if the keys for the SDN controller cannot be
     /// read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
@@ -41,8 +41,7 @@ impl Runner {
             .map_err(|error| missing_interface(&interfaces).unwrap_or(error))
     }
 
-    /// Does the work of [`start`](Runner::start). Adds the existing interfaces to `found`, also if a later step
-    /// fails.
+    /// Does the work of [`start`](Runner::start). Adds the existing interfaces to `found`, even if a later step fails.
     fn build(
         config: &config::Switch,
         services: &mut Services,
@@ -69,7 +68,7 @@ impl Runner {
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
             prepare(&record, config, &mut *controller);
-            // A pinned record has the counts of an earlier agent.
+            // A pinned record still has the counts of an earlier agent.
             controlled.reported = Reported::of(&record.counters());
             cores.push(Port::new(controller, counters));
             ports.push(controlled);
@@ -82,7 +81,7 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // If none of the ports exists, the configuration is probably for another machine.
+        // If no port exists, the configuration is probably for another machine.
         if let (true, Some(port)) = (found.is_empty(), config.ports.first()) {
             return Err(htb::Error::NoInterface(port.interface.clone()).into());
         }
@@ -130,7 +129,8 @@ impl Runner {
     }
 }
 
-/// Looks up an interface, and adds it to `found` if it exists. The agent takes a missing interface when it appears.
+/// Looks up an interface, and adds it to `found` if it exists. The agent starts to use a missing interface when the
+/// interface appears.
 fn existing(
     rtnl: &mut Rtnl,
     name: &str,
@@ -165,7 +165,7 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // Policing of UDP stays as it is until the rate controller sets UDP's rate.
+    // Whether UDP is policed does not change until the rate controller sets UDP's rate.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     if let Some(counter) = controller.report_counter() {
         record.set_report_max(counter.report_max());
