@@ -253,8 +253,8 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
         }
     )
     assert (
-        "On average over all rivals, CUBIC takes the most of the goodput that they have alone (80 %), "
-        "Vegas the least (5 %)." in summary(found, "1bdp")
+        "On average over all rivals, CUBIC takes the most of the goodput that a rival has alone (80 %), "
+        "and Vegas takes the least (5 %)." in summary(found, "1bdp")
     )
 
 
@@ -283,8 +283,8 @@ def test_all_controllers_that_may_be_first_are_named():
     }
     harms |= {("cubic", "vegas"): -0.004, ("reno", "vegas"): -0.001}
     assert (
-        "On average over all rivals, one of CUBIC and Reno takes the most of the goodput that they have "
-        "alone (80 to 81 %; the intervals do not separate them), Vegas the least (0 %)."
+        "On average over all rivals, one of CUBIC and Reno takes the most of the goodput that a rival has "
+        "alone (80 to 81 %; the intervals do not separate them), and Vegas takes the least (0 %)."
         in summary(around(harms, 0.02), "1bdp")
     )
 
@@ -293,7 +293,7 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
     said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
     assert (
-        "an algorithm takes 0 to 90 % of the goodput that they have alone. "
+        "an algorithm takes 0 to 90 % of the goodput that a rival has alone. "
         "One seed gives no intervals, so there is no ranking" in said
     )
     assert "takes the most" not in said and "more harm" not in said and "-0" not in said
@@ -318,7 +318,7 @@ def test_only_controllers_that_harm_cubic_more_than_cubic_are_named():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.6, ("cubic", "vegas"): 0.1, ("cubic", "reno"): 0.5}
     harms |= {(rival, "cubic"): 0.9 for rival in ("bbr", "vegas", "reno")}
     *_, last = summary(matrix_of(harms), "1bdp")
-    assert last == "These do more harm to CUBIC than another CUBIC: BBR."
+    assert last == "These algorithms do more harm to CUBIC than another CUBIC flow does: BBR."
     del harms["cubic", "bbr"]
     assert not any("more harm" in line for line in summary(matrix_of(harms), "1bdp"))
 

@@ -10,12 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 from narrows.plan import Plan
 
 Output = Mapping[str, Any]
-"""Tables by name (column -> values). The entry ``run`` has the run's scalars. See `narrows.results.tables`.
+"""Tables by name. Each table maps columns to values. The entry ``run`` has the scalars of the run. See
+`narrows.results.tables`.
 
-A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
-A run that was stopped has ``stopped_s``, the simulated seconds up to then (`Monitored.stop`).
-``logs`` has the run's logs by file name.
-``capture`` is a temporary folder with captured packets, which the caller moves or removes.
+A backend that runs in real time adds ``soundness`` for `metadata.json`, with ``sound``, ``reasons`` and more.
+A run that was stopped has ``stopped_s``, the simulated time in seconds at the stop (`Monitored.stop`).
+``logs`` maps file names to the run's logs. ``capture`` is a temporary folder with captured packets, which the
+caller moves or removes.
 """
 
 CAPTURE = "capture"
@@ -27,7 +28,7 @@ BY_AGENT = "by narrows-agent"
 
 
 class Backend(Protocol):
-    """Runs plans, several at a time if `most_jobs` allows it."""
+    """Runs plans, and several at the same time if `most_jobs` allows it."""
 
     name: str
     most_jobs: int | None
@@ -40,7 +41,7 @@ class Backend(Protocol):
         """Check a plan without running it.
 
         Raises:
-            ScenarioError: if `run` would refuse it.
+            ScenarioError: if `run` would refuse the plan.
         """
 
     def run(self, plan: Plan) -> Output:
@@ -63,7 +64,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Pace:
-    """Progress of the active runs, as sums over these runs."""
+    """Progress of the active runs, summed over these runs."""
 
     seconds: float
     """Simulated seconds."""
@@ -76,13 +77,13 @@ class Monitored(Protocol):
     """A backend whose active runs can be watched and stopped."""
 
     def begin(self) -> None:
-        """Prepare for new runs, also after `stop` or `cancel`."""
+        """Prepare for new runs. This also works after `stop` or `cancel`."""
 
     def pace(self) -> Pace:
         """The progress of the active runs. May be called from any thread."""
 
     def stop(self) -> None:
-        """End all runs soon. Their outputs contain the results so far, and `stopped_s`.
+        """End all runs soon. Their outputs contain the results up to the stop, and `stopped_s`.
 
         May be called from any thread.
         """
@@ -110,7 +111,7 @@ class TakesClasses(Protocol):
         """Check that the class with this name, if there is one, takes these parameters.
 
         Raises:
-            ScenarioError: if it does not.
+            ScenarioError: if the class does not take them.
         """
 
 
@@ -128,7 +129,7 @@ class Performs(Protocol):
         """Perform a `Transfer` or `Pings` (`narrows.backends.kernel`). Returns reports and port counters."""
 
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
-        """The congestion control algorithms that transfers cannot use, each with the reason."""
+        """The algorithms in `algorithms` that transfers cannot use, each with the reason."""
 
     def cancel(self) -> None:
         """End all transfers soon. May be called from any thread."""

@@ -1,4 +1,7 @@
-"""The simulator, in this process. Time is virtual, and results are reproducible on every machine."""
+"""The backend that simulates in this process.
+
+Time is virtual, and results are reproducible on every machine.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ LOADED_S = time.time()
 
 
 class Simulator:
-    """Runs plans in the native module, which releases the interpreter's lock.
+    """Runs plans in the native module. The native module releases the interpreter's lock while it runs.
 
     Args:
-        congestion: your own congestion controllers by the value of `cc` in the scenario: classes, or
+        congestion: your own congestion controllers by the value of `cc` in the scenario. They are classes, or
             functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`. `narrows.custom`
             describes the classes. A scenario can also name a class by its file, without this argument.
         controllers: the same as `congestion`. Version 0.2 used this name.
@@ -62,7 +65,7 @@ class Simulator:
     def __reduce__(
         self,
     ) -> tuple[type[Simulator], tuple[dict[str, Callable[..., object]]], dict[str, dict[str, ClassFile]]]:
-        """A copy in another process has its own runs."""
+        """Pickle the simulator without its active runs. A copy in another process has its own runs."""
         return Simulator, (self._congestion,), {"_files": self._files}
 
     @property
@@ -111,9 +114,9 @@ class Simulator:
             raise _of_class(error) from error.__cause__
         finally:
             self._active.discard(monitor)
-        # The simulator counts a packet when its transmission begins. So the measurement interval can have one
-        # packet too many or too few, and the utilisation of a full link can exceed 1. Counting transmitted
-        # parts of packets would change all sampled rates, so the value is capped.
+        # The simulator counts a packet when its transmission begins. The measurement interval can therefore
+        # have one packet too many or too few, and the utilisation of a full link can exceed 1. Counting
+        # transmitted parts of packets would change all sampled rates, so the value is capped.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
@@ -140,7 +143,7 @@ class Simulator:
         """Refuse to begin a run after `stop` or `cancel`.
 
         Raises:
-            KeyboardInterrupt: if one of them was called.
+            KeyboardInterrupt: if `stop` or `cancel` was called.
         """
         if self._is_stopped or self._cancel.is_set():
             raise KeyboardInterrupt("the run was stopped before its start")
@@ -150,7 +153,7 @@ class Simulator:
         self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
-        """End all runs soon. Their outputs contain the results so far, and `stopped_s`."""
+        """End all runs soon. Their outputs contain the results up to the stop, and `stopped_s`."""
         self._is_stopped = True
         for monitor in self._active.copy():
             monitor.stop()
@@ -193,7 +196,7 @@ def _no_capture(folder: str | Path, error: OSError) -> OutputError:
 
 
 def _of_class(error: BaseException) -> Exception:
-    """An exception of a user's class, with its place as a note and in `ORIGIN`.
+    """An exception that a user's class raised, with its place in a note and in `ORIGIN`.
 
     The place is the class, the method and the simulated time. The native module has no Python frame, so the
     outermost frame with the name of a hook is the method that the native module called. An exception that
@@ -220,7 +223,7 @@ _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<messag
 
 
 def translate(text: str) -> ScenarioError:
-    """Convert an error of the native module to one about the scenario.
+    """Convert an error message of the native module to an error about the scenario.
 
     `rate_controllers[0].params.eta` becomes the key `rate_controllers.0.params.eta`.
     """

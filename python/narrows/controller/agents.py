@@ -1,8 +1,8 @@
-"""Agents, their ports, and the application that decides for each port.
+"""Manages agents, their ports, and the application that makes the decisions for each port.
 
-Agents number their ports themselves, and applications use one number for each port of the domain. This
-module translates between the two and keeps what the page shows of agents. There is one `Application` for
-each kind of rate controller that needs one.
+Each agent numbers its own ports. Applications use other numbers, which are unique in the domain. This module
+translates between the two kinds of numbers, and stores the data about agents that the page shows. There is
+one `Application` for each kind of rate controller that needs an application.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from narrows.controller.messages import CongestionKind, Effect, Note, SendToAgen
 from narrows.errors import one_line
 
 Outgoing = list[tuple[int, Message]]
-"""Messages to agents, each with the port that it is for."""
+"""Messages to agents. Each message has the number of the port that it concerns."""
 NUMBERS_MAX = 1 << 16
-"""Largest number of ports that keep their numbers."""
+"""Maximum number of ports whose numbers are remembered."""
 
 
 class Application(Protocol):
-    """Decides for the ports of one kind of rate controller. `port` is a port's number in the domain."""
+    """Makes the decisions for the ports of one kind of rate controller.
+
+    `port` is a port's number in the domain.
+    """
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
         """Adds a port, or starts the control of a known port again.
@@ -74,25 +77,25 @@ class Agent:
     address: str
     since_ns: int
     ports: dict[int, AgentPort] = field(default_factory=dict)
-    """Ports by the number that the agent uses for them."""
+    """Ports of the agent. The key is the number that the agent uses for the port."""
     refused: int = 0
-    """Number of bodies of this agent that were invalid."""
+    """Number of invalid message bodies that this agent sent."""
 
 
 class Numbers:
     """Numbers of ports in the domain. A port keeps its number when its agent reconnects.
 
-    If there are more than `NUMBERS_MAX` ports, the least recently used port is forgotten. It gets a new
+    If there are more than `NUMBERS_MAX` ports, the least recently used port loses its number. It gets a new
     number when it returns.
     """
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
-        """Numbers by port, in order of use: the port that was used last is at the end."""
+        """Number of each port, ordered by use. The most recently used port is at the end."""
         self._last = 0
 
     def of(self, port: Hashable) -> int:
-        """The number of a port, by any key that identifies it."""
+        """The number of a port. `port` is any key that identifies the port."""
         number = self._of.pop(port, None)
         if number is None:
             self._last = number = self._last + 1
@@ -123,7 +126,7 @@ class Agents:
         return [*effects, Note("agent-up", f"agent {name} connected from {address}", {"agent": name})]
 
     def down(self, name: str, reason: str) -> list[Effect]:
-        """Handles the end of a connection. The agent's switch continues with its current state."""
+        """Handles the end of an agent's connection. The agent's switch continues with its current state."""
         agent = self.by_name.pop(name, None)
         if agent is None:
             return []
@@ -131,7 +134,7 @@ class Agents:
         return [Note("agent-down", f"agent {name} disconnected: {reason}", {"agent": name})]
 
     def on_message(self, now_ns: int, name: str, text: str) -> list[Effect]:
-        """Handles a body from an agent."""
+        """Handles a message body from an agent."""
         agent = self.by_name.get(name)
         if agent is None:
             return []
@@ -172,8 +175,8 @@ class Agents:
     def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
         """Converts messages for ports into bodies for agents.
 
-        A poll is for all ports of an agent, so each agent gets only one. An advertisement does not return to
-        its sender. Messages for ports without an agent are dropped.
+        A poll is for all ports of an agent, so each agent gets only one poll. An advertisement is not sent
+        back to its sender. Messages for ports without an agent are dropped.
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()

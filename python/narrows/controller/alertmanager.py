@@ -1,8 +1,8 @@
 """Sends alerts to an Alertmanager (`POST /api/v2/alerts`), as its documentation requires of clients.
 
-Alerts that have not ended are repeated each minute, with an end in the future: if the controller dies, the
-Alertmanager ends them itself. A failed request is repeated with increasing pauses. Each Alertmanager has its
-own thread, so that nothing else waits for the network.
+Alerts that have not ended are sent again each minute, with an end time in the future. If the controller dies,
+the Alertmanager therefore ends these alerts itself. A failed request is repeated with increasing pauses. Each
+Alertmanager has its own thread, so no other part of the controller waits for the network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from narrows.units import NANOS_PER_SEC as SECOND
 LOG = logging.getLogger("narrows.controller.alerts")
 REPEAT_NS = 60 * SECOND
 VALID_S = 240.0
-"""A firing alert ends after this time without a repetition: four intervals, as with Prometheus."""
+"""A firing alert ends if it is not repeated for this time. It is four intervals, as with Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
 """Requests with the end of an alert are repeated for at most this time. By then, the Alertmanager has ended
@@ -35,7 +35,7 @@ the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
 SAID_MAX = 200
-"""Largest number of bytes of an answer that are read or shown."""
+"""Maximum number of bytes of an answer that are read or shown."""
 NAMES = {"queue": "NarrowsQueueDelay", "agent": "NarrowsAgentSilent", "flow": "NarrowsFlowSlow"}
 
 
@@ -63,14 +63,14 @@ class Outbox:
                     del self._ended[next(iter(self._ended))]
 
     def next_ns(self) -> int | None:
-        """Time of the next request in ns; 0 for at once, None if there is nothing to send."""
+        """Time of the next request in ns (0: now, None: there is nothing to send)."""
         if not self._firing and not self._ended:
             return None
-        # After a failure, new alerts wait for the pause, too.
+        # After a failure, new alerts also wait until the pause is over.
         return 0 if self._is_new and not self._pause_ns else self._at_ns
 
     def take(self, now_ns: int) -> list[Alert]:
-        """The alerts that a request sends now."""
+        """The alerts that a request at this time must send."""
         self._ended = {key: old for key, old in self._ended.items() if now_ns - old[0] < KEEP_NS}
         self._is_new = False
         return [*self._firing.values(), *(alert for _, alert in self._ended.values())]
@@ -143,7 +143,7 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
         answer = connection.getresponse()
         said = answer.read(SAID_MAX).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException, UnicodeError) as error:
-        # The text of the error can contain what the server sent instead of HTTP.
+        # The text of the error can contain the server's bytes that are not HTTP.
         return one_line(str(error)[:SAID_MAX]).strip() or type(error).__name__
     finally:
         connection.close()
@@ -157,7 +157,7 @@ class Sender:
 
     Args:
         url: its address.
-        controller: name of the controller, which becomes a label.
+        controller: name of the controller. Each alert has it as a label.
         authorization: the value of the header `Authorization` (None: no such header).
         page: address of the controller's page for readers of alerts.
     """
@@ -196,7 +196,7 @@ class Sender:
             try:
                 error = post(self.url, self._authorization, data)
             except Exception as unforeseen:
-                # A defect here must not end the delivery.
+                # A bug in this code must not end the delivery.
                 LOG.exception("cannot send alerts")
                 error = type(unforeseen).__name__
             if error is not None:

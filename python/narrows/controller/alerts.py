@@ -1,8 +1,8 @@
-"""Thresholds and the alerts that they cause. Samples and times go in, changes of alerts come out.
+"""Checks samples against thresholds, and reports the alerts that have begun or ended.
 
 An alert begins when its condition has held for the time `for`, and ends when the condition has not held for
-the same time. So a value that varies around its threshold causes few alerts. The alert for a silent agent
-ends with the agent's next message.
+the same time. A value that varies around its threshold therefore causes few alerts. The alert for a silent
+agent ends with the agent's next message.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from narrows.controller.view import AlertSeverity
 from narrows.units import NANOS_PER_SEC as SECOND
 
 ACTIVE_MAX = 500
-"""Largest number of alerts at one time. Further alerts are counted, and begin when others end."""
+"""Maximum number of active alerts. Further alerts are only counted. They begin when other alerts end."""
 AGENTS_MAX = 1024
-"""Largest number of absent agents that are remembered."""
+"""Maximum number of absent agents that are remembered."""
 FORGET_NS = 24 * 3600 * SECOND
-"""An agent that is absent for this time is forgotten, unless the configuration expects it."""
+"""An agent that is absent for this time is removed, unless the configuration expects it."""
 RuleName = Literal["queue", "agent", "flow"]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRule:
-    """A queueing delay above a threshold."""
+    """The rule for an alert about a queueing delay above a threshold."""
 
     above_ns: int
     for_ns: int
@@ -37,17 +37,17 @@ class QueueRule:
 
 @dataclass(frozen=True, slots=True)
 class AgentRule:
-    """An agent that sends nothing or is not connected."""
+    """The rule for an alert about an agent that sends nothing or is not connected."""
 
     silent_ns: int
     expected: tuple[str, ...] = ()
-    """Agents that must be connected even if they never were."""
+    """Agents that must be connected, even if they have never been connected before."""
     severity: AlertSeverity = "critical"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRule:
-    """A flow whose rate is below a fraction of its allocation."""
+    """The rule for an alert about a flow whose rate is below a fraction of its allocation."""
 
     below: float
     for_ns: int
@@ -56,7 +56,7 @@ class FlowRule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All thresholds. A value of None switches the alert off."""
+    """All rules. If a rule is None, its alert is switched off."""
 
     queue: QueueRule | None = None
     agent: AgentRule | None = None
@@ -107,14 +107,14 @@ class Alerts:
     now_ns: int
     rules: Rules
     left_out: int = 0
-    """Number of alerts in the last sample that exceed `ACTIVE_MAX`."""
+    """Number of alerts in the last sample beyond `ACTIVE_MAX`, which are not active."""
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
-    """Time since which an agent is not connected."""
+    """For each agent that is not connected, the time at which its connection ended."""
     _present: set[str] = field(default_factory=set)
     _slow: dict[tuple[str, FlowKey], int] = field(default_factory=dict)
-    """Time since which a flow is below its threshold."""
+    """For each flow below its threshold, the time at which it fell below the threshold."""
 
     def __post_init__(self) -> None:
         if self.rules.agent is not None:
@@ -122,7 +122,7 @@ class Alerts:
 
     @property
     def active(self) -> list[Alert]:
-        """All alerts that have begun and not ended, the oldest first."""
+        """All active alerts (begun and not ended), oldest first."""
         return [active.alert for active in self._active.values()]
 
     def check(self, now_ns: int, unix_s: float, sample: Sample) -> list[Alert]:
@@ -154,7 +154,7 @@ class Alerts:
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
-        # The conditions of the other rules already include their times.
+        # The conditions of the other rules already include the time for which they must hold.
         return self._end_ns(rule) if rule == "queue" else 0
 
     def _end_ns(self, rule: RuleName) -> int:

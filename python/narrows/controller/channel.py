@@ -1,4 +1,4 @@
-"""The controller's end of the agents' channel: sockets and threads for `wire.Session`."""
+"""The controller's end of the agents' channel. It has the sockets and threads for `wire.Session`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ WARNINGS = Warnings(LOG)
 
 CONNECTIONS_MAX = 256
 GREETING_S = 5.0
-"""An agent must have finished the handshake and greeted within this time; otherwise it is disconnected."""
+"""An agent is disconnected if it has not finished the handshake and sent its greeting within this time."""
 SILENT_S = 30.0
 """An agent that is silent for this time is disconnected. Agents send their flows every second."""
 _ACCEPT_AGAIN_S = 1.0
 _LATE = f"no greeting within {GREETING_S:.0f} s"
 ALIVE_S = 1.0
-"""Longest time between two lines to an agent."""
+"""Maximum time between two lines that are sent to an agent."""
 WAITING_MAX = 4096
-"""Largest number of bodies that are queued for a slow agent. Beyond it the connection is closed, and the
-agent reconnects with a clean state."""
+"""Maximum number of message bodies that are queued for a slow agent. If there are more, the connection is
+closed. The agent then reconnects with a clean state."""
 
 
 class _Connection:
-    """The connection of one agent, with one thread that reads and another that writes."""
+    """The connection of an agent. One thread reads from it, and another thread writes to it."""
 
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
         self.server, self.address = server, address
@@ -98,7 +98,7 @@ class _Connection:
         threading.Thread(target=self._write, name="channel-write", daemon=True).start()
 
     def _tell(self) -> None:
-        """Tells the other controller the state of this one, until the connection ends."""
+        """Sends the state of this controller to the other controller until the connection ends."""
         pair = self.server.pair
         with contextlib.suppress(OSError):
             while pair is not None:
@@ -112,7 +112,7 @@ class _Connection:
         self.session = wire.Session(self.server.name, name, self.server.other)
 
     def send(self, body: str) -> None:
-        """Queues a body. Never blocks."""
+        """Queues a message body. Never blocks."""
         try:
             self.waiting.put_nowait(body)
         except queue.Full:
@@ -139,7 +139,10 @@ class _Connection:
             self.close()
 
     def _next(self) -> str | None:
-        """The next body, or a sign of life if there is none for `ALIVE_S`. None if the connection ends."""
+        """The next message body (None: the connection ends).
+
+        If there is no body for `ALIVE_S`, the result is a line that shows that the controller is alive.
+        """
         try:
             return self.waiting.get(timeout=ALIVE_S)
         except queue.Empty:
@@ -151,10 +154,10 @@ class Channel:
 
     Args:
         address: host and port; with port 0, the system chooses a free port (see the attribute `port`).
-        keys: files of the keys. May be None on loopback only, which the configuration checks.
+        keys: files of the keys (None: no keys). The configuration allows None only on loopback.
         name: name of the controller.
-        on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.
-        pair: this controller and its standby; None without one. A standby refuses agents.
+        on_event: called with `AgentUp`, `AgentMessage` and `AgentDown`, from many threads.
+        pair: this controller and its standby (None: no standby). A standby refuses agents.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class Channel:
         threading.Thread(target=self._accept, name="channel", daemon=True).start()
 
     def send(self, agent: str, body: str) -> None:
-        """Queues a body for an agent, unless the agent has disconnected."""
+        """Queues a message body for an agent, unless the agent has disconnected."""
         with self._lock:
             connection = self._known.get(agent)
         if connection is not None:
@@ -195,7 +198,10 @@ class Channel:
             connection.close()
 
     def join(self, connection: _Connection) -> None:
-        """Adds an accepted agent. It replaces an older connection of the same name, which is dead."""
+        """Adds the connection of an accepted agent.
+
+        It replaces an older, dead connection with the same name.
+        """
         with self._lock:
             before = self._known.get(connection.session.agent)
             self._known[connection.session.agent] = connection
@@ -219,7 +225,8 @@ class Channel:
             except OSError as error:
                 if self._socket.fileno() < 0:
                     return
-                # Out of file descriptors, or the peer has disconnected. Agents retry, so retry as well.
+                # The process has no free file descriptors, or the peer has disconnected. Agents retry, so the
+                # channel also retries.
                 WARNINGS.warn("agents cannot connect: %s", error.strerror)
                 time.sleep(_ACCEPT_AGAIN_S)
                 continue

@@ -1,4 +1,7 @@
-"""The controller's configuration: a TOML file with the units of scenarios, and errors of one line."""
+"""Reads the controller's configuration.
+
+It is a TOML file with the units of scenarios. Errors have one line.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ class Address(_Table):
 
 
 class OpenFlow(Address):
-    """The address for switches, the files of TLS (all or none), and bounds."""
+    """The address for switches, the files of TLS (all or none), and limits on connections."""
 
     port: TcpPort = 6653
     key: Path | None = None
@@ -256,14 +259,15 @@ class Config(_Table):
 
 
 def load(path: Path | None, overrides: dict[str, Any]) -> Config:
-    """The configuration in a file (None: all defaults), with some values replaced.
+    """Read the configuration in a file (None: all defaults), and replace some values.
 
     Args:
         path: the file.
-        overrides: dotted key to value, e.g. ``http.port``.
+        overrides: values by dotted key, e.g. ``http.port``. They replace the file's values.
 
     Raises:
-        NarrowsError: one line with the file, the key, what was found and what was expected.
+        NarrowsError: if the configuration is invalid. The message is one line with file, key, what was found
+        and what was expected.
     """
     source = "controller" if path is None else str(path)
     data: dict[str, Any] = {}
@@ -346,7 +350,7 @@ def _check_files(source: str, table: str, address: Address, names: tuple[str, ..
 
 
 def _explain(error: ValidationError) -> str:
-    """The first error: key, what was found, what was expected."""
+    """A text about the first error with the key, what was found and what was expected."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["loc"] == ("agents", "secret"):

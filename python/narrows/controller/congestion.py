@@ -1,4 +1,4 @@
-"""The application of BRF's ports: polls, congestion, and advertisements of other ports.
+"""The application for BRF's ports. It handles polls, congestion, and advertisements of other ports.
 
 The detector is the simulator's code (`rate::brf::Sdn`, in Rust).
 """
@@ -10,7 +10,7 @@ from narrows.controller.agents import Outgoing
 
 
 class Congestion:
-    """The application of BRF's ports.
+    """The application for BRF's ports.
 
     Args:
         poll_ns: longest interval between polls of a port (BRF-73).
@@ -43,7 +43,7 @@ class Congestion:
         return self._sdn.next_timer()
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
-        """The detector's last figures.
+        """The latest results of the congestion detector.
 
         These are the results of the paper's equations 5 and 6, and the arrivals of the rated class as a
         fraction of its share.

@@ -1,4 +1,7 @@
-"""The domain: the controller's state and decisions. Events go in and effects out, without clock or socket."""
+"""The controller's state and decisions.
+
+The domain takes events and returns effects, without clock or socket.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ from narrows.controller.topology import Kind, Link, Topology
 from narrows.units import NANOS_PER_SEC as SECOND
 
 VETH_SPEED_BPS = 10_000_000_000
-"""The speed that a veth and other virtual devices report. It counts as unknown."""
+"""The speed that a veth and other virtual devices report. The code treats this speed as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class PortParams:
     delay_ns: int = 0
     """Propagation delay of its outgoing link."""
     counted: bool = True
-    """Whether PACEC reads the port's counters, if its capacity is known and no agent of PACEC controls it."""
+    """Whether PACEC may read the port's counters. It does so if the capacity is known and no agent of PACEC
+    controls the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +67,23 @@ class Params:
     """Parameters of the domain. Times in ns."""
 
     lldp_ns: int = 1 * SECOND
-    """Interval between LLDP frames of a port: the interval of fast transmission in IEEE 802.1AB. With the
-    standard's default of 30 s, loops would be found too late."""
+    """Interval between LLDP frames of a port. It is the interval of fast transmission in IEEE 802.1AB. With
+    the standard's default of 30 s, loops would be found too late."""
     probe_ns: int = 2 * SECOND
     """A port that receives no LLDP from another switch for this time becomes an edge."""
     link_expire_ns: int = 5 * SECOND
     """A link without LLDP for this time is removed. This is the time of five frames, because a busy switch
     loses some of them."""
     counters_ns: int = 1 * SECOND
-    """Interval between readings of port counters. Below 0.1 s the readings cost more than they are worth: the
-    95th percentile of the time until a switch answers is 12 ms."""
+    """Interval between readings of port counters. Intervals below 0.1 s are not worth their cost. The 95th
+    percentile of the time until a switch answers is 12 ms."""
     poll_ns: int = SECOND // 10
     """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
     """A host that sends no packet for this time is removed (IEEE 802.1Q, table 8-6)."""
     hold_ns: int = 10 * SECOND
-    """After a start, switches keep existing entries for this time, and traffic continues unchanged.
-    In this time all switches connect (Open vSwitch tries at least every 8 s), and the controller finds the
+    """After a start, switches keep existing entries for this time, and traffic continues unchanged. During
+    this time all switches connect (Open vSwitch tries at least every 8 s), and the controller finds the
     links."""
     barrier_ns: int = 1 * SECOND
     """Longest wait for a switch's answer to a barrier."""
@@ -99,14 +103,14 @@ class Domain:
         self.path_rates = PathRates(numbers, self._path)
         self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
-        """Entries of each connected switch, including those that it has not processed yet."""
+        """Flow entries of each connected switch, including entries that the switch has not processed yet."""
         self.heard_ns: dict[str, int] = {}
         """Time of the last message of each connected agent."""
         self._hold_until_ns = now_ns + params.hold_ns
         self._held: set[int] = set()
-        """Switches whose entries do not change until `_hold_until_ns`."""
+        """Switches whose flow entries the controller does not change until `_hold_until_ns`."""
         self._waiting: dict[int, tuple[int, int]] = {}
-        """Unanswered barriers by switch: number, and time at which the wait ends."""
+        """The unanswered barrier of each switch, as its number and the time at which the wait ends."""
         self._barriers = 0
         self._links: set[Link] = set()
         self._dirty = False
@@ -116,7 +120,7 @@ class Domain:
         """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """The result of `controlled`. It is cached until something changes, and so is `_routes`."""
+        """The cached result of `controlled`. Like `_routes`, it is valid until something changes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Handles an event."""
@@ -159,7 +163,7 @@ class Domain:
     def controlled(self) -> Mapping[PortKey, AgentPort]:
         """The switches' ports that agents control.
 
-        They are matched by name and hardware address, because several interfaces can have one address.
+        Ports are matched by name and hardware address, because several interfaces can have the same address.
         """
         if self._controlled is None:
             by_interface = {
@@ -177,7 +181,7 @@ class Domain:
     def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
         """The ports whose counters PACEC reads.
 
-        They include ports that an agent controls with another rate controller.
+        These ports include ports that an agent controls with another rate controller.
         """
         places: list[Place] = []
         for dpid, ports in self.topology.switches.items():
@@ -188,13 +192,16 @@ class Domain:
                     continue
                 params = self.params.ports.get(key, PortParams())
                 if params.counted and (rate := self.capacity_bps(key)) is not None:
-                    # A switch reports the rate of the wire, and the rate of IP datagrams is lower.
+                    # A switch reports the rate of the wire. The rate of IP datagrams is lower.
                     on_wire = params.rate_bps is None and rate == port.desc.speed_bps
                     places.append(Place(key, path_rates.l3(rate) if on_wire else rate))
         return places
 
     def capacity_bps(self, port: PortKey) -> int | None:
-        """Capacity of a port in bit/s: from its agent, else from the configuration, else from the switch."""
+        """Capacity of a port in bit/s.
+
+        The value is from its agent, else from the configuration, else from the switch.
+        """
         known = self.topology.port(port)
         if known is None:
             return None
@@ -274,7 +281,7 @@ class Domain:
         return effects
 
     def _sample(self, now_ns: int) -> list[Effect]:
-        """Requests counters for PACEC, more often than the page needs them."""
+        """Requests counters for PACEC. PACEC needs them more often than the page."""
         self.controlled()
         switches = self.path_rates.switches()
         if not switches or now_ns < self._sample_at_ns:
@@ -290,15 +297,15 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # Accept an answer a little early. If a busy switch answers one request late, the time to its next
-            # answer is shorter than the interval.
+            # Accept an answer that is a little early. If a busy switch answers one request late, the time to
+            # its next answer is shorter than the interval.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
         return effects
 
     def _path(self, source: str, to: str) -> list[int]:
-        """Numbers of the ports on the path from one address to another, without ports that have no number."""
+        """Numbers of the ports on the path between two addresses. Ports without a number are left out."""
         # Addresses are compared in their canonical form.
         a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
         if a is None or b is None:
@@ -321,7 +328,7 @@ class Domain:
         self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
         if event.rules and now_ns < self._hold_until_ns:
             self._held.add(event.dpid)
-        # After a restart, the controller learns the hosts from existing entries that let their frames pass.
+        # After a restart, the controller learns the hosts from the existing entries that admit their frames.
         for port, mac in forwarding.adopted_hosts(event.rules):
             if self.topology.port((event.dpid, port)) is not None:
                 self.hosts.learn(now_ns, (event.dpid, port), mac, None)
@@ -372,7 +379,7 @@ class Domain:
         ]
 
     def _sync(self, now_ns: int) -> list[Effect]:
-        """Changes the switches' entries into the desired entries."""
+        """Updates the switches' flow entries to the desired entries."""
         if not self._dirty:
             return []
         self._dirty = False
@@ -402,7 +409,7 @@ class Domain:
 
         The rest of the new tree is installed after the barriers. Until then, switches have old or common
         entries, which are part of the old tree. Afterwards, they have common or new entries, which are part
-        of the new tree. So there is never a loop.
+        of the new tree. Therefore there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

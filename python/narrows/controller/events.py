@@ -1,4 +1,4 @@
-"""The events of the page and of the log. Changes that alternate quickly are merged into one event.
+"""Makes the events of the page and of the log. Changes that alternate quickly are merged into one event.
 
 The first changes of a subject, such as a port, appear at once. Further changes are counted. They appear as
 one event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if the subject continues to
@@ -17,11 +17,12 @@ from narrows.units import NANOS_PER_SEC as SECOND
 
 HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
-"""With these two times, a port that flaps for hours adds at most 180 events an hour."""
+"""Limits the events of a flapping port to 180 per hour, together with `HOLD_NS`."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""Number of changes of a subject that appear at once, by kind of subject. For other subjects it is two, such
-as the start and the end of congestion. Four are enough for a restart of an agent or of a switch."""
+"""Number of changes of a subject that appear at once, by kind of subject. Four are enough for a restart of an
+agent or of a switch. For kinds that are not listed the number is two, which is enough for the start and the
+end of congestion."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),
@@ -32,13 +33,13 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "host": ("switch", "port"),
     "alert": ("rule", "agent", "interface"),
 }
-"""The data that name the subject of an event, by the first word of its kind."""
+"""For the first word of an event's kind, the keys of the data that identify the event's subject."""
 _ERRORS = {"switch-down", "link-down", "agent-down", "alert-critical"}
 _WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
 
 
 def severity(kind: str) -> Severity:
-    """How serious an event is: `error` if a part of the network is not controlled or not connected."""
+    """The severity of an event. It is `error` if a part of the network is not controlled or not connected."""
     return "error" if kind in _ERRORS else "warning" if kind in _WARNINGS else "info"
 
 
@@ -53,7 +54,7 @@ def _subject(note: Note) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Episode:
-    """The changes of a subject without a pause of `HOLD_NS` between them."""
+    """A series of changes of a subject in which no pause is as long as `HOLD_NS`."""
 
     last_ns: int
     shown: int = 0
@@ -64,7 +65,7 @@ class _Episode:
 
 
 class Events:
-    """Numbers events, and keeps the last thousand."""
+    """Numbers events, and keeps the last thousand events."""
 
     def __init__(self) -> None:
         self.kept: deque[view.Event] = deque(maxlen=EVENTS_KEPT)

@@ -1,4 +1,4 @@
-"""Files with keys."""
+"""Checks and reads files with keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_private(what: str, path: Path) -> None:
         path: the file.
 
     Raises:
-        NarrowsError: the file does not exist, or others can read or write it.
+        NarrowsError: the file does not exist, or other users can read or write it.
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -35,15 +35,15 @@ def check_private(what: str, path: Path) -> None:
 def _is_credential(path: Path) -> bool:
     """Whether systemd has copied the file for this service (`LoadCredential`, systemd.exec(5)).
 
-    On a file system with access control lists, such a file can be read by the service's user alone. Its mode
-    then shows this permission as if it were the group's.
+    On a file system with access control lists, only the service's user can read such a file. The file's mode
+    then shows this permission in the bits of the group.
     """
     folder = os.environ.get(_CREDENTIALS)
     return folder is not None and path.resolve().is_relative_to(Path(folder).resolve())
 
 
 def read_token(path: Path) -> str:
-    """A token: at least 64 hexadecimal digits.
+    """Reads a token from a file. A token has at least 64 hexadecimal digits.
 
     Raises:
         NarrowsError: the file cannot be read or contains no token.

@@ -1,7 +1,7 @@
-"""Search, order and pages of flows.
+"""Searches and sorts flows, and divides them into pages.
 
-The flows are copied as references under the domain's lock. They are searched, sorted and converted without
-the lock, so that readers of the page do not delay control.
+Only references to the flows are copied under the domain's lock. The flows are searched, sorted and converted
+without the lock. Readers of the page therefore do not delay control.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which flows are wanted.
+    """A query that selects and sorts flows.
 
     Args:
         search: words that must all occur in the addresses, ports, protocol, class, leaf, interface or agent.
         port: identifier of a port; empty: all.
         class_: traffic class; empty: all.
-        order: `fastest` or `slowest`; `share`: lowest fraction of the allocation first; `rtt`: longest first.
+        order: `fastest`, `slowest`, `share` (lowest fraction of the allocation first) or `rtt` (longest RTT
+            first).
         offset: number of flows to leave out.
         limit: largest number of flows to return (None: all).
     """
@@ -57,7 +58,7 @@ class Query:
 
 
 def ports(domain: Domain) -> Ports:
-    """The flows of all controlled ports, not copied."""
+    """References to the flows of all controlled ports."""
     return [(agent.name, port.info.interface, port.flows) for agent, port in domain.agents.ports()]
 
 
@@ -80,7 +81,7 @@ def _rank(order: Order, flow: FlowInfo) -> float:
 
 
 def select(ports: Ports, query: Query) -> tuple[int, list[view.Flow]]:
-    """The number of matching flows, and those of them that `offset` and `limit` select."""
+    """The number of matching flows, and the matching flows that `offset` and `limit` select."""
     words = query.search.lower().split()
     found = []
     for agent, interface, flows in ports:

@@ -1,9 +1,9 @@
-"""The desired entries of each switch: shortest paths to known hosts, and a tree for all other frames.
+"""Computes the flow entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
 Table 0 matches the source. Frames from trunks and edges continue in table 1. If the source of a frame is not
-known at the edge where the frame arrives, the controller gets a copy. All other frames are dropped. Table 1
-matches the destination: frames to a known host take the shortest path, and all others take the tree.
-Forwarding a packet never needs the controller, so the network works without one.
+known at the edge where the frame arrives, the controller also gets a copy. All other frames are dropped.
+Table 1 matches the destination. Frames to a known host take the shortest path, and all other frames take the
+tree. Forwarding a packet never needs the controller, so the network also works without a controller.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
-"""Weight of a hop. It exceeds the delay of any path in ns, so delay only decides between paths with equally
-many hops."""
+"""Weight of a hop. It exceeds the delay of any path in ns. Delay therefore only decides between paths with
+the same number of hops."""
 
 Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
@@ -38,8 +38,8 @@ FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
     """The entries of every connected switch, as pairs of datapath id and entry.
 
-    Entries for a host are ordered by their distance from the host, nearest first. If they are installed in
-    this order, a switch gets its entry only after the next switches on the path have theirs.
+    Entries for a host are ordered by their distance from the host, nearest first. If the entries are
+    installed in this order, a switch gets its entry only after the next switches on the path.
     """
     rules: list[tuple[int, Rule]] = []
 
@@ -57,7 +57,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
     for dpid, number in topology.ports(Kind.EDGE):
         match = Match(in_port=number)
         add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
-        # These entries report further IP addresses of a known host, so that users can search for them.
+        # These entries report further IP addresses of a known host. Users can then search for these
+        # addresses.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
         for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
@@ -88,8 +89,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    The graph has only the shortest one of parallel links. If several are equally short, it has the link with
-    the lowest port.
+    If links are parallel, the graph has only the shortest. If several links are equally short, it has the
+    link with the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

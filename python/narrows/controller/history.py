@@ -1,7 +1,8 @@
-"""The last hour of each port's rates, queue and number of flows, in bounded memory.
+"""Stores the last hour of each port's rates, queue and number of flows, in bounded memory.
 
-All ports share one sequence of intervals, so a series is a ring of numbers without times. A rate is the mean
-of an interval, and a queue is its maximum, because a short queue would disappear in a mean.
+All ports share one sequence of intervals, so a series is a ring buffer of numbers without times. For a rate,
+the value of an interval is the mean. For a queue it is the maximum, because a short queue would disappear in
+a mean.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ class _Interval:
                 self._worst = value
 
     def end(self) -> list[float]:
-        """One value for each series; NaN for a series without values in the interval."""
+        """One value for each series (NaN: the series has no values in the interval)."""
         means = [s / n if n else _NAN for s, n in zip(self._sums, self._counts, strict=True)]
         means[_QUEUE] = self._worst
         return means
 
 
 class _Port:
-    """The rings of a port."""
+    """The ring buffers of a port."""
 
     __slots__ = ("interval", "rings", "seen")
 
@@ -80,10 +81,10 @@ class History:
     def __init__(self, now_ns: int) -> None:
         self._start_ns = now_ns
         self.number = 0
-        """Number of the current interval. The rings have the results of earlier intervals."""
+        """Number of the current interval. The ring buffers have the results of earlier intervals."""
         self._ports: dict[str, _Port] = {}
         self.left_out = 0
-        """Number of ports in the last sample that exceed `PORTS_MAX`."""
+        """Number of ports in the last sample beyond `PORTS_MAX`, which have no history."""
 
     def __len__(self) -> int:
         return len(self._ports)
@@ -105,7 +106,7 @@ class History:
             own.interval.add(_values(port))
 
     def read(self, port: str, after: int) -> tuple[int, dict[str, list[float | None]]] | None:
-        """The series of a port: number of their first interval, and values by name of the series.
+        """The series of a port, as the number of their first interval and the values by name of the series.
 
         Args:
             port: identifier of the port. The result for an unknown port is None.
@@ -127,7 +128,8 @@ class History:
         return unix_s - (now_ns - self._start_ns - self.number * STEP_S * SECOND) / SECOND
 
     def _end(self, number: int) -> None:
-        # If the machine paused, several intervals have no values. At most the whole ring must be cleared.
+        # If the machine paused, several intervals have no values. At most, the whole ring buffer must be
+        # cleared.
         gap = range(max(self.number + 1, number - POINTS), number)
         for name, port in list(self._ports.items()):
             if number - port.seen > POINTS:
@@ -142,7 +144,7 @@ class History:
 
     def _new(self, name: str) -> _Port | None:
         if len(self._ports) >= PORTS_MAX:
-            # The port that has been absent for longest loses its place. Present ports keep theirs.
+            # The port that has been absent for the longest time is removed. Present ports are never removed.
             oldest = min(self._ports, key=lambda name: self._ports[name].seen)
             if self._ports[oldest].seen >= self.number - 1:
                 return None

@@ -1,4 +1,4 @@
-"""Locations of hosts, learnt from the sources of frames at edge ports."""
+"""Learns the locations of hosts from the source addresses of frames at edge ports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from narrows.controller.messages import PortKey
 
 HOSTS_PER_PORT = 1024
-"""Maximum number of hosts that are learnt at a port. It limits the effect of invented addresses. Frames to
-further hosts are flooded, like frames to unknown hosts."""
+"""Maximum number of hosts that are learnt at a port. The maximum limits the effect of forged addresses.
+Frames to further hosts are flooded, like frames to unknown hosts."""
 ADDRESSES_PER_HOST = 16
-"""Maximum number of IP addresses of a host. Forwarding does not need them, but PACEC finds the path of a flow
-by them."""
+"""Maximum number of IP addresses of a host. Forwarding does not use IP addresses, but PACEC uses them to find
+the path of a flow."""
 HOSTS_REMEMBERED = 4096
 """Maximum number of hosts whose addresses are kept after their port was removed."""
 
@@ -24,7 +24,7 @@ class Host:
     mac: str
     at: PortKey
     seen_ns: int
-    """Time when it was learnt or last moved."""
+    """Time at which the host was learnt or last moved."""
     ips: dict[str, None] = field(default_factory=dict)
     """Addresses in the order in which they were seen."""
 

@@ -1,4 +1,7 @@
-"""REST, live events and the page. All are read-only, and the page loads nothing from other servers."""
+"""Serves the REST API, live events and the page.
+
+All are read-only. The page loads nothing from other servers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from narrows.controller.watch import Watch
 
 WARNINGS = Warnings(logging.getLogger("narrows.controller.http"))
 LIVE_S = 1.0
-"""Interval between states of a live stream."""
+"""Interval between two states in a live stream."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,7 +44,8 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 class _Guard:
     """Refuses requests that lack the token or are for another host name.
 
-    To all other answers, it adds headers that forbid the browser everything that the page does not need.
+    To all other answers, the guard adds headers. These headers forbid the browser everything that the page
+    does not need.
     """
 
     def __init__(self, app: ASGIApp, loopback: bool, token: str | None) -> None:
@@ -111,10 +115,10 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: whether only this host is served. If so, requests whose Host header is not a loopback name
-            are refused, because a hostile web page could send them (DNS rebinding).
-        token: each request must carry it, as the password of HTTP Basic (with any user name) or as a bearer
-            token (`None`: no token is needed).
+        loopback: whether only this host is served. If so, requests are refused if their Host header is not a
+            loopback name. A hostile web page could send such requests (DNS rebinding).
+        token: the token that each request must contain, as the password of HTTP Basic (with any user name) or
+            as a bearer token (`None`: no token is needed).
         watch: the history of the last hour (`None`: the history stays empty).
     """
     app = FastAPI(
@@ -222,7 +226,7 @@ def _add_history(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
 
 
 class _States:
-    """The state as text, computed at most once per interval for all clients."""
+    """The state as text. It is computed at most once per interval for all clients."""
 
     def __init__(self, runtime: Runtime, watch: Watch) -> None:
         self._runtime, self._watch = runtime, watch

@@ -1,4 +1,4 @@
-"""Limits on what unknown peers can use: connections by address, and lines of the log."""
+"""Limits what unknown peers can use: connections by address, and lines of the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 _LINES, _INTERVAL_S = 10, 10.0
-"""Largest number of lines in an interval, and its length."""
+"""Maximum number of log lines in an interval, and the length of the interval."""
 
 
 class Gate:
@@ -25,7 +25,7 @@ class Gate:
         self._by_address: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Adds a connection unless there are too many."""
+        """Adds a connection, unless there are too many. Returns whether it was added."""
         with self._lock:
             if self._by_address.total() >= self._most or self._by_address[address] >= self._most_each:
                 return False
@@ -51,8 +51,8 @@ class _Budget:
     def take(self) -> int | None:
         """Takes an entry if one is left in this interval.
 
-        Returns None if no entry is left. The first entry of an interval returns the number of entries that
-        were refused before it, and the others return 0.
+        Returns None if no entry is left. For the first entry of an interval, returns the number of entries
+        that were refused before it. For other entries, returns 0.
         """
         with self._lock:
             now_s = time.monotonic()
@@ -68,7 +68,7 @@ class _Budget:
 
 
 class Warnings:
-    """Logs at most `_LINES` lines in `_INTERVAL_S`, and later the number of lines that it left out."""
+    """Logs at most `_LINES` lines in `_INTERVAL_S`. Later it logs the number of lines that it left out."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log

@@ -1,4 +1,7 @@
-"""The listening socket for switches. Unlike os-ken's, it has TLS, limits connections and checks messages."""
+"""The listening socket for switches.
+
+Unlike os-ken's socket, it has TLS, limits connections and checks messages.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
-"""A switch that has not described its ports within this time is disconnected. The time includes the handshake
-of TLS."""
+"""A switch is disconnected if it has not described its ports within this time. The time includes the
+handshake of TLS."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
 """Numbers of waits without data. After the first number, a switch gets an echo request. After the second, it
 is disconnected. Waits are counted instead of seconds, because the controller's own process can be stopped."""
@@ -37,7 +40,7 @@ _BACKLOG = 128
 
 
 class ScreenedDatapath(Datapath):
-    """os-ken's connection of a switch, with each message checked before it is parsed."""
+    """A switch's connection in os-ken that checks each message before os-ken parses it."""
 
     def __init__(self, peer: Any, address: Any, deadline_s: float) -> None:
         self._deadline_s = deadline_s
@@ -46,7 +49,7 @@ class ScreenedDatapath(Datapath):
         super().__init__(peer, address)
 
     def serve(self) -> None:
-        """Serves the connection until it ends, and ends all its threads."""
+        """Serves the connection until it ends, and then ends all its threads."""
         sender = threading.Thread(target=self._send_loop, name="openflow-write", daemon=True)
         sender.start()
         try:
@@ -62,7 +65,7 @@ class ScreenedDatapath(Datapath):
         except OSError as error:
             LOG.debug("switch at %s: %s", self.address[0], error)
         except Exception as error:
-            # Only a defect of this code or of os-ken leads here. It must not end other connections.
+            # Only a bug in this code or in os-ken leads here. Such a bug must not end other connections.
             WARNINGS.warn("switch at %s: cannot handle a message: %r: disconnected", self.address[0], error)
         finally:
             self.close()
@@ -72,10 +75,10 @@ class ScreenedDatapath(Datapath):
             self.is_active = False
 
     def close(self) -> None:
-        """Ends the connection in both directions; any thread can call it.
+        """Ends the connection in both directions. Any thread can call this method.
 
-        The thread of the connection sends the event about the end. If a handler of events sent it, the
-        handler could wait for ever for its own queue of events.
+        The thread of the connection sends the event about the end. If an event handler sent this event, the
+        handler could wait for ever for space in its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):
@@ -109,7 +112,7 @@ class ScreenedDatapath(Datapath):
             self._take(data)
 
     def _wait_s(self) -> float:
-        """The longest wait for data.
+        """The maximum time to wait for data, in seconds.
 
         Raises:
             TimeoutError: the time for the handshake is over.
@@ -125,7 +128,7 @@ class ScreenedDatapath(Datapath):
         return "silent" if self.state == MAIN_DISPATCHER else f"no handshake within {HANDSHAKE_S:.0f} s"
 
     def _take(self, data: bytearray) -> None:
-        """Handles the whole messages in `data`, and removes them."""
+        """Handles the complete messages in `data`, and removes them."""
         while len(data) >= screen.HEADER_BYTES and not self._is_closed:
             length = self._screen.length(bytes(data[: screen.HEADER_BYTES]))
             if len(data) < length:
@@ -143,8 +146,8 @@ class ScreenedDatapath(Datapath):
         """Passes a message on as os-ken's `_recv_loop` does."""
         version, kind, length, xid = struct.unpack_from("!BBHI", message)
         if kind == screen.HELLO:
-            # The elements have been checked. Leave them out, because os-ken would read the padding between
-            # them as an element.
+            # The elements have been checked. They are not passed on, because os-ken would read the padding
+            # between them as an element.
             version, length, message = screen.VERSION, screen.HEADER_BYTES, _hello(xid)
         parsed = self.ofproto_parser.msg_parser(self, version, kind, length, xid, message)
         event = ofp_event.ofp_msg_to_ev(parsed)
@@ -159,7 +162,7 @@ class Listener:
 
     Args:
         address: host and port; with port 0, the system chooses a free port (see the attribute `port`).
-        gate: the bounds for connections.
+        gate: the limits on connections.
         tls: the context of TLS (None: plain TCP).
 
     Raises:
@@ -178,7 +181,8 @@ class Listener:
             try:
                 peer, address = self._socket.accept()
             except OSError as error:
-                # Out of descriptors, or the peer has disconnected. Switches retry, so retry as well.
+                # The process has no free descriptors, or the peer has disconnected. Switches retry, so the
+                # listener also retries.
                 WARNINGS.warn("switches cannot connect: %s", error.strerror)
                 time.sleep(_ACCEPT_AGAIN_S)
                 continue
@@ -214,12 +218,15 @@ class Listener:
 
 
 class Handler(OFPHandler):
-    """os-ken's handshake with our listener. Set `listener` before the handler starts."""
+    """os-ken's handler of handshakes, with the listener of this module.
+
+    Set `listener` before the handler starts.
+    """
 
     listener: Listener
 
     def start(self) -> Any:
-        """Starts the handler's thread and the listener's."""
+        """Starts the threads of the handler and of the listener."""
         OSKenApp.start(self)
         return hub.spawn(self.listener.serve)
 

@@ -1,8 +1,8 @@
-"""Authenticated LLDP frames, which contain the switch and port that sent them.
+"""Makes and checks authenticated LLDP frames. A frame contains the switch and the port that sent it.
 
-They are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV. Only
-this process knows the key, so a host cannot forge a link. But a host that relays a frame from one port to
-another can still create a link, like a cable.
+The frames are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV.
+Only this process has the key, so a host cannot forge a link. However, a host that relays a frame from one
+port to another can still create a link, like a cable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def frame(port: PortKey, source: str) -> bytes:
 
 
 def origin(tlvs: Sequence[object]) -> PortKey | None:
-    """The port through which this controller sent a frame; None for other frames."""
+    """The port through which this controller sent a frame (None: another sender)."""
     dpid = number = mac = None
     for tlv in tlvs:
         match tlv:

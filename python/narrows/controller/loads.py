@@ -1,4 +1,4 @@
-"""Loads of links, from OpenFlow's port counters."""
+"""Computes the loads of links from OpenFlow's port counters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from narrows.packets import FULL_PACKET
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A port's load between two readings. It counts L2 bytes, as switches do."""
+    """A port's load between two readings. The load counts L2 bytes, as switches do."""
 
     tx_bps: float
     rx_bps: float
     netcard_rate: float
-    """The result of the paper's equation 5 for the sending direction; 0 if the capacity is unknown."""
+    """The result of the paper's equation 5 for the sending direction (0: the capacity is unknown)."""
     utilisation: float | None
     """Sent bits as a fraction of the capacity."""
     dropped: int

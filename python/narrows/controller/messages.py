@@ -1,4 +1,6 @@
-"""Events for the domain and effects that it requests, as plain values without an OpenFlow library.
+"""Events for the domain, and effects that the domain requests.
+
+They are plain values without an OpenFlow library.
 
 Switches are named by their datapath id, ports by their OpenFlow number, hosts by their MAC address (lower
 case).
@@ -18,7 +20,7 @@ CongestionKind = Literal["queue", "burst"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The fields that a rule matches; None matches anything."""
+    """The fields that a rule matches. None matches any value."""
 
     in_port: int | None = None
     eth_src: str | None = None
@@ -37,7 +39,8 @@ class Rule:
     priority: int
     match: Match
     outputs: tuple[int, ...] = ()
-    """Port numbers, ascending. A packet never leaves by its ingress port (OpenFlow 1.3.5, 4.5)."""
+    """Port numbers in ascending order. A packet never leaves through its ingress port (OpenFlow 1.3.5,
+    4.5)."""
     to_controller: bool = False
     goto: int | None = None
     idle_s: int = 0
@@ -61,7 +64,7 @@ class PortDesc:
     mac: str
     up: bool
     speed_bps: int
-    """Current speed that the driver reports, in bit/s, or 0. A veth always reports 10 Gbit/s."""
+    """Current speed that the driver reports, in bit/s (0: unknown). A veth always reports 10 Gbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class SwitchUp:
 
 @dataclass(frozen=True, slots=True)
 class SwitchDown:
-    """A switch's connection has ended."""
+    """The connection of a switch has ended."""
 
     dpid: int
 
@@ -125,7 +128,7 @@ class LldpSeen:
 
 @dataclass(frozen=True, slots=True)
 class FrameSeen:
-    """A frame arrived whose source was unknown at this port."""
+    """A frame with an unknown source arrived at this port."""
 
     dpid: int
     port: int
@@ -136,7 +139,7 @@ class FrameSeen:
 
 @dataclass(frozen=True, slots=True)
 class RuleGone:
-    """A switch removed an entry because its idle time was over."""
+    """A switch removed a flow entry because its idle time was over."""
 
     dpid: int
     rule: Rule
@@ -168,7 +171,7 @@ class AgentUp:
 
 @dataclass(frozen=True, slots=True)
 class AgentDown:
-    """An agent's connection has ended, for this reason."""
+    """An agent's connection has ended for the given reason."""
 
     agent: str
     reason: str
@@ -176,7 +179,7 @@ class AgentDown:
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A body of an accepted agent (JSON text)."""
+    """A message body (JSON text) from an accepted agent."""
 
     agent: str
     body: str
@@ -226,7 +229,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class SendLldp:
-    """Send an LLDP frame by a port."""
+    """Send an LLDP frame through a port."""
 
     dpid: int
     port: int
@@ -252,10 +255,10 @@ class Note:
     """A line for the log and the page."""
 
     kind: str
-    """A fixed word, e.g. `link-up`."""
+    """The kind of the note, as a fixed word such as `link-up`."""
     text: str
     data: Mapping[str, str | int | PortKey | None] = field(default_factory=dict)
-    """The subject of the line."""
+    """Data that identify the subject of the line."""
 
 
 Effect = Install | Remove | Barrier | SendLldp | AskCounters | SendToAgent | Note

@@ -23,7 +23,7 @@ _PREFIX = "narrows_controller_"
 
 
 def page(runtime: Runtime, watch: Watch) -> bytes:
-    """The page with all metrics, as Prometheus reads it."""
+    """The page with all metrics, in the format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(_Collector(runtime, watch))
     return generate_latest(registry)
@@ -38,7 +38,7 @@ class _Collector:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The present values of all metrics."""
+        """The current values of all metrics."""
 
         def read(domain: Domain, now_ns: int) -> _Read:
             counts = {

@@ -1,4 +1,7 @@
-"""OpenFlow 1.3 by os-ken. This module only converts messages into events, and effects into messages."""
+"""Speaks OpenFlow 1.3 by means of os-ken.
+
+The module only converts messages to events, and effects to messages.
+"""
 
 from __future__ import annotations
 
@@ -51,24 +54,24 @@ WARNINGS = Warnings(LOG)
 
 COOKIE = 0x6E61_7272_0000_0000
 COOKIE_MASK = 0xFFFF_FFFF_0000_0000
-"""Marks the controller's entries. Other entries are not changed."""
+"""Cookie of the controller's flow entries. The controller does not change entries with other cookies."""
 _ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
 """Lengths of the headers that contain a sender's address."""
 _ICMPV6 = 58
 """IANA's protocol number of ICMPv6."""
 FRAME_BYTES = 256
-"""Bytes of a frame that are sent to the controller: enough for its headers and for LLDP."""
+"""Number of bytes of a frame that are sent to the controller. It is enough for the headers and for LLDP."""
 WAITING_MAX = 20_000
-"""Largest number of messages that are queued for a slow switch. If there are more, the connection is closed.
-When the switch reconnects, its entries are compared with the desired ones again."""
+"""Maximum number of messages that are queued for a slow switch. If there are more, the connection is closed.
+When the switch reconnects, its entries are compared with the desired entries again."""
 PORTS_MAX, RULES_MAX = 1024, 200_000
-"""Largest numbers of ports and of our entries that a switch may describe."""
+"""Maximum numbers of ports and of this controller's entries that a switch may describe."""
 
 
 def handles(event_class: Any, states: Any) -> Any:
-    """Registers a handler. An exception in it ends the connection.
+    """Registers a handler. An exception in the handler ends the connection.
 
-    In os-ken the exception would end the thread that handles the events of all switches. The reason is that
+    In os-ken the exception would end the thread that handles the events of all switches. In os-ken,
     `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception`.
     """
 
@@ -88,7 +91,10 @@ def handles(event_class: Any, states: Any) -> Any:
 
 
 class Switch:
-    """A connected switch. A thread sends to it, so a switch that does not read delays only itself."""
+    """A connected switch.
+
+    Each switch has its own sending thread, so a switch that does not read delays only itself.
+    """
 
     def __init__(self, datapath: Any) -> None:
         self.datapath = datapath
@@ -98,11 +104,11 @@ class Switch:
         self.is_master = False
         """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """Whether the switch must get a sign that this controller is alive. Only a master sends this sign."""
+        """Whether this controller must next show the switch that it is alive. Only a master does this."""
         self.up = False
-        """Whether the switch's ports and entries have been read, so that the domain knows them."""
+        """Whether the switch's ports and entries have been read and passed to the domain."""
         self.barrier: tuple[int, int] | None = None
-        """Transaction id and the domain's number of the last barrier, until the switch has answered it."""
+        """Transaction id and domain number of the last barrier, until the switch has answered it."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
@@ -119,7 +125,7 @@ class Switch:
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:
-        """Requests a role (None: only asks for the present role)."""
+        """Requests a role (None: only asks for the current role)."""
         if role is None:
             role = self.datapath.ofproto.OFPCR_ROLE_NOCHANGE
         self.send(self.datapath.ofproto_parser.OFPRoleRequest(self.datapath, role, generation))
@@ -145,15 +151,16 @@ class Switch:
 
 
 class OpenFlow(OSKenApp):
-    """The os-ken application. A process has only one.
+    """The os-ken application.
 
-    Set `on_event` before it starts. It is called from os-ken's threads.
+    A process has only one. Set `on_event` before the application starts. os-ken's threads call `on_event`.
     """
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
     on_event: Callable[[Event], None] = staticmethod(lambda _: None)
     pair: Pair | None = None
-    """This controller and its standby, if there is one. Only the master of a switch asks for its ports."""
+    """The pair of this controller and its standby (None: no standby). Only the master of a switch asks for
+    its ports."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -230,7 +237,7 @@ class OpenFlow(OSKenApp):
         with self._lock:
             gone = self._switches.get(datapath.id)
             if gone is None or gone.datapath is not datapath:
-                return  # an old connection of a switch that has already reconnected
+                return  # this is an old connection of a switch that has already reconnected
             del self._switches[datapath.id]
         gone.stop()
         if gone.up:
@@ -256,7 +263,7 @@ class OpenFlow(OSKenApp):
         if self.pair.is_active:
             switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
         elif message.role != of.OFPCR_ROLE_SLAVE:
-            known = message.generation_id % (GENERATIONS - 1)  # the largest id means that there is none
+            known = message.generation_id % (GENERATIONS - 1)  # the largest id means no generation
             switch.ask_role(of.OFPCR_ROLE_SLAVE, known)
 
     @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
@@ -400,7 +407,7 @@ def flow_mod(datapath: Any, rule: Rule, command: int) -> Any:
 
 
 def rule_of(of: Any, entry: Any) -> Rule:
-    """An entry as a switch reports it."""
+    """Converts an entry from the form in which a switch reports it."""
     outputs: list[int] = []
     to_controller, goto = False, None
     for instruction in entry.instructions:
@@ -423,7 +430,7 @@ def rule_of(of: Any, entry: Any) -> Rule:
 
 
 def match_of(match: Any) -> Match:
-    """A match as a switch reports it."""
+    """Converts a match from the form in which a switch reports it."""
     eth_dst, mask = match.get("eth_dst"), None
     if isinstance(eth_dst, tuple):
         eth_dst, mask = eth_dst
@@ -438,7 +445,7 @@ def match_of(match: Any) -> Match:
 
 
 def port_desc(of: Any, port: Any) -> PortDesc:
-    """A port as a switch reports it; OpenFlow's speeds are in kbit/s."""
+    """Converts a port from the form in which a switch reports it. OpenFlow's speeds are in kbit/s."""
     up = not port.state & of.OFPPS_LINK_DOWN and not port.config & of.OFPPC_PORT_DOWN
     name = port.name.decode("utf-8", "replace") if isinstance(port.name, bytes) else str(port.name)
     # The name is written to the log. With line breaks, it could forge lines there.
@@ -447,7 +454,7 @@ def port_desc(of: Any, port: Any) -> PortDesc:
 
 
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
-    """The link, or the host and its address, that a frame shows.
+    """The link that an LLDP frame reveals, or the host and the address that another frame reveals.
 
     Any host can have sent the frame, and the frame may be truncated.
     """

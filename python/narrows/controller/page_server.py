@@ -1,4 +1,4 @@
-"""The page's server: uvicorn with limits on the number and the idle time of connections.
+"""The page's server. It is uvicorn with limits on the number and the idle time of connections.
 
 uvicorn limits only requests. A connection without a request would stay open and occupy a file descriptor.
 """
@@ -23,13 +23,14 @@ WARNINGS = Warnings(logging.getLogger("narrows.controller.http"))
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds for all connections of the page.
+    """Limits on all connections of the page.
 
     Args:
         most: largest number of connections.
         most_each: largest number of connections from one address.
-        request_s: a request must arrive within this time after the opening or the last answer.
-        read_s: a client that reads nothing for this time is disconnected.
+        request_s: time in which a request must arrive, after the connection was opened or after the last
+            answer.
+        read_s: time after which a client that reads nothing is disconnected.
     """
 
     most: int = 256
@@ -39,7 +40,7 @@ class Bounds:
 
 
 class Connection(socket.socket):
-    """A connection that leaves the gate when it is closed."""
+    """A connection that the gate no longer counts after it is closed."""
 
     gate: Gate | None = None
     address = ""
@@ -55,7 +56,7 @@ class Connection(socket.socket):
 class ListeningSocket(socket.socket):
     """A listening socket that accepts only connections that its gate admits.
 
-    A connection counts as soon as it is accepted, before the handshake of TLS.
+    The gate counts a connection as soon as it is accepted, before the handshake of TLS.
     """
 
     def __init__(self, address: tuple[str, int], bounds: Bounds) -> None:
@@ -68,8 +69,9 @@ class ListeningSocket(socket.socket):
         """The next connection, if it is admitted.
 
         Raises:
-            BlockingIOError: no connection waits, or it was refused. The event loop then handles other events
-                before the next connection, so that a flood of connections does not stop everything else.
+            BlockingIOError: no connection waits, or the connection was refused. The event loop then handles
+            other events before the next connection. A flood of connections therefore does not block other
+            work.
         """
         peer, address = super().accept()
         if not self._gate.enter(address[0]):
@@ -141,7 +143,7 @@ def server(
         app: the application.
         key: file of the private key (None: no TLS).
         certificate: file of the certificate.
-        bounds: bounds for connections.
+        bounds: limits on connections.
     """
     return uvicorn.Server(
         uvicorn.Config(

@@ -1,4 +1,4 @@
-"""The connection between two controllers: threads and sockets around `standby.Election`."""
+"""Connects two controllers. It has the threads and sockets for `standby.Election`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _READ_BYTES = 4096
 
 
 class Pair:
-    """This controller and the other one.
+    """This controller and the other controller of the pair.
 
     Args:
         name: name of this controller.
         other: name of the other controller.
         address: address at which the other controller listens for agents.
-        keys: files of the keys; None on loopback.
+        keys: files of the keys (None: on loopback).
         takeover_s: see `Election`.
     """
 
@@ -47,8 +47,8 @@ class Pair:
         self.on_yield: Callable[[str], None] = lambda _: None
         """Called when this controller must step down, with the reason."""
         self.on_pulse: Callable[[], None] = lambda: None
-        """Called every second, and when this controller becomes active. Asks all switches for the role of
-        this controller."""
+        """Called every second, and when this controller becomes active. The function asks all switches for
+        the role of this controller."""
         self._address, self._keys, self._silent_s = address, keys, takeover_s
         self._lock = threading.Lock()
         self._is_active = False
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller is the active one, and `on_active` has returned."""
+        """Whether this controller is active, and `on_active` has returned."""
         return self._is_active
 
     def start(self) -> None:
@@ -121,7 +121,7 @@ class Pair:
                     raise ValueError(f"a line of more than {GREETING_MAX} bytes")
                 for line in lines:
                     self._on_line(json.loads(line))
-                # The other end disconnects a peer that is silent.
+                # Send a line after each received state, because the other end disconnects a silent peer.
                 connection.sendall(wire.line(ALIVE))
         finally:
             connection.close()

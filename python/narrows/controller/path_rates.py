@@ -1,9 +1,9 @@
-"""The application of PACEC: a rate for each flow on its path, from the counters of all links (PAC-1).
+"""The application for PACEC. It computes each flow's rate from the counters of all links on its path (PAC-1).
 
 The control law is the simulator's code (`rate::pacec::Pacec`, in Rust). Links are measured in two ways.
-Agents of PACEC report the traffic of their ports by class, and the queues. For ports without such an agent,
-the controller reads OpenFlow's counters, which have only bytes and packets. These ports therefore follow
-PACEC's incremental law (PAC-19). The rates go to the agents at which flows begin.
+Agents of PACEC report the queues of their ports, and the traffic of their ports by class. For ports without
+such an agent, the controller reads OpenFlow's counters, which have only bytes and packets. These ports
+therefore follow PACEC's incremental law (PAC-19). The rates go to the agents at which flows begin.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LEAST_INTERVAL_NS = 20_000_000
 _WIRE_BYTES = 38
 """Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
-"""Minimum control period of a port. `attach` refuses a shorter period, which the controller may be unable to
-sustain."""
+"""Minimum control period of a port. `attach` refuses a shorter period, because the controller might be too
+slow for it."""
 _KIND = "counted"
-"""First part of the keys in `Numbers` of ports without an agent of PACEC."""
+"""First part of the keys of ports without an agent of PACEC in `Numbers`."""
 
 
 def l3(wire_bps: int) -> int:
@@ -43,12 +43,12 @@ class Place:
 
 
 class PathRates:
-    """The application of PACEC's ports.
+    """The application for PACEC's ports.
 
     Args:
         numbers: the numbers of the domain's ports.
-        find: returns the numbers of the ports from one address to another, first to last; an empty list if an
-            address is unknown.
+        find: returns the numbers of the ports on the path from one address to another, in order. The list is
+            empty if an address is unknown.
     """
 
     def __init__(self, numbers: Numbers, find: Callable[[str, str], list[int]]) -> None:
@@ -69,7 +69,7 @@ class PathRates:
 
     @property
     def interval_ns(self) -> int:
-        """Interval between readings of counters: one control period of the first agent's port."""
+        """Interval between readings of counters. It is one control period of the first agent's port."""
         period_ns = self._agents[min(self._agents)].period_ns if self._agents else 0
         return max(LEAST_INTERVAL_NS, period_ns)
 
@@ -83,7 +83,7 @@ class PathRates:
         self._changed = True
 
     def detach(self, port: int) -> None:
-        """Removes a port. If the port does not return at once, the flows that began there are forgotten."""
+        """Removes a port. If the port does not return at once, the flows that began there are removed."""
         if self._agents.pop(port, None) is not None:
             self._changed = True
 
@@ -100,7 +100,7 @@ class PathRates:
         return self._switches if self.active else []
 
     def number(self, port: PortKey) -> int | None:
-        """The number of a port whose counters are read; None for other ports."""
+        """The number of a port whose counters are read (None: another port)."""
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 

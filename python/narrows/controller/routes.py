@@ -1,4 +1,4 @@
-"""The path that packets take with the entries of `forwarding`."""
+"""Finds the path that packets take with the flow entries of `forwarding`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from narrows.controller.topology import Topology
 
 
 class Routes:
-    """Shortest paths in the current network. A change of the network needs a new object."""
+    """Shortest paths in the current network. After a change of the network, make a new object."""
 
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """For each last switch of a path: the port through which every other switch reaches it."""
+        """For each destination switch, the port through which every other switch reaches it."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
         """The ports through which a packet leaves the switches between two edge ports.

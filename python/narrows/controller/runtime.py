@@ -1,4 +1,4 @@
-"""The thread in which all decisions are made, and its queues."""
+"""The thread that makes all decisions, and its queues."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 _NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
-"""Largest number of queued events. Further events are dropped, mostly frames of unknown hosts."""
+"""Maximum number of queued events. Further events are dropped. Most of them are frames of unknown hosts."""
 BODIES_MAX = 64 << 20
-"""Largest number of characters in all queued bodies of agents. Further bodies are dropped."""
+"""Maximum number of characters in all queued message bodies of agents. Further bodies are dropped."""
 
 
 class Runtime:
@@ -45,7 +45,7 @@ class Runtime:
         self.to_agent: Callable[[SendToAgent], None] = lambda _: None
         self._events: queue.Queue[Event | None] = queue.Queue(BACKLOG_MAX)
         self._bodies = 0
-        """Number of characters in the queued bodies."""
+        """Number of characters in the queued message bodies."""
         self._bodies_lock = threading.Lock()
         self._lock = threading.Lock()
         self._noted = Events()
@@ -61,18 +61,21 @@ class Runtime:
         self._thread.join(timeout=5)
 
     def restart(self, note: Note) -> None:
-        """Forgets the network and adds a note. As at a start, switches keep their entries for a while."""
+        """Discards the state of the network and adds a note.
+
+        As after a start, switches keep their entries for a while.
+        """
         with self._lock:
             self.domain = Domain(time.monotonic_ns(), self.domain.params)
         self._note(partial(self._noted.add, note=note))
 
     def put(self, event: Event) -> None:
-        """Queues an event. Any thread can call it."""
+        """Queues an event. Any thread can call this method."""
         if not self._queue(event):
             WARNINGS.warn("too many events: dropped %s", type(event).__name__)
 
     def note(self, note: Note) -> None:
-        """Adds a note that does not come from the domain. Any thread can call it."""
+        """Adds a note that does not come from the domain. Any thread can call this method."""
         self._note(partial(self._noted.add, note=note))
 
     def look(self, reader: Callable[[Domain, int], T]) -> T:
@@ -112,7 +115,7 @@ class Runtime:
         return state.model_copy(update={"flow_count": count, "flows": shown})
 
     def select_flows(self, query: flows.Query) -> tuple[int, list[view.Flow]]:
-        """The number of flows that match, and those of them that the query's `offset` and `limit` select."""
+        """The number of matching flows, and those that `offset` and `limit` of the query select."""
         return flows.select(self.look(lambda domain, _: flows.ports(domain)), query)
 
     def events(self, after: int = 0) -> list[view.Event]:
@@ -121,7 +124,7 @@ class Runtime:
             return [event for event in self._noted.kept if event.id > after]
 
     def _queue(self, event: Event) -> bool:
-        """Queues an event if there is a place for it."""
+        """Queues an event if the queue has room. Returns whether it was queued."""
         size = _size(event)
         with self._bodies_lock:
             if size and self._bodies + size > BODIES_MAX:
@@ -160,7 +163,7 @@ class Runtime:
                 effects = step(time.monotonic_ns())
             self._perform(effects)
         except Exception:
-            # A defect in the handling of one event must not end the control of the network.
+            # A bug in the handling of one event must not end the control of the network.
             LOG.exception("cannot handle an event")
 
     def _perform(self, effects: Iterable[Effect]) -> None:

@@ -1,7 +1,7 @@
-"""The values of all ports at one time, for the history and the alerts.
+"""Takes a sample of the values of all ports at one time, for the history and the alerts.
 
-A sample is taken under the domain's lock, which delays control. To keep this short, the sample holds only
-references to the flows. Sums are computed afterwards.
+A sample is taken under the domain's lock. The lock delays control, so the sample copies only references to
+the flows. Sums are computed after the lock is released.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from narrows.controller.topology import Kind
 
 @dataclass(frozen=True)
 class PortSample:
-    """A port: of an agent, of a switch, or of both."""
+    """The values of a port. The port belongs to an agent, to a switch, or to both."""
 
     id: str
     """`AGENT/INTERFACE`, or `DATAPATH:NUMBER` for a port without an agent."""
     agent: str | None
     interface: str
     at: PortKey | None
-    """Key of the port, if it is a port of a connected switch."""
+    """Key of the port (None: it is not a port of a connected switch)."""
     capacity_bps: int | None
     tx_bps: float | None
     rx_bps: float | None

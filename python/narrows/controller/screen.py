@@ -1,7 +1,10 @@
-"""Checks OpenFlow messages before os-ken parses them. Each connection has a `Screen`, which is pure.
+"""Checks OpenFlow messages before os-ken parses them.
 
-Several loops of os-ken's parser advance by a length from the message, and never end if the length is zero.
-Therefore only the message types that this controller handles pass, and all their lengths are checked first.
+Each connection has a `Screen`, which does no input or output.
+
+Several loops of os-ken's parser advance by a length from the message. They never end if this length is zero.
+The screen therefore accepts only the message types that this controller handles, and checks all their lengths
+first.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from enum import Enum, auto
 
 HEADER_BYTES = 8
 VERSION = 4
-"""OpenFlow 1.3 on the wire."""
+"""The number of OpenFlow 1.3 in the header of a message."""
 
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, EXPERIMENTER = 0, 1, 2, 3, 4
 FEATURES_REPLY, PACKET_IN, FLOW_REMOVED, PORT_STATUS = 6, 10, 11, 12
@@ -34,11 +37,11 @@ _LENGTHS = {
     BARRIER_REPLY: (8, 8),
     ROLE_REPLY: (24, 24),
 }
-"""Shortest and longest message of each type that a switch may send."""
+"""Minimum and maximum length of each type of message that a switch may send."""
 _UNASKED = {PACKET_IN, FLOW_REMOVED, PORT_STATUS}
-"""A switch that reconnects may send these before the end of the handshake."""
+"""Types of messages that a reconnecting switch may send before the end of the handshake."""
 _BEFORE_READY_MAX = 256
-"""Maximum number of messages before the end of the handshake. One of them can describe a thousand ports."""
+"""Maximum number of messages before the end of the handshake. One message can describe a thousand ports."""
 
 _PORT_BYTES, _PORT_STATS_BYTES, _FLOW_STATS_BYTES = 64, 112, 48
 _OXM_MATCH, _OXM_EXPERIMENTER, _ONF = 1, 0xFFFF, 0x4F4E4600
@@ -51,7 +54,7 @@ _SET_FIELD = 25
 
 
 class Violation(Exception):  # noqa: N818 (the field's word)
-    """A message that ends its connection; the text gives the reason."""
+    """The connection must be closed because of a message. The text gives the reason."""
 
 
 class Fate(Enum):
@@ -60,11 +63,11 @@ class Fate(Enum):
     PARSE = auto()
     SKIP = auto()
     REPORT = auto()
-    """An error of the switch, which is logged."""
+    """The message is an error of the switch. It is logged."""
 
 
 class Screen:
-    """Checks the messages of a switch in their order."""
+    """Checks the messages of a switch in the order of their arrival."""
 
     def __init__(self) -> None:
         self.greeted = False
@@ -96,7 +99,7 @@ class Screen:
             ready: whether the handshake is complete.
 
         Raises:
-            Violation: its contents contradict each other, or it comes at the wrong time.
+            Violation: the contents of the message are inconsistent, or the message arrived at the wrong time.
         """
         kind = message[1]
         if not ready:

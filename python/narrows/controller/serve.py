@@ -1,4 +1,4 @@
-"""Starts the controller: OpenFlow, the agents' channel, the page."""
+"""Starts the parts of the controller: OpenFlow, the agents' channel, and the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_files(config: Config) -> str | None:
     """Checks the files that the configuration names. Returns the page's token.
 
     Raises:
-        NarrowsError: a token, key or certificate is invalid, or others can read it.
+        NarrowsError: a token, key or certificate is invalid, or other users can read it.
     """
     if config.agents.keys is not None:
         config.agents.keys.check("agents")
@@ -114,7 +114,7 @@ def serve(config: Config) -> None:
     runtime.stop()
     channel.close()
     sys.stderr.flush()
-    # Exit without a clean-up: os-ken's native threads wait for switches and cannot be interrupted, and there
+    # Exit without a clean-up. os-ken's native threads wait for switches and cannot be interrupted, and there
     # is nothing to save.
     os._exit(0)
 
@@ -150,7 +150,7 @@ def _pair(config: Config) -> Pair | None:
 
 
 def _join(pair: Pair, runtime: Runtime) -> None:
-    """Makes this controller's parts act on the decisions of a pair."""
+    """Connects a pair to the other parts of this controller, which act on the pair's decisions."""
 
     def pulse() -> None:
         app = lookup_service_brick(OpenFlow.__name__)
@@ -163,7 +163,7 @@ def _join(pair: Pair, runtime: Runtime) -> None:
 
     def step_down(reason: str) -> None:
         # Replace the process, because os-ken's threads cannot be interrupted. The new process has no state,
-        # as a standby must have none.
+        # as required for a standby.
         LOG.warning("stepping down: %s", reason)
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -180,7 +180,7 @@ def _openflow_tls(config: OpenFlowConfig) -> ssl.SSLContext | None:
     check_private("openflow.key", key)
     try:
         return tls_context(str(key), str(certificate), str(ca))
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise NarrowsError(
             f"openflow: cannot use {key}, {certificate} and {ca}: {error.strerror or error}"
         ) from None

@@ -1,27 +1,27 @@
-"""Decides which of two controllers is active. The class is pure: time is an argument.
+"""Decides which of two controllers is active. The class does no input or output, and time is an argument.
 
-Each controller tells the other one whether it is active. The standby takes over if, for some time, neither
-the other controller nor any switch has shown that a controller is active. A switch shows this by its
-generation id (OpenFlow 1.3.5, 6.3.6), which the active controller raises every second. So the standby does
-not take over if only the connection between the controllers is broken.
+Each controller tells the other controller whether it is active. A switch shows by its generation id (OpenFlow
+1.3.5, 6.3.6) that a controller is active, because the active controller raises this id every second. The
+standby takes over if, for some time, neither the other controller nor any switch has shown that a controller
+is active. The standby therefore does not take over if only the connection between the controllers is broken.
 
-Both controllers can become active, e.g. if each can reach only one half of a divided network. Then the
-controller with the higher generation stays active.
+Both controllers can become active, e.g. if each can reach only one half of a divided network. As soon as one
+of them notices the other, the controller with the higher generation stays active.
 """
 
 from __future__ import annotations
 
 GENERATIONS = 1 << 64
-"""Number of generation ids, which have 64 bits. The largest id means that there is none."""
+"""Number of generation ids, which have 64 bits. The largest id means that there is no generation."""
 
 
 class Election:
-    """One controller's view of the two.
+    """The state of both controllers of a pair, as one of them sees it.
 
     Args:
         now_ns: time of the start. The controller starts as a standby.
         own: name of this controller.
-        other: name of the other one.
+        other: name of the other controller.
         takeover_ns: the standby takes over after this time without a sign of an active controller.
     """
 
@@ -37,7 +37,7 @@ class Election:
         if self.is_active:
             return is_active and (generation, self._other) > (self.generation, self._own)
         self.generation = max(self.generation, generation)
-        # If both are standbys, the first by name becomes active, and the other one waits for it.
+        # If both are standbys, the first by name becomes active, and the other controller waits for it.
         if is_active or self._other < self._own:
             self._sign_ns = now_ns
         return False

@@ -7,7 +7,7 @@ import socket
 
 
 def notify(state: str) -> None:
-    """Sends a state such as `READY=1` to the socket that systemd has set, if any (sd_notify(3))."""
+    """Sends a state such as `READY=1` to systemd's socket, if systemd has set one (sd_notify(3))."""
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return

@@ -21,16 +21,16 @@ from narrows.errors import NarrowsError
 T = TypeVar("T")
 
 TICK_S = 5.0
-"""Longest time that a call waits for data, in seconds."""
+"""Maximum time that a call waits for data, in seconds."""
 _DRAIN_S, _DRAIN_BYTES = 1.0, 4096
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class TlsSocket:
-    """A TLS connection on which one thread reads while another writes.
+    """A TLS connection on which one thread reads while another thread writes.
 
-    OpenSSL does not allow two threads on one connection. Therefore each call of OpenSSL holds a lock here,
-    and does not block.
+    OpenSSL does not allow two threads on one connection. Each call of OpenSSL therefore holds a lock, and
+    does not block.
     """
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, deadline_s: float) -> None:
@@ -68,7 +68,7 @@ class TlsSocket:
         drain(self._ssl)
 
     def shutdown(self, how: int) -> None:
-        """Ends the connection without OpenSSL, which another thread can be using."""
+        """Ends the connection without OpenSSL, because another thread may be using OpenSSL."""
         socket.socket.shutdown(self._ssl, how)
 
     def close(self) -> None:
@@ -102,7 +102,10 @@ class TlsSocket:
 
 
 def drain(connection: socket.socket) -> None:
-    """Lets the last bytes reach the peer. Closing a socket with unread received data would discard them."""
+    """Lets the last bytes reach the peer.
+
+    If a socket with unread received data were closed, they would be lost.
+    """
     deadline_s = time.monotonic() + _DRAIN_S
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_WR)
@@ -113,7 +116,7 @@ def drain(connection: socket.socket) -> None:
 
 
 def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
-    """TLS with a certificate of this side.
+    """A context for TLS with a certificate of this side.
 
     Raises:
         OSError: a file cannot be read, or contains no key or certificate.
@@ -125,7 +128,7 @@ def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
 
 
 def tls_context(key: str, certificate: str, ca: str) -> ssl.SSLContext:
-    """TLS in which both sides must have a certificate.
+    """A context for TLS in which both sides must have a certificate.
 
     Raises:
         OSError: a file cannot be read, or contains no key or certificate.
@@ -147,8 +150,8 @@ def common_name(fields: Mapping[str, Any] | None) -> str:
 class Keys(NamedTuple):
     """Files of the agents' channel (PEM).
 
-    A peer's certificate must be one of `trusted`. There is no certificate authority: a signature by a trusted
-    certificate is not enough.
+    A peer's certificate must be one of `trusted`. There is no certificate authority. A certificate that a
+    trusted certificate has signed is therefore not accepted.
     """
 
     key: Path
@@ -162,12 +165,12 @@ class Keys(NamedTuple):
             table: name of their table in the configuration.
 
         Raises:
-            NarrowsError: one line with the file and what is wrong.
+            NarrowsError: a file is invalid. The message has one line with the file and the reason.
         """
         check_private(f"{table}.key", self.key)
         try:
             self.context()
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # includes ssl.SSLError
             raise NarrowsError(
                 f"{table}: cannot use {self.key}, {self.certificate} and {self.trusted}: "
                 f"{error.strerror or error}"
@@ -178,7 +181,7 @@ class Keys(NamedTuple):
     def accept(self, raw: socket.socket, deadline_s: float) -> tuple[TlsSocket, str]:
         """Performs the handshake with a peer. Returns the connection and the name in the peer's certificate.
 
-        The files are read each time, so that an agent can be added without a restart.
+        The files are read for each handshake. An agent can therefore be added without a restart.
 
         Raises:
             OSError: the peer has another certificate, is too slow, or does not use TLS 1.3.
@@ -211,7 +214,7 @@ class Keys(NamedTuple):
         return connection
 
     def context(self) -> ssl.SSLContext:
-        """TLS 1.3 with certificates on both sides.
+        """A context for TLS 1.3 with certificates on both sides.
 
         Raises:
             OSError: a file cannot be read, or contains no key or certificate.

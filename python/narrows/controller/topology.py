@@ -1,13 +1,13 @@
-"""Switches, ports and links, learnt from LLDP.
+"""Stores switches, ports and links. Links are learnt from LLDP.
 
-A port starts as *probing*: only LLDP is sent and received there. If LLDP shows a switch at its other end, the
-port becomes a *trunk*; if it shows none for some time, the port becomes an *edge*. Without this phase a new
-link would be flooded as if hosts were behind it, and a cable that closes a ring would be a loop until LLDP
-finds it.
+A port starts as *probing*. Only LLDP is sent and received at a probing port. If LLDP shows a switch at the
+other end, the port becomes a *trunk*. If LLDP shows no switch for some time, the port becomes an *edge*.
+Without the probing phase, frames would be flooded to a new link as if hosts were behind it. A cable that
+closes a ring would then be a loop until LLDP finds it.
 
-A trunk whose link is lost stays a trunk without forwarding until its carrier is lost. The reason is that the
-switch at the other end may only have lost its connection to the controller. That switch continues to flood by
-its last entries, so there would be a loop if the ports became edges.
+If the link of a trunk is lost, the port stays a trunk without forwarding until its carrier is lost. The
+switch at the other end may only have lost its connection to the controller. Such a switch continues to flood
+according to its last entries. If the ports became edges, there would be a loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from narrows.controller.messages import PortDesc, PortKey
 
 
 class Kind(Enum):
-    """The kind of a port, by its other end: not known yet (probing), hosts (edge) or a switch (trunk)."""
+    """The kind of a port.
+
+    At its other end are hosts (edge), a switch (trunk), or something not yet known (probing).
+    """
 
     DOWN = "down"
     PROBING = "probing"
@@ -40,7 +43,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that LLDP has crossed in both directions; `a` is the lower end."""
+    """A link that LLDP has crossed in both directions. `a` is the lower end."""
 
     a: PortKey
     b: PortKey
@@ -63,7 +66,7 @@ class Topology:
         self.expire_ns = expire_ns
         self.switches: dict[int, dict[int, Port]] = {}
         self._seen: dict[PortKey, tuple[PortKey, int]] = {}
-        """By receiving port: the port that sent the last LLDP, and its arrival time."""
+        """For each receiving port, the port that sent the last LLDP frame, and the frame's arrival time."""
 
     def add_switch(
         self, now_ns: int, dpid: int, ports: tuple[PortDesc, ...], trunks: Iterable[int] = ()
@@ -110,7 +113,7 @@ class Topology:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # From the first frame on, neither end counts as a host's port. The link itself counts only if LLDP
+        # After the first frame, neither end is treated as a host's port. The link itself is used only if LLDP
         # crosses it in both directions.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK

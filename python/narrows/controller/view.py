@@ -1,4 +1,4 @@
-"""The domain's state for the page and other programs: typed, with units in the names."""
+"""Models of the domain's state for the page and other programs. They are typed, and names contain units."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class End(_Model):
 
 
 class Load(_Model):
-    """A port's load over the last reading interval."""
+    """A port's load in the interval between the last two readings."""
 
     tx_bps: float = Field(description="Rate sent, bit/s, L2.")
     rx_bps: float = Field(description="Rate received, bit/s, L2.")
@@ -70,7 +70,7 @@ class Host(_Model):
 
 
 class Link(_Model):
-    """A link between switches; each direction has its own load."""
+    """A link between switches. Each direction has its own load."""
 
     a: End
     b: End
@@ -153,7 +153,7 @@ class Event(_Model):
     kind: str
     text: str
     severity: Severity = "info"
-    count: int = Field(1, description="Number of changes that this event stands for.")
+    count: int = Field(1, description="Number of changes that are merged into this event.")
     seconds: float = Field(0.0, description="Time from the first to the last of these changes, seconds.")
 
 

@@ -21,14 +21,14 @@ INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Figures of the recording itself."""
+    """Figures about the recording itself."""
 
     ports: int
     left_out: int
 
 
 class Watch:
-    """Samples a domain. It holds the domain's lock only while it copies references.
+    """Samples a domain. The domain's lock is held only while references are copied.
 
     Args:
         runtime: the source of all data.
@@ -75,7 +75,8 @@ class Watch:
         with self._lock:
             self._history.add(now_ns, taken)
             if not self._runtime.is_active():
-                # Agents and switches are connected to the other controller, which sends the alerts.
+                # This controller is a standby. Agents and switches are connected to the other controller,
+                # which sends the alerts.
                 self._alerts = Alerts(now_ns, self._alerts.rules)
                 return
             changes = self._alerts.check(now_ns, time.time(), taken)
@@ -120,7 +121,7 @@ class Watch:
             try:
                 self.look(time.monotonic_ns())
             except Exception:
-                # A defect here must not end the recording.
+                # A bug in this code must not end the recording.
                 LOG.exception("cannot take a sample")
 
 

@@ -1,8 +1,9 @@
-"""The lines of the agents' channel as a pure state machine. Each line is a JSON value.
+"""The lines of the agents' channel as a state machine without input or output. Each line is a JSON value.
 
-The agent greets with its name, and the controller answers with its own name or with a refusal. Then both
-ends send bodies. If the connection uses TLS, TLS authenticates both ends (`tls.Keys`), and the agent's name
-must be the name in its certificate. The agent's end is crates/narrows-agent/src/channel/session.rs.
+The agent sends a greeting with its name. The controller answers with its own name or with a refusal. Then
+both ends send message bodies. If the connection uses TLS, TLS authenticates both ends (`tls.Keys`), and the
+agent's name must be the name in its certificate. The agent's end is
+crates/narrows-agent/src/channel/session.rs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NAME = r"[\x21-\x7e]{1,64}"
 
 
 class Refused(Exception):  # noqa: N818 (the name is the message)
-    """The connection must be closed, for the reason in the text."""
+    """The connection must be closed. The text gives the reason."""
 
 
 class StandbyRefusal(Refused):
@@ -29,7 +30,7 @@ class Session:
 
     Args:
         name: name of the controller.
-        certified: name in the peer's certificate; None without TLS.
+        certified: name in the peer's certificate (None: no TLS).
         other: name of the other controller, which may connect as well.
     """
 
@@ -37,7 +38,7 @@ class Session:
         self._name, self._certified, self._other = name, certified, other
         self._partial = bytearray()
         self.agent = ""
-        """The name of the agent or of the other controller; empty before its greeting."""
+        """The name of the agent or of the other controller (empty: no greeting yet)."""
         self.is_controller = False
         """Whether the peer is the other controller."""
 
@@ -51,7 +52,7 @@ class Session:
         return _line({"narrows": CHANNEL_VERSION, "refused": reason})
 
     def receive(self, data: bytes) -> list[str]:
-        """Takes received bytes and returns the complete bodies.
+        """Takes received bytes and returns the complete message bodies.
 
         Raises:
             Refused: the connection must be closed.
@@ -99,7 +100,7 @@ def greeting(role: str, name: str) -> bytes:
 
 
 def line(body: str) -> bytes:
-    """The line of a body (JSON without line breaks)."""
+    """The line for a message body (JSON without line breaks)."""
     return body.encode() + b"\n"
 
 

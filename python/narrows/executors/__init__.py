@@ -1,4 +1,4 @@
-"""Executors perform the runs of a sweep: on this machine (threads, processes), on a Ray cluster, or on Slurm.
+"""Executors perform the runs of a sweep on this machine (threads, processes), on a Ray cluster, or on Slurm.
 
 The sweep divides its runs into batches. A worker performs the runs of a batch and reports their times.
 Workers in other processes write finished segments (`narrows.results.segments`), so results do not pass
@@ -18,12 +18,12 @@ from narrows.errors import NarrowsError, found
 from narrows.plan import Plan
 
 NAP_SECONDS = 0.2
-"""Longest time until an executor returns to the sweep, which handles signals and shows progress."""
+"""Maximum time until an executor returns to the sweep. The sweep then handles signals and shows progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run, as a worker needs it."""
+    """A run, with all data that a worker needs."""
 
     run: int
     """Number of the run in its sweep."""
@@ -35,7 +35,7 @@ class Job:
 
 
 Batch = tuple[tuple[Job, ...], ...]
-"""The jobs that a worker gets at a time. The jobs of each inner tuple become one segment."""
+"""The jobs that a worker gets at the same time. The jobs of each inner tuple become one segment."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Report:
 
 
 Task = Callable[[Batch], Report]
-"""Performs the runs of a batch. Executors that use other processes pickle this function."""
+"""A function that performs the runs of a batch. Executors that use other processes pickle this function."""
 
 
 class Executor(Protocol):
@@ -64,7 +64,8 @@ class Executor(Protocol):
     shares_memory: bool
     """Whether workers are threads of this process."""
     batch_seconds: float
-    """Intended duration of a batch, so long that its overhead does not matter (0: one run for each batch)."""
+    """Intended duration of a batch. It is long enough to make overhead negligible (0: one run for each
+    batch)."""
 
     @property
     def slots(self) -> int:
@@ -73,22 +74,24 @@ class Executor(Protocol):
     def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
         """Perform all batches, and yield a report for each, in any order.
 
-        Takes only a few batches in advance. Yields None if no batch ends within `NAP_SECONDS`.
+        The function takes only a few batches in advance. It yields None if no batch ends within
+        `NAP_SECONDS`.
 
         Args:
             task: performs the runs of a batch.
             batches: the batches.
-            scratch: a folder for files of the executor, which the sweep removes (None: `shares_memory`, or
-                the sweep has no folder).
+            scratch: a folder for files of the executor. The sweep removes this folder. It is None if
+                `shares_memory` is set, or if the sweep has no folder.
 
         Raises:
-            NarrowsError: if a worker is lost for good.
+            NarrowsError: if a worker is lost and its batch cannot be repeated.
         """
 
     def cancel(self) -> list[Report]:
         """End all work soon. After this call, `perform` yields nothing.
 
-        Returns the reports of finished batches that were not yielded, if no other copy of the results exists.
+        Returns the reports of finished batches that were not yielded. Only reports with the sole copy of the
+        results are returned.
         """
 
 

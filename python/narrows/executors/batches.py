@@ -15,7 +15,7 @@ same time."""
 
 
 class Batches(Iterator[Batch]):
-    """Batches whose length depends on the durations of earlier runs.
+    """An iterator of batches whose lengths depend on the durations of earlier runs.
 
     The first batches have one run each, because nothing is known about the runs' duration.
 
@@ -23,7 +23,7 @@ class Batches(Iterator[Batch]):
         jobs: the runs.
         count: number of runs.
         executor: the executor that performs the batches.
-        segment_seconds: intended time that the runs of a segment take.
+        segment_seconds: intended total wall time of the runs of a segment.
     """
 
     def __init__(
@@ -38,9 +38,10 @@ class Batches(Iterator[Batch]):
         self._runs, self._seconds = 0.0, 0.0
 
     def learn(self, report: Report) -> None:
-        """Note the durations of a batch's runs. Earlier batches lose half of their weight.
+        """Record the durations of a batch's runs.
 
-        Durations change during a sweep, because it goes from point to point.
+        Earlier batches lose half of their weight. Durations change during a sweep, because the sweep goes
+        from point to point.
         """
         self._runs = self._runs / 2 + len(report.seconds)
         self._seconds = self._seconds / 2 + sum(report.seconds.values())

@@ -1,4 +1,4 @@
-"""Executors on this machine: threads, and processes for runs that hold the interpreter's lock."""
+"""Executors on this machine. They use threads, or processes for runs that hold the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cores() -> int:
 
 
 class Threads:
-    """Threads of this process. The simulator releases the interpreter's lock."""
+    """Performs batches in threads of this process. The simulator releases the interpreter's lock."""
 
     name = "local"
     shares_memory = True
@@ -53,10 +53,10 @@ class Threads:
 
 
 class Processes:
-    """Processes on this machine, e.g. for controllers in Python, which hold the interpreter's lock.
+    """Performs batches in processes, e.g. for controllers in Python, which hold the interpreter's lock.
 
-    Each process is a new interpreter that imports the main module, so a script must start its sweep under
-    ``if __name__ == "__main__"``.
+    Each process is a new interpreter that imports the main module. A script must therefore start its sweep
+    under ``if __name__ == "__main__"``.
     """
 
     name = "processes"
@@ -101,8 +101,8 @@ class Processes:
 
 
 def _begin(watched: Connection) -> None:
-    """Prepare a worker. It ends when the sweep's process closes the other end of the pipe, or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the sweep handles it
+    """Prepare a worker. The worker ends when the sweep's process dies or closes the other end of the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles SIGINT, which a terminal sends to all
 
     def watch() -> None:
         watched.poll(None)
@@ -120,7 +120,7 @@ def _reports(
         active |= {pool.submit(task, batch) for batch in islice(batches, most - len(active))}
         if not active:
             return
-        # Poll, because Ctrl-C may not wake this thread while another one starts a program (1 of 12 tries).
+        # Poll, because Ctrl-C may not wake this thread while another thread starts a program (1 of 12 tries).
         finished, active = futures.wait(active, NAP_SECONDS, futures.FIRST_COMPLETED)
         for future in finished:
             yield future.result()

@@ -1,4 +1,4 @@
-"""The executor on a Ray cluster: an existing one, or one that is started on this machine."""
+"""The executor on a Ray cluster. The cluster exists already, or is started on this machine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from narrows.executors import NAP_SECONDS, Batch, Report, Task
 from narrows.results import segments
 
 _AHEAD = 2
-"""Batches that are given to Ray for each CPU, so that a worker need not wait for its next batch."""
+"""Number of batches that are given to Ray for each CPU. With more than one, a worker need not wait for its
+next batch."""
 _COUNT_SECONDS = 1.0
-"""Time after which the CPUs of the cluster are counted again, because nodes come and go."""
+"""Time after which the CPUs of the cluster are counted again, because nodes may join or leave."""
 _REACH_SECONDS = 10.0
 """Maximum time to wait for a connection to a cluster."""
 _END_SECONDS = 10.0
@@ -29,10 +30,10 @@ _END_SECONDS = 10.0
 
 
 class Ray:
-    """Workers of a Ray cluster, each on one CPU. Ray repeats the batches of lost workers.
+    """Performs batches in workers of a Ray cluster, each on one CPU. Ray repeats the batches of lost workers.
 
     Args:
-        address: address of the cluster (None: RAY_ADDRESS, a cluster on this machine, or a new one).
+        address: address of the cluster (None: RAY_ADDRESS, a cluster on this machine, or a new cluster).
         jobs: number of concurrent batches (None: one for each CPU of the cluster).
 
     Raises:
@@ -51,7 +52,7 @@ class Ray:
         self._cpus, self._counted = 1, -_COUNT_SECONDS
         if ray.is_initialized():
             return
-        # A cluster that is started here reports nothing to Ray's developers.
+        # If this call starts a cluster, the cluster must not report usage data to Ray's developers.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             _reach(address)
@@ -62,7 +63,7 @@ class Ray:
 
     @property
     def slots(self) -> int:
-        """Number of CPUs of the cluster, or of requested jobs."""
+        """Number of concurrent batches: the CPUs of the cluster, or the requested jobs."""
         if self._jobs is not None:
             return self._jobs
         if time.monotonic() - self._counted >= _COUNT_SECONDS:
@@ -79,7 +80,7 @@ class Ray:
         """Perform all batches.
 
         Raises:
-            NarrowsError: if Ray gives up on a batch.
+            NarrowsError: if Ray no longer repeats a lost batch.
         """
         make = ray.remote(_make)
         shared = ray.put(task)

@@ -27,7 +27,7 @@ _LIMIT_MINUTES = 60
 
 
 class Slurm:
-    """Jobs of a Slurm cluster. Slurm repeats the jobs of lost nodes.
+    """Performs batches as jobs of a Slurm cluster. Slurm repeats the jobs of lost nodes.
 
     Environment variables of sbatch (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT and others) set the
     options of jobs.
@@ -50,11 +50,12 @@ class Slurm:
         """Perform all batches.
 
         Raises:
-            NarrowsError: if Slurm cannot be reached, or gives up on a job.
+            NarrowsError: if Slurm cannot be reached, or no longer repeats a lost job.
         """
         with contextlib.ExitStack() as stack:
             if scratch is None:
-                # A sweep at a URL. Jobs share the current folder.
+                # The sweep is stored at a URL and has no folder. Its jobs share a folder in the current
+                # folder.
                 made = tempfile.TemporaryDirectory(prefix="narrows-slurm-", dir=Path.cwd())
                 scratch = Path(stack.enter_context(made))
             yield from self._perform(task, batches, scratch)

@@ -1,4 +1,4 @@
-"""The work of a worker in another process: it performs the runs of a batch and writes them as segments."""
+"""The work of a worker in another process, which performs the runs of a batch and writes them as segments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def output_of(job: Job, backend: Backend, source: str) -> Output:
 
     Args:
         job: the run.
-        backend: performs the run.
+        backend: the backend that performs the run.
         source: file of the scenario, for errors.
 
     Raises:
@@ -42,7 +42,8 @@ def output_of(job: Job, backend: Backend, source: str) -> Output:
 class Apart:
     """Performs batches in other processes, which may be on other machines.
 
-    If a worker reaches the store, it writes segments there. Otherwise it returns their files.
+    If a worker can access the store, it writes segments there. Otherwise it returns the files of the
+    segments.
     """
 
     backend: Backend
@@ -88,7 +89,7 @@ class Apart:
     def _make(
         self, jobs: tuple[Job, ...]
     ) -> tuple[dict[int, dict[str, pa.Table]], dict[int, float], Exception | None]:
-        """The tables and times of the runs before the first one that fails, and its error."""
+        """The tables and times of the runs before the first failing run, and the error of the failing run."""
         finished: dict[int, dict[str, pa.Table]] = {}
         seconds: dict[int, float] = {}
         for job in jobs:
@@ -96,7 +97,7 @@ class Apart:
             try:
                 output = output_of(job, self.backend, self.source)
                 finished[job.run] = tables.tables(job.run, job.seed, job.factors, output)
-            except Exception as error:  # the sweep raises it
+            except Exception as error:  # the sweep raises this error
                 return finished, seconds, _portable(error)
             seconds[job.run] = time.monotonic() - started
         return finished, seconds, None

@@ -1,4 +1,4 @@
-"""Results in the formats of other tools.
+"""Exports results in the formats of other tools.
 
 | module | format | tool |
 | --- | --- | --- |
@@ -6,5 +6,5 @@
 | `flent` | `.flent.gz` | flent and flent-gui |
 | `qlog` | `.sqlog`, one file per TCP flow | qvis |
 
-Each module has a function `files`: the files of one run, as bytes by name.
+Each module has a function `files`, which returns the files of one run as a mapping from names to bytes.
 """

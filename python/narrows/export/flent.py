@@ -1,4 +1,4 @@
-"""A run as a `.flent.gz` for flent and flent-gui (file format 4, `flent/resultset.py`).
+"""Exports a run as a `.flent.gz` for flent and flent-gui (file format 4, `flent/resultset.py`).
 
 The file has the name of the test `tcp_nup` (TCP uploads), for which flent has plots. Each TCP or QUIC
 flow is a series `TCP upload::N`, from 1. Its raw values are the goodput in Mbit/s, the window in segments,
@@ -25,11 +25,11 @@ TEST = "tcp_nup"
 UPLOAD, UDP_UPLOAD = "TCP upload", "UDP upload"
 _MEGABIT = 1e6
 _RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "srtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
-"""Names of raw values in flent, the columns, and their units."""
+"""Names of raw values in flent, the columns with these values, and their units."""
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The file of a run, by its name."""
+    """The file of a run. The key is the file's name."""
     name = f"run-{exported.number}.flent.gz"
     text = json.dumps(_result_set(exported, name), allow_nan=False)
     return {name: gzip.compress(text.encode(), mtime=0)}
@@ -77,7 +77,7 @@ def _named(flows: Sequence[Flow]) -> dict[str, Flow]:
 
 
 def _at(times: Floats, exported: Exported, flow: Flow) -> list[float | None]:
-    """Goodput at the given times; None where the flow has no sample."""
+    """Goodput at the given times (None: the flow has no sample at this time)."""
     own, goodput = exported.run.flow_samples(flow.row, "goodput_bps")
     known = {
         time: value / _MEGABIT
@@ -88,7 +88,7 @@ def _at(times: Floats, exported: Exported, flow: Flow) -> list[float | None]:
 
 
 def _together(uploads: Sequence[Sequence[float | None]]) -> dict[str, list[float | None]]:
-    """Mean, sum and fairness of the TCP and QUIC flows; nothing without such flows."""
+    """Mean, sum and fairness of the TCP and QUIC flows (empty: there are no such flows)."""
     if not uploads:
         return {}
     return {
@@ -99,7 +99,7 @@ def _together(uploads: Sequence[Sequence[float | None]]) -> dict[str, list[float
 
 
 def _combined(series: Sequence[Sequence[float | None]], of: Any) -> list[float | None]:
-    """A figure of the flows that have a sample, at each time."""
+    """A figure at each time, computed from the flows that have a sample at this time."""
     present = [[value for value in values if value is not None] for values in zip(*series, strict=True)]
     return [of(values) if values else None for values in present]
 

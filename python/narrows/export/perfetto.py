@@ -1,8 +1,8 @@
-"""A run as a trace for the Perfetto UI (https://ui.perfetto.dev).
+"""Exports a run as a trace for the Perfetto UI (https://ui.perfetto.dev).
 
-The format is Trace Event JSON, compressed with gzip. Each flow and each link is a process. Its columns are
-counters. A flow's lifetime and the states of its TCP (recovery, loss) are slices, and the events of the run
-are instants. Time 0 is the start of the run. Times in the file are microseconds.
+The format is Trace Event JSON, compressed with gzip. Each flow and each link is a process of the trace. The
+columns of its samples are counters. A flow's lifetime and its TCP states (recovery, loss) are slices. The
+events of the run are instants. Time 0 is the start of the run. Times in the file are microseconds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Event = dict[str, Any]
 """An event of the trace, with the keys of Trace Event JSON."""
 
 RUN = 1
-"""Process ID of events without a sampled flow or link. Flows and links have the next IDs."""
+"""Process ID of events that have no sampled flow or link. Flows and links have the following IDs."""
 LIFETIME, STATE = 1, 2
-"""Threads of a flow."""
+"""Thread IDs of a flow's process."""
 STATES = ("open", "disorder", "CWR", "recovery", "loss")
-"""Names of the column `state`."""
+"""Names of the values of the column `state`."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class _Counter:
     title: str
     unit: float = 1.0
     of_interval: bool = False
-    """Whether a value describes the interval that ends at its time."""
+    """Whether a value describes the interval before its time."""
     is_count: bool = False
-    """Whether the column counts since the start. The counter shows the number in each interval."""
+    """Whether the column counts from the start of the run. The trace's counter then shows the number in each
+    interval."""
 
 
 FLOW = (
@@ -53,7 +54,7 @@ FLOW = (
     _Counter("rtt_s", "latest RTT, ms", 1e-3),
     _Counter("retransmits", "retransmits", of_interval=True, is_count=True),
 )
-"""Counters of a flow."""
+"""The counters of a flow's process."""
 LINK = (
     _Counter("throughput_bps", "throughput, Mbit/s", 1e6, of_interval=True),
     _Counter("capacity_bps", "capacity, Mbit/s", 1e6, of_interval=True),
@@ -63,14 +64,14 @@ LINK = (
     _Counter("marks", "marks", of_interval=True, is_count=True),
     _Counter("random_losses", "random losses", of_interval=True, is_count=True),
 )
-"""Counters of a link."""
+"""The counters of a link's process."""
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The trace of a run, by name of its file."""
+    """The trace of a run. The key is the file's name."""
     trace = {"displayTimeUnit": "ms", "traceEvents": list(events(exported))}
     text = json.dumps(trace, separators=(",", ":"), allow_nan=False)
-    # A fixed time in gzip's header: equal runs give equal files.
+    # Write a fixed time into gzip's header, so that equal runs give equal files.
     return {f"run-{exported.number}.json.gz": gzip.compress(text.encode(), mtime=0)}
 
 
@@ -126,7 +127,7 @@ def _lifetime(exported: Exported, flow: Flow, place: int) -> Event:
 
 
 def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
-    """A slice for each time in which consecutive samples have the same state, except `open`."""
+    """Yield a slice for each period in which consecutive samples have the same state, except `open`."""
     times, states = exported.run.flow_samples(flow.row, "state")
     changes = np.flatnonzero(np.diff(states)) + 1
     borders = [0, *changes.tolist(), states.size]
@@ -139,7 +140,10 @@ def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
 def _values(
     place: int, counter: _Counter, times: Floats, values: Floats, interval_s: float, end_s: float = math.nan
 ) -> Iterator[Event]:
-    """The values of a counter, and 0 at the end of a flow, because the viewer continues the last value."""
+    """The values of a counter.
+
+    At the end of a flow the value is 0, because the viewer continues the last value.
+    """
     if counter.is_count:
         values = np.diff(values, prepend=0.0)
         if not values.any():
@@ -168,7 +172,7 @@ def _instants(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
 
 
 def _traces(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
-    """Variables of controllers, which a run has with `[probes] traces = true`."""
+    """The traced variables of controllers. A run has them if the scenario sets `[probes] traces = true`."""
     run = exported.run
     names, keys = run.names("traces", "entity"), run.names("traces", "key")
     times, values = run.column("traces", "t_s"), run.column("traces", "value")

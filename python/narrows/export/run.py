@@ -1,4 +1,4 @@
-"""One run, as the formats need it."""
+"""Reads one run in the form that the export formats need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from narrows.results.runs import Run
 
 Floats = NDArray[np.float64]
 UDP = "udp"
-"""Controller of a flow without a window."""
+"""Value of `controller` for a flow without a congestion window."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Flow:
     """A flow with its samples."""
 
     row: int
-    """Row of the table `flows`."""
+    """Row of the flow in the table `flows`."""
     name: str
     cc: str
     start_s: float
     end_s: float
-    """End of the flow; NaN if the run ended first."""
+    """End of the flow (NaN: the run ended first)."""
     segment_bytes: int
-    """Payload of a full segment."""
+    """Payload of a full segment, bytes."""
 
     @property
     def is_tcp(self) -> bool:
@@ -51,11 +51,11 @@ class Exported:
     number: int
     run: Run
     scenario: Mapping[str, Any]
-    """The scenario with all defaults, and with the values of this run's factors for flows."""
+    """The scenario with all defaults. Keys of flows have the values of this run's factors."""
     entries: Sequence[str]
-    """Names of the scenario's entries of flows."""
+    """Names of the scenario's `flows` entries."""
     date_s: float
-    """When the results were written, in seconds of Unix time."""
+    """Unix time at which the results were written, in seconds."""
 
     @property
     def name(self) -> str:
@@ -83,8 +83,8 @@ class Exported:
     def _segment_bytes(self, source: str) -> int:
         """The payload of a full segment of a flow of this entry.
 
-        An entry without a name is called by its controller, which a factor can change. Then the order
-        decides, if it can.
+        An entry without a name has the name of its controller, which a factor can change. The function then
+        finds the entry by its place in the order of entries, if the numbers of names and entries agree.
         """
         entries = self.scenario.get("flows", [])
         sizes = [int(entry.get("mss", MSS)) for entry in entries]
@@ -96,35 +96,38 @@ class Exported:
         return known.get(source, MSS)
 
     def links(self) -> list[tuple[int, str]]:
-        """Rows of the table `links`, and names, of the links that have samples."""
+        """Rows (in the table `links`) and names of the links that have samples."""
         sampled = set(self.run.column("link_samples", "link").tolist())
         numbers, names = self.run.column("links", "link").tolist(), self.run.names("links", "name")
         return [(row, names[row]) for row, number in enumerate(numbers) if number in sampled]
 
     def duration_s(self) -> float:
-        """The time of the last sample; 0 without samples."""
+        """The time of the last sample (0: there are no samples)."""
         times = (self.run.column(table, "t_s") for table in ("flow_samples", "link_samples"))
         return max((float(of_table.max()) for of_table in times if of_table.size), default=0.0)
 
 
 def starts(ends: Floats, interval_s: float) -> Floats:
-    """The beginning of each interval, from its end. No interval begins before 0."""
+    """Compute the beginning of each interval from its end. No interval begins before 0."""
     return np.maximum(ends - interval_s, 0.0)
 
 
 def finite(times: Floats, values: Floats) -> Iterator[tuple[float, float]]:
-    """Pairs of a time and a value, without NaN and infinite values, which JSON lacks."""
+    """Pairs of a time and a value.
+
+    NaN and infinite values are left out, because JSON does not support them.
+    """
     for time, value in zip(times.tolist(), values.tolist(), strict=True):
         if np.isfinite(value):
             yield time, value
 
 
 _LONGEST = 100
-"""Most characters of a flow's name in the name of a file."""
+"""Maximum number of characters of a flow's name in the name of a file."""
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """The names as parts of names of files: ASCII, and different even where case does not count."""
+    """Convert names to parts of file names. The parts are ASCII, and differ even if case is ignored."""
     taken: set[str] = set()
     found = []
     for name in names:

@@ -1,1 +1,1 @@
-"""Pairwise fairness of congestion controllers: shares of goodput, and harm to each other."""
+"""Measures the pairwise fairness of congestion controllers: shares of goodput, and harm to each other."""

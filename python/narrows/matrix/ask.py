@@ -1,4 +1,7 @@
-"""The request for a matrix. The command line always imports this module, so it imports nothing slow."""
+"""Defines the request for a matrix.
+
+The command line always imports this module, so it has no slow imports.
+"""
 
 from __future__ import annotations
 

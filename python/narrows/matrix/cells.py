@@ -1,10 +1,10 @@
-"""The cells of a matrix: for each buffer, the results of a controller against a rival.
+"""Computes the cells of a matrix. A cell has the results of a controller against a rival, for one buffer.
 
-If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are their means,
-the share is the larger share, and the ratio is the larger goodput divided by the smaller one. Harm (MET-35)
-follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the controller
-loses to a rival, compared with a run alone on the same link. All figures are means over seeds. Harm compares
-runs with the same seed.
+If a controller competes with itself, the cell describes both flows. Goodput, RTT and harm are means over both
+flows. The share is the larger share, and the ratio is the larger goodput divided by the smaller goodput. Harm
+(MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the
+controller loses to a rival, compared with a run alone on the same link. All figures are means over seeds.
+Harm compares runs with the same seed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARE_OF_ONE = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """A controller against a rival, or alone."""
+    """The results of a controller against a rival, or alone."""
 
     buffer: str
     algorithm: str
@@ -40,21 +40,21 @@ class Cell:
     """Name of the rival (None: the controller is alone)."""
     seeds: int
     goodput_bps: Interval
-    """Goodput of one flow of the controller (MET-2)."""
+    """Goodput of the controller's flow (MET-2)."""
     rtt_mean_s: Interval
-    """Mean RTT over the ACKs of this flow (MET-12)."""
+    """Mean RTT over the ACKs of the controller's flow (MET-12)."""
     share: Interval
     """Share of the controller's flow in the goodput of both flows (MET-33). If the controller runs against
     itself, this is the larger of both shares."""
     ratio: Interval
     """Goodput of the controller's flow divided by the rival's goodput (MET-34). If the controller runs
-    against itself, this is the larger goodput divided by the smaller one."""
+    against itself, this is the larger goodput divided by the smaller goodput."""
     jain: Interval
     """Jain's index of the goodputs of both flows (MET-30)."""
     harm_goodput: Interval
-    """Goodput that is lost to the rival, divided by the goodput alone (MET-35)."""
+    """Goodput that the controller loses to the rival, divided by its goodput without a rival (MET-35)."""
     harm_rtt: Interval
-    """Increase of the RTT over the RTT alone, divided by the RTT against the rival (MET-35)."""
+    """Increase of the RTT caused by the rival, divided by the RTT against the rival (MET-35)."""
     starved: Interval
     """Share of seeds in which the flow had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
@@ -64,7 +64,7 @@ FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
 
 
 def cells(results: Results, ask: Ask) -> list[Cell]:
-    """All cells: for each buffer the controllers alone, then all pairs, row by row."""
+    """All cells. For each buffer, the cells of single controllers come first, then all pairs row by row."""
     runs = read_runs(results, {"buffer": BUFFER})
     gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -101,7 +101,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
     together = rival is not None
-    # Two flows of one controller have no order, so the flow with more goodput counts as the first.
+    # Two flows of the same controller have no order. The flow with more goodput counts as the first.
     mine = max(own, key=lambda i: float(rates[i]))
     more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {
@@ -119,7 +119,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
 
 
 def _starved(run: Run, row: int, warmup: float) -> bool:
-    """Whether the flow starved (MET-36), in the bins that end after the warm-up (s)."""
+    """Whether the flow starved (MET-36). Only bins that end after the warm-up (s) are considered."""
     t, rates = run.flow_series(row, "goodput_bps")
     _, capacity = run.link_series(int(run.links(TIGHT)[0]), "capacity_bps")
     fair = SHARE_OF_ONE * PAYLOAD * capacity[: t.size]
@@ -129,7 +129,10 @@ def _starved(run: Run, row: int, warmup: float) -> bool:
 
 
 def table(found: Sequence[Cell]) -> pa.Table:
-    """The cells as a table. Each figure has its mean over seeds and half the width of its 95 % interval."""
+    """The cells as a table.
+
+    A figure has columns for its mean over seeds and half the width of its 95 % interval.
+    """
     columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],
         "algorithm": [cell.algorithm for cell in found],

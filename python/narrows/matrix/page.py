@@ -1,4 +1,4 @@
-"""A matrix as heat maps, as a page, and as a summary in words."""
+"""Presents a matrix as heat maps, as a page, and as a summary in words."""
 
 from __future__ import annotations
 
@@ -24,42 +24,45 @@ from narrows.scenario.served import marked
 Say = Callable[[str], None]
 
 LEGACY = "cubic"
-"""The controller that is deployed most: Linux's default."""
+"""The most widely deployed controller, which is Linux's default."""
 STARVING = 0.1
-"""Share of the goodput below which the summary names a controller as starved."""
+"""A controller whose share of the goodput is below this value is named as starved in the summary."""
 
 _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "share",
         "Share of the goodput",
-        "Share of both flows' goodput that the row's algorithm gets against the column's, in percent. "
-        "Blue is more than half, brown is less. The diagonal shows the larger share of two equal flows, "
-        "mean over seeds.",
+        "Two flows share the bottleneck, one of the row's algorithm and one of the column's. The value is "
+        "the row's share of the goodput of both flows, in percent. Blue means more than half, brown means "
+        "less. On the diagonal, both flows have the same algorithm, and the value is the larger share. "
+        "Values are means over seeds.",
         SHARE,
         ("of", "against"),
     ),
     (
         "harm_goodput",
         "Harm to the goodput",
-        "Goodput that the row's algorithm loses against the column's, in percent of the goodput that it has "
-        "alone (Ware et al., HotNets 2019). If the two share equally, the value is 50. The diagonal shows "
-        "the harm of an algorithm to itself. A rival with a larger value does more harm than the algorithm "
-        "does to itself.",
+        "The row's algorithm loses goodput when it competes with the column's algorithm (the rival). The "
+        "value is the loss in percent of the goodput that the row's algorithm has alone (Ware et al., "
+        "HotNets 2019). If both flows get equal goodput, the value is 50. The diagonal shows the harm of an "
+        "algorithm to itself. A rival with a larger value does more harm than the algorithm does to itself.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "harm_rtt",
         "Harm to the RTT",
-        "Part of the row's mean RTT that exceeds the mean RTT that it has alone, in percent. Blue: the RTT "
-        "is lower than alone.",
+        "The row's algorithm has a longer RTT when it competes with the column's algorithm than when it runs "
+        "alone. The value is this increase in percent of the mean RTT with the competitor. Blue means that "
+        "the RTT is shorter than alone.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "jain",
         "Jain's index",
-        "Jain's index of both goodputs, in percent: 100 if they are equal, 50 if one flow has everything.",
+        "Jain's index of both goodputs, in percent. It is 100 if the goodputs are equal, and 50 if one flow "
+        "gets all of the goodput.",
         FAIR,
         ("of", "and"),
     ),
@@ -118,7 +121,7 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
 
 
 def buffer_text(buffer: str) -> str:
-    """A queue's length in words."""
+    """The length of a queue in words."""
     return buffer.replace("bdp", " BDP") if buffer.endswith("bdp") else buffer
 
 
@@ -147,7 +150,7 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
         f"{len(ask.controllers)} congestion controllers, each alone and in all pairs, over one "
         f"bottleneck of {ask.rate} with an RTT of {ask.rtt}"
         f"{f' and random loss of {_loss(ask)}' if ask.loss else ''}. Cells are means over {ask.seeds} seeds; "
-        "matrix.csv and the tooltips have their intervals."
+        "matrix.csv and the tooltips have the confidence intervals."
     )
     return page.render(
         page.Page(
@@ -171,12 +174,13 @@ def notes(ask: Ask) -> list[str]:
     said = []
     if ask.loss:
         said.append(
-            f"The link loses {_loss(ask)} of packets at random. Shares refer to the goodput of both flows, "
-            "and harm to the goodput alone, which is low for algorithms that react to loss."
+            f"The link loses {_loss(ask)} of packets at random. Shares are relative to the goodput of both "
+            "flows. Harm is relative to the goodput that an algorithm has alone, which is low for algorithms "
+            "that react to loss."
         )
     if ask.mark is None:
         said += [
-            f"{look(name).label}: the link does not mark packets, so it behaves as {look(other).label}."
+            f"The link does not mark packets, so {look(name).label} behaves as {look(other).label}."
             for name, other in marked().items()
             if name in ask.controllers
         ]
@@ -186,8 +190,8 @@ def notes(ask: Ask) -> list[str]:
             f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met
         ]
         said.append(
-            "If an algorithm follows rates from the network, the bottleneck has the rate controller that it "
-            "needs, against any rival."
+            "If an algorithm follows rates from the network, the bottleneck has the rate controller that "
+            "this algorithm needs, for all of its rivals."
             + (
                 f" A port has one rate controller, so {len(absent)} pairs are left out: {', '.join(absent)}."
                 if absent
@@ -217,17 +221,17 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
     worse = [look(name).label for name in names if _worse_than_its_own(here, name)]
     if worse:
         lines.append(
-            f"These do more harm to {look(LEGACY).label} than another {look(LEGACY).label}: "
-            f"{', '.join(worse)}."
+            f"These algorithms do more harm to {look(LEGACY).label} than another {look(LEGACY).label} flow "
+            f"does: {', '.join(worse)}."
         )
     return lines
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm to the rivals that have any goodput when they are alone, with bounds.
+    """Mean harm to all rivals that have any goodput when they run alone, with an interval.
 
-    Each bound is the mean of the rivals' bounds, so it holds for any correlation between the rivals. It is
-    unknown if the bound of any rival is unknown.
+    Each bound of the interval is the mean of the rivals' bounds. It is therefore valid for any correlation
+    between the rivals. A bound is unknown if the bound of any rival is unknown.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:
@@ -240,7 +244,7 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 
 
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
-    """The controllers with the most and the least harm to rivals, as far as the intervals separate them."""
+    """A sentence about the most and the least harmful controllers, if the intervals separate them."""
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
         return []
@@ -248,10 +252,10 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     of_all = _range(list(known.values()))
     if max(interval.n for interval in known.values()) < 2:
         return [
-            f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that they have alone. "
+            f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that a rival has alone. "
             "One seed gives no intervals, so there is no ranking."
         ]
-    # An unknown interval is unbounded.
+    # An unknown interval has no bounds, so it overlaps all others.
     first, last = known[ranked[0]], known[ranked[-1]]
     most = [name for name in ranked if not known[name].high < first.low]
     least = [name for name in ranked if not known[name].low > last.high]
@@ -261,9 +265,9 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
             f"{of_all} on average over all rivals."
         ]
     return [
-        f"On average over all rivals, {_one_of(most)} takes the most of the goodput that they have alone "
+        f"On average over all rivals, {_one_of(most)} takes the most of the goodput that a rival has alone "
         f"({_range([known[name] for name in most])}{_untold(most)}), "
-        f"{_one_of(least)} the least ({_range([known[name] for name in least])}{_untold(least)})."
+        f"and {_one_of(least)} takes the least ({_range([known[name] for name in least])}{_untold(least)})."
     ]
 
 
@@ -278,7 +282,7 @@ def _untold(names: Sequence[str]) -> str:
 
 def _range(intervals: Sequence[Interval]) -> str:
     """The means of these values in words: ``51 %``, or ``5 to 51 %``."""
-    # Integers, so that there is no -0.
+    # Integers avoid the output -0.
     percents = [round(100 * interval.mean) for interval in intervals]
     low, high = min(percents), max(percents)
     return f"{low} %" if low == high else f"{low} to {high} %"
@@ -287,7 +291,7 @@ def _range(intervals: Sequence[Interval]) -> str:
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
     """Whether `name` does more harm to `LEGACY` than `LEGACY` does to itself (Ware et al., section 4).
 
-    The intervals must be disjoint. Intervals of one seed are unknown, and therefore never disjoint.
+    The intervals must be disjoint. Intervals over one seed are unknown, and are never treated as disjoint.
     """
     beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
     if beside is None or own is None or name == LEGACY:

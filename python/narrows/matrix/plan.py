@@ -1,4 +1,4 @@
-"""The runs of a matrix: each controller alone, and all pairs over one bottleneck."""
+"""Plans the runs of a matrix: each controller alone, and all pairs over one bottleneck."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def helped() -> dict[str, dict[str, Any]]:
 
 
 def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
-    """Keys of a scenario with this service at the bottleneck."""
+    """The scenario keys that provide this service at the bottleneck."""
     mode = mode or service.mode
     params = {"params": {"mode": mode}} if mode else {}
     sdn = {"sdn": {"delay": SDN_DELAY}} if service.domain else {}
@@ -45,9 +45,9 @@ def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
 
 
 def presets() -> set[str]:
-    """Names that stand for another controller with certain parameters.
+    """Names of presets, which are controllers with certain parameters.
 
-    A matrix contains them only on request.
+    A matrix contains presets only on request.
     """
     return {name for name, _, preset in congestion.names() if preset is not None}
 
@@ -59,8 +59,9 @@ def choose(
 
     Args:
         known: all controllers.
-        wanted: requested controllers. By default all controllers that need nothing from the network, except
-            presets. Controllers that react to marks are included only if the network marks packets.
+        wanted: requested controllers. The default is all controllers that need nothing from the network,
+            except presets. By default, controllers that react to marks are included only if the network marks
+            packets.
         everyone: whether to add presets, and controllers that need the network's help.
         marks: whether the network marks packets.
 
@@ -81,7 +82,8 @@ def choose(
 def pairs(ask: Ask) -> list[tuple[str, str]]:
     """All pairs of controllers that one bottleneck can serve, and each controller with itself.
 
-    A port has one rate controller, so two controllers that need different ones are not a pair.
+    A port has one rate controller. Two controllers that need different rate controllers are therefore not a
+    pair.
     """
     every = combinations_with_replacement(order(list(ask.controllers)), 2)
     help_of = helped()
@@ -94,7 +96,7 @@ def case(first: str, second: str | None = None) -> str:
 
 
 def scenario(ask: Ask) -> Scenario:
-    """The matrix as a scenario with a sweep. Senders s1 and s2 send a flow each over r1 and r2 to d."""
+    """The matrix as a scenario with a sweep. The senders s1 and s2 each send a flow over r1 and r2 to d."""
     # Hosts add a random delay of up to a full packet's time at the bottleneck. Without it, two flows stay
     # synchronised.
     jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))
@@ -148,7 +150,7 @@ def _flow(cc: str, host: int) -> dict[str, Any]:
 
 
 def _queue(ask: Ask) -> dict[str, Any]:
-    """The bottleneck's queue: a FIFO, or a queue that marks above a length."""
+    """The bottleneck's queue. It is a FIFO, or a queue that marks packets above a length."""
     if ask.mark is None:
         return {"kind": "fifo", "limit": ask.buffers[0]}
     return {"kind": "threshold", "limit": ask.buffers[0], "mark": ask.mark}

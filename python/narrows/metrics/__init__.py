@@ -1,12 +1,12 @@
-"""Every figure that Narrows prints, defined once.
+"""Defines every figure that Narrows prints, each in one place.
 
-The functions are pure: numpy arrays in, numbers out. They know nothing of tables, scenarios or plots. The
-docstring of a function gives the id of its definition (``MET-n``, as in docs/reference/results.md) and the
-source of the definition (RFC 5166, Jain et al. 1984, ...).
+The functions have no side effects. They take numpy arrays and return numbers. They do not depend on tables,
+scenarios or plots. The docstring of a function gives the id of its definition (``MET-n``, as in
+docs/reference/results.md) and the source of the definition (RFC 5166, Jain et al. 1984, ...).
 
 Conventions: times are in seconds, sizes in bytes, and rates in bit/s (1 Mbit/s = 1e6 bit/s). Time windows are
-half-open: ``[a, b)``. NaN means *undefined* (or, in a matrix of bins by flows, *flow not active in this
-bin*), never zero.
+half-open: ``[a, b)``. NaN means *undefined*, never zero. In a matrix of bins by flows, NaN means that the
+flow is not active in the bin.
 """
 
 from narrows.metrics.convergence import (

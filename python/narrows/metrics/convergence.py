@@ -1,4 +1,4 @@
-"""Convergence of a newcomer to its fair share (MET-60 to MET-64)."""
+"""Metrics of the convergence of a new flow to its fair share (MET-60 to MET-64)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def convergence_time(
 ) -> Censored:
     """Time from a flow's start to the first of ``hold`` consecutive bins with its fair share (MET-61).
 
-    Section 4.4 of the BRF paper describes this metric. In each of these bins, the newcomer's rate is within
+    Section 4.4 of the BRF paper describes this metric. In each of these bins, the new flow's rate is within
     ``tolerance`` of the fair share, Jain's index over the active flows is at least ``min_jain``, and the
     link's utilisation is at least ``min_utilisation``.
 
@@ -72,7 +72,7 @@ def convergence_time(
 
 
 def mean_censored(times: Iterable[Censored]) -> Censored:
-    """Mean over joins (MET-63). If any time is censored, the mean is a lower bound and also censored."""
+    """Mean convergence time over joins (MET-63). If any time is censored, the mean is a lower bound."""
     known = list(times)
     if not known:
         return Censored(math.nan)
@@ -80,7 +80,7 @@ def mean_censored(times: Iterable[Censored]) -> Censored:
 
 
 def epsilon_fair(rates: ArrayLike, epsilon: float) -> bool:
-    """Whether the smallest rate is at least (1 - epsilon) of the largest (MET-62; RFC 5166 section 2.3.4)."""
+    """Whether the smallest rate is at least (1 - epsilon) times the largest (MET-62; RFC 5166, 2.3.4)."""
     x = np.asarray(rates, dtype=np.float64)
     x = x[~np.isnan(x)]
     return bool(x.size and x.max() > 0 and x.min() / x.max() >= 1.0 - epsilon)
@@ -89,7 +89,7 @@ def epsilon_fair(rates: ArrayLike, epsilon: float) -> bool:
 def responsiveness(
     start_s: ArrayLike, rate_bps: ArrayLike, fair_bps: float, *, change_s: float, within: float = 0.1
 ) -> Censored:
-    """Time from a change of capacity until the rate first is within 10 % of the new fair share (MET-64)."""
+    """Time from a change of capacity until the rate is first within 10 % of the new fair share (MET-64)."""
     starts = np.asarray(start_s, dtype=np.float64)
     rates = np.asarray(rate_bps, dtype=np.float64)
     after = starts >= change_s - 1e-9

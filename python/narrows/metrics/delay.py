@@ -1,4 +1,4 @@
-"""Delay: queueing delay, its summary, jitter (MET-10 to MET-14)."""
+"""Metrics of delay: queueing delay, its summary, and jitter (MET-10 to MET-14)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DelaySummary:
 def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
     """Mean, median, 95th and 99th percentile and maximum (MET-12).
 
-    NaN samples are left out. All figures are NaN if no sample is left.
+    NaN samples are left out. If no sample is left, all figures are NaN.
     """
     values = np.asarray(delay_s, dtype=np.float64)
     values = values[~np.isnan(values)]
@@ -45,7 +45,7 @@ def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
 def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: float) -> float:
     """The ``wanted`` quantile (0..1) of a distribution that is stored as points, interpolated linearly.
 
-    NaN without points.
+    The result is NaN if there are no points.
     """
     levels = np.asarray(quantiles, dtype=np.float64)
     points = np.asarray(values, dtype=np.float64)
@@ -59,7 +59,7 @@ def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: 
 def jitter(delay_s: ArrayLike) -> float:
     """Mean absolute difference of consecutive delays in seconds (MET-14; RFC 3393).
 
-    NaN with fewer than two samples.
+    The result is NaN if there are fewer than two samples.
     """
     values = np.asarray(delay_s, dtype=np.float64)
     values = values[~np.isnan(values)]

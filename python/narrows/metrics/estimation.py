@@ -1,4 +1,4 @@
-"""How well a router estimates and allocates (MET-80, MET-81)."""
+"""Errors of a router's estimates and allocations (MET-80, MET-81)."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def allocation_error(allocated_bps: ArrayLike, fair_bps: ArrayLike) -> NDArray[n
 
 
 def time_above_capacity(allocated_bps: ArrayLike, capacity_bps: ArrayLike) -> float:
-    """Fraction of the samples whose allocations add up to more than the capacity (MET-81)."""
+    """Fraction of the samples in which the sum of the allocations exceeds the capacity (MET-81)."""
     totals = np.nansum(np.atleast_2d(np.asarray(allocated_bps, dtype=np.float64)), axis=1)
     return float((totals > np.asarray(capacity_bps, dtype=np.float64)).mean()) if totals.size else math.nan

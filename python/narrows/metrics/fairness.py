@@ -1,4 +1,4 @@
-"""Fairness between flows, shares, harm (MET-30 to MET-36, MET-60)."""
+"""Metrics of fairness between flows, shares, and harm (MET-30 to MET-36, MET-60)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def jain(rates: ArrayLike) -> float:
-    """Jain's index, 1/n .. 1 (MET-30; Jain, Chiu, Hawe, DEC-TR-301).
+    """Jain's index, in the range 1/n .. 1 (MET-30; Jain, Chiu, Hawe, DEC-TR-301).
 
     ``rates``: one goodput per flow over the interval in which all are active. NaN rates (inactive flows) are
     left out. The result is NaN if there is no flow, or if all rates are zero.
@@ -27,7 +27,7 @@ def jain(rates: ArrayLike) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WindowedJain:
-    """Jain's index bin by bin (MET-30, variant `windowed`)."""
+    """Jain's index of each bin (MET-30, variant `windowed`)."""
 
     series: Floats
     mean: float
@@ -80,7 +80,7 @@ def share(rate: float, others: ArrayLike) -> float:
 def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
     """Mean rate per flow of class A, divided by the mean rate per flow of class B (MET-34).
 
-    NaN without flows, infinite if the rates of B are zero.
+    The result is NaN if a class has no flows, and infinite if the rates of B are zero.
     """
     a, b = _active(rates_a), _active(rates_b)
     if a.size == 0 or b.size == 0:
@@ -92,11 +92,11 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 
 
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
-    """Harm done to a victim, (-inf, 1]; 0 or less means no harm (MET-35; Ware et al., HotNets 2019).
+    """Harm done to a victim, in the range (-inf, 1] (MET-35; Ware et al., HotNets 2019).
 
-    ``solo``: the victim's metric when the victim runs alone. ``with_competitor``: the same metric when the
-    victim shares the bottleneck. ``more_is_better`` is true for rates, and false for delays and completion
-    times. NaN if the denominator is zero.
+    A value of 0 or less means no harm. ``solo``: the victim's metric when the victim runs alone.
+    ``with_competitor``: the same metric when the victim shares the bottleneck. ``more_is_better`` is true for
+    rates, and false for delays and completion times. The result is NaN if the denominator is zero.
     """
     lost, whole = (
         (solo - with_competitor, solo) if more_is_better else (with_competitor - solo, with_competitor)
@@ -109,7 +109,7 @@ def starved(
 ) -> bool:
     """Whether a flow had less than 5 % of its fair share for more than 10 s without a break (MET-36).
 
-    A bin with the value NaN ends such a period.
+    A bin with the value NaN ends a period of starvation.
     """
     low = np.asarray(rate_bps, dtype=np.float64) < below * np.asarray(fair_bps, dtype=np.float64)
     longest = run = 0
@@ -133,7 +133,7 @@ def max_min_shares(
 ) -> Floats:
     """Max-min fair rates of a network by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2).
 
-    ``routes`` holds, for each flow, the indices of the links that it crosses.
+    For each flow, ``routes`` has the indices of the links that the flow crosses.
     """
     count = len(routes)
     demands = np.full(count, math.inf) if demands_bps is None else np.asarray(demands_bps, dtype=np.float64)

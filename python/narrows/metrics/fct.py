@@ -1,4 +1,4 @@
-"""Flow completion time (MET-70 to MET-73)."""
+"""Metrics of flow completion time (MET-70 to MET-73)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ideal_fct(size_l3_bytes: float, capacity_bps: float, rtt_s: float) -> float:
 def slowdown(fct_s: ArrayLike, ideal_s: ArrayLike) -> Floats:
     """Completion time divided by the ideal completion time (MET-71).
 
-    NaN for flows that did not finish or have no ideal time.
+    The result is NaN for flows that did not finish or have no ideal time.
     """
     ideal = np.asarray(ideal_s, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Loss and marks (MET-20 to MET-23). Random loss of a channel is not included."""
+"""Metrics of loss and marks (MET-20 to MET-23). Random loss of a channel is not included."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 
 
 def drop_rate(dropped: float, offered: float) -> float:
-    """Discarded packets of a queue divided by the packets OFFERED to it, 0..1 (MET-20; BRF paper, eq. 19).
+    """Packets that a queue dropped, divided by packets OFFERED to the queue, 0..1 (MET-20; BRF paper, eq.
 
-    If the denominator were the forwarded packets, the result could exceed 1. NaN if nothing was offered.
+    19). If the denominator were the forwarded packets, the result could exceed 1. The result is NaN if
+    nothing was offered.
     """
     return _share(dropped, offered)
 

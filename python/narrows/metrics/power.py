@@ -1,4 +1,4 @@
-"""Power: throughput over delay (MET-40, MET-41)."""
+"""Metrics of power, which is throughput divided by delay (MET-40, MET-41)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 def power(throughput: float, delay: float, exponent: float = 1.0) -> float:
     """X^a / D in the units of its arguments (MET-40). PACEC uses Mbit/s per ms (equation 10).
 
-    NaN without delay.
+    The result is NaN if the delay is zero.
     """
     return throughput**exponent / delay if delay > 0 else math.nan
 
@@ -16,12 +16,12 @@ def power(throughput: float, delay: float, exponent: float = 1.0) -> float:
 def normalised_power(
     throughput_bps: float, capacity_bps: float, delay_s: float, no_load_delay_s: float, exponent: float = 1.0
 ) -> float:
-    """(X/C)^a (D0/D), 0..1 (MET-40; Kleinrock): 1 is the whole capacity with no queue."""
+    """(X/C)^a (D0/D), 0..1 (MET-40; Kleinrock). The value 1 means full capacity without a queue."""
     if not (capacity_bps > 0 and delay_s > 0):
         return math.nan
     return float((throughput_bps / capacity_bps) ** exponent * (no_load_delay_s / delay_s))
 
 
 def log_score(throughput: float, delay: float, delta: float = 0.5) -> float:
-    """Log X - delta log D, for plots (MET-41). NaN unless throughput and delay are above zero."""
+    """Log X - delta log D, for plots (MET-41). The result is NaN if throughput or delay is not above zero."""
     return math.log(throughput) - delta * math.log(delay) if throughput > 0 and delay > 0 else math.nan

@@ -1,4 +1,4 @@
-"""Rates: throughput, utilisation, efficiency, gain, and series in bins (MET-1 to MET-7)."""
+"""Metrics of rates: throughput, utilisation, efficiency, gain, and series in bins (MET-1 to MET-7)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
     """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)``.
 
-    The result is MET-1 if ``size_bytes`` counts L3 bytes, and MET-2 if it counts application bytes. NaN for
-    an empty window.
+    The result is MET-1 if ``size_bytes`` counts L3 bytes, and MET-2 if it counts application bytes. It is NaN
+    for an empty window.
     """
     if not end_s > start_s:
         return math.nan
@@ -25,8 +25,8 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
     Scalars describe one window. For series, the result is the carried bits divided by the integral of the
-    capacity. If the capacity varies, the result differs from the mean of the bins' utilisations. NaN if the
-    capacity is zero.
+    capacity. If the capacity varies, the result differs from the mean of the bins' utilisations. The result
+    is NaN if the capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
     carried = np.asarray(throughput_bps, dtype=np.float64) * width
@@ -40,7 +40,7 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
 def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
     """Sum of the goodputs divided by the capacity (MET-6).
 
-    It is at most 0.9653 for 1448 B of payload in packets of 1500 B.
+    The result is at most 0.9653 for 1448 B of payload in packets of 1500 B.
     """
     if not capacity_bps > 0:
         return math.nan
@@ -48,7 +48,10 @@ def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
 
 
 def gain(value: float, baseline: float) -> float:
-    """Gain over a baseline in percent (MET-7); +912 % is a factor of 10.12. NaN for a baseline of zero."""
+    """Gain over a baseline in percent (MET-7). For example, +912 % is a factor of 10.12.
+
+    The result is NaN for a baseline of zero.
+    """
     return 100.0 * (value / baseline - 1.0) if baseline != 0 else math.nan
 
 
@@ -60,7 +63,7 @@ def bin_width(rtt_s: float) -> float:
 def rebin(
     end_s: ArrayLike, values: ArrayLike, width_s: float, *, origin_s: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Means over wider bins, from a series with narrower bins of equal width (MET-4).
+    """Convert a series with narrow bins of equal width to means over wider bins (MET-4).
 
     ``end_s`` has the end of each narrow bin, as in the tables of samples. Returns the start of each wide bin
     and the mean of its values. NaN values (no active flow) are left out. A wide bin that has only NaN values
@@ -73,8 +76,8 @@ def rebin(
     if not width_s > 0:
         raise ValueError(f"a bin must be wider than 0 s, not {width_s}")
     known = ~np.isnan(data)
-    # A sample at the end of a bin belongs to that bin; a nanosecond of slack absorbs the rounding of the
-    # division.
+    # A sample at the end of a bin belongs to that bin. A tolerance of a nanosecond absorbs the rounding of
+    # the division.
     index = np.ceil((ends[known] - origin_s) / width_s - 1e-9 / width_s).astype(np.int64) - 1
     wide, inverse, counts = np.unique(index, return_inverse=True, return_counts=True)
     sums = np.bincount(inverse, weights=data[known], minlength=wide.size)

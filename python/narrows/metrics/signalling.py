@@ -1,4 +1,4 @@
-"""The cost of the feedback of rate controllers (MET-82)."""
+"""Metrics of the cost of feedback from rate controllers (MET-82)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 def feedback_share(added_bytes: float, all_bytes: float) -> float:
     """Bytes that feedback adds to packets, divided by all L3 bytes sent, 0..1 (MET-82).
 
-    NaN if nothing was sent.
+    The result is NaN if nothing was sent.
     """
     if not 0 <= added_bytes <= all_bytes:
         raise ValueError(f"{added_bytes} bytes are no part of {all_bytes}")
@@ -16,5 +16,5 @@ def feedback_share(added_bytes: float, all_bytes: float) -> float:
 
 
 def feedback_rate(count: float, seconds: float) -> float:
-    """Packets rewritten, or control messages, per second (MET-82). NaN if the time is zero."""
+    """Rewritten packets, or control messages, per second (MET-82). The result is NaN if the time is zero."""
     return count / seconds if seconds > 0 else math.nan

@@ -1,4 +1,4 @@
-"""Smoothness of a rate (MET-50, MET-51)."""
+"""Metrics of the smoothness of a rate (MET-50, MET-51)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True, slots=True)
 class Smoothness:
-    """Mean relative change per period; lower is smoother.
+    """Mean relative change per period.
 
-    The value depends on the period, so state the period, too.
+    A lower value means a smoother rate. The value depends on the period, so always state the period with it.
     """
 
     index: float
-    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined; NaN if more than 5 % of the terms
-    are undefined."""
+    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined (NaN: more than 5 % of the terms are
+    undefined)."""
     skipped: int
     """Number of terms that were left out because x_(i-1) was zero."""
     variation: float
@@ -26,13 +26,13 @@ class Smoothness:
 
 
 def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: float = 2.0) -> Smoothness:
-    """Smoothness of a series of mean rates, one per update period (MET-50, MET-51).
+    """Smoothness of a series with one mean rate per update period (MET-50, MET-51).
 
     The definitions are equations 11 and 12 of the PACEC paper.
 
-    ``times_s`` is the start of each period, counted from the flow's start. If it is given, periods before
-    ``skip_s`` are left out, because the jump from zero has no defined size. The printed formula divides by
-    the number of samples; this function divides by the number of differences.
+    ``times_s`` is the start of each period, counted from the flow's start. If ``times_s`` is given, periods
+    before ``skip_s`` are left out, because the jump from zero has no defined relative size. The formula in
+    the paper divides by the number of samples. This function divides by the number of differences.
     """
     x = np.asarray(rates, dtype=np.float64)
     if times_s is not None:
@@ -47,7 +47,10 @@ def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: fl
 
 
 def coefficient_of_variation(values: ArrayLike) -> float:
-    """Standard deviation (n - 1) divided by the mean. NaN with fewer than two samples or a mean of zero."""
+    """Standard deviation (n - 1) divided by the mean.
+
+    The result is NaN if there are fewer than two samples, or if the mean is zero.
+    """
     x = np.asarray(values, dtype=np.float64)
     x = x[~np.isnan(x)]
     mean = float(x.mean()) if x.size else 0.0

@@ -1,4 +1,4 @@
-"""Means with confidence intervals over seeds, and differences of two sides (MET-90 to MET-93).
+"""Computes means with confidence intervals over seeds, and differences of two sides (MET-90 to MET-93).
 
 SciPy is imported by the functions that need it, because importing it takes longer than a short run.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
-"""Level of a confidence interval if no other level is given."""
+"""Default level of a confidence interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Interval:
         return (self.high - self.low) / 2.0
 
     def excludes(self, value: float) -> bool:
-        """Whether ``value`` lies outside the interval. False if the interval is unknown."""
+        """Whether ``value`` is outside the interval. The result is false if the interval is unknown."""
         return self.low > value or self.high < value
 
 
@@ -59,7 +59,7 @@ class Difference(Interval):
 def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
-    NaN values are left out, and ``n`` is the number of the other values. Give one value per seed, because
+    NaN values are left out, and ``n`` is the number of the remaining values. Pass one value per seed, because
     bins of one run are not replicates.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
@@ -76,7 +76,7 @@ def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Difference:
     """The mean of ``a - b``, seed by seed (MET-91). Pairs with a NaN are left out.
 
-    "A above B" holds if the interval lies above zero.
+    "A is above B" holds if the whole interval is above zero.
     """
     first = np.asarray(a, dtype=np.float64)
     second = np.asarray(b, dtype=np.float64)
@@ -89,7 +89,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
         return _without_test(interval)
     rounding = _rounding(first, second)
     if np.ptp(differences) <= rounding:
-        # Without any spread the t-test has no scale, so the exact sign test decides.
+        # If all differences are equal, the t-test is undefined. The exact sign test is used instead.
         mean = interval.mean if abs(interval.mean) > rounding else 0.0
         return _constant(mean, interval.n, 2.0 ** (1 - interval.n))
     from scipy.stats import ttest_1samp
@@ -113,14 +113,15 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     rounding = _rounding(first, second)
     if max(np.ptp(first), np.ptp(second)) <= rounding:
         mean = mean if abs(mean) > rounding else 0.0
-        # An exact permutation test. This division of the values into two sides has the largest difference of
-        # all possible divisions. If the sides are equally large, its mirror image has the same difference.
+        # Use an exact permutation test. The actual division of the values into two sides has the largest
+        # difference of all possible divisions. If the sides are equally large, the mirrored division has the
+        # same difference.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
 
     with warnings.catch_warnings():
-        # If one side is constant, SciPy warns that its spread of zero may be a loss of precision.
+        # If one side is constant, SciPy warns that a spread of zero may result from a loss of precision.
         warnings.simplefilter("ignore", RuntimeWarning)
         test = ttest_ind(first, second, equal_var=False)
         bounds = test.confidence_interval(level)
@@ -128,7 +129,7 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
 
 
 def _rounding(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The largest difference between equal values that rounding alone explains."""
+    """The largest difference between two values that rounding alone can explain."""
     largest = max(np.nanmax(np.abs(first)), np.nanmax(np.abs(second)))
     return float(8 * np.finfo(np.float64).eps * largest)
 
@@ -143,10 +144,10 @@ def _constant(difference: float, n: int, p: float) -> Difference:
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
-    """The p-values, corrected for their number (MET-93, Benjamini and Hochberg).
+    """The p-values, corrected for multiple tests (MET-93, Benjamini and Hochberg).
 
-    If all values up to a limit L count as changes, the expected share of false changes among them is at most
-    L. If nothing has changed, the probability of finding any change is at most L.
+    If all corrected values up to a limit L count as changes, the expected share of false changes among them
+    is at most L. If nothing has changed, the probability of finding any change is at most L.
     """
     if not p_values:
         return []

@@ -1,4 +1,7 @@
-"""Makes Arrow arrays without pandas. `pyarrow.array` imports pandas if it is installed, which takes 0.4 s."""
+"""Makes Arrow arrays without pandas.
+
+`pyarrow.array` imports pandas if pandas is installed, which takes 0.4 s.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,15 @@ from numpy.typing import NDArray
 from narrows.errors import OutputError
 
 _LARGEST_TEXT = 2**31 - 1
-"""Maximum number of bytes of text in an array: offsets have 32 bits."""
+"""Maximum number of bytes of text in an array. Offsets have 32 bits."""
 _NUMBERS = "bBhHiIlLqQd"
 """Type codes of the numpy types that are converted here: integers, and floats of 64 bits."""
 _EXACT = (-(2**53), 2**53)
-"""Integers that a float of 64 bits represents exactly."""
+"""Limit below which a 64-bit float represents every integer exactly."""
 
 
 def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
-    """An array as `pyarrow.array(values).cast(kind)` makes it.
+    """Return the same array as `pyarrow.array(values).cast(kind)`.
 
     Args:
         values: a numpy array, or a list.
@@ -37,7 +40,7 @@ def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
 
 
 def _plain(values: Any) -> Any:
-    """A list of integers or of floats as a numpy array; everything else as it is."""
+    """Convert a list of integers or of floats to a numpy array. Other values are returned unchanged."""
     kinds = set(map(type, values)) if isinstance(values, list) else set()
     if kinds in ({int}, {float}):
         try:
@@ -48,7 +51,7 @@ def _plain(values: Any) -> Any:
 
 
 def _numbers(values: Any, kind: pa.DataType | None) -> pa.Array[Any] | None:
-    """An array of integers or floats; None for other types, and for integers outside the range of `kind`."""
+    """An array of integers or floats (None: another type, or integers outside the range of `kind`)."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
         return None
     if values.dtype.char not in _NUMBERS or not values.dtype.isnative:
@@ -80,7 +83,7 @@ def _buffer(values: Any) -> pa.Buffer:
 
 
 def _texts(values: Any) -> pa.Array[Any] | None:
-    """An array of strings; None if `values` is not a list of strings."""
+    """An array of strings (None: `values` is not a list of strings)."""
     if not isinstance(values, list) or set(map(type, values)) != {str}:
         return None
     encoded = [value.encode() for value in values]
@@ -102,10 +105,10 @@ def unsigned(column: pa.ChunkedArray[Any]) -> NDArray[np.uint32]:
 
 
 def floats(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
-    """A column as floats; null becomes NaN.
+    """A column as floats. Null becomes NaN.
 
-    `ChunkedArray.to_numpy` would import pandas, and `cast` would load Arrow's functions. A short run needs
-    neither.
+    `ChunkedArray.to_numpy` would import pandas, and `cast` would load Arrow's functions. Both would delay a
+    short run for nothing.
     """
     parts = [np.empty(0)]
     for chunk in column.chunks:
@@ -130,7 +133,7 @@ def integers(column: pa.ChunkedArray[Any]) -> NDArray[np.int64]:
 
 
 def _memory(chunk: pa.Array[Any]) -> NDArray[Any] | None:
-    """The memory of an array of numbers; None if it has no values."""
+    """The memory of an array of numbers (None: the array has no values)."""
     buffers = chunk.buffers()
     if len(buffers) < 2 or (data := buffers[1]) is None:
         return None

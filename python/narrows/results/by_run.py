@@ -1,7 +1,7 @@
-"""The tables of a sweep by run. Each column is read at its first use.
+"""Reads the tables of a sweep by run. Each column is read at its first use.
 
-A study has hundreds of runs, each with a row for every flow and every 10 ms. It uses only four of fifteen
-columns.
+A study has hundreds of runs. A run has a row for every flow and every 10 ms. A study uses only four of the
+fifteen columns.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from narrows.results.tables import SCHEMAS
 
 
 class Columns:
-    """A table of a sweep. The rows of each column are in the order of the runs.
+    """A table of a sweep, as columns. The rows of each column are in the order of the runs.
 
     Args:
         results: results of the sweep.
         table: name of the table.
-        count: number of runs, including missing ones.
+        count: number of runs, including missing runs.
     """
 
     def __init__(self, results: Results, table: str, count: int) -> None:
@@ -67,7 +67,7 @@ class _OfRun(Mapping[str, Any]):
 
 
 def values(column: pa.ChunkedArray[Any]) -> Any:
-    """A column as a list of strings, or as a numpy array of anything else."""
+    """A column as a list if it has strings, otherwise as a numpy array."""
     return column.to_pylist() if pa.types.is_string(column.type) else column.to_numpy()
 
 
@@ -76,7 +76,7 @@ def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Run
 
     Args:
         results: results of the sweep.
-        factors: for each factor whose name differs from its key, the key (`case` or a dotted key).
+        factors: the key (`case` or a dotted key) of each factor whose name differs from its key.
     """
     rows: list[dict[str, Any]] = results.runs.to_pylist()
     names = {key: name for name, key in (factors or {}).items()}

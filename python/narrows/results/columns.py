@@ -1,4 +1,4 @@
-"""Every column of every table: name, type, unit and meaning. The tables on disk are made from this list."""
+"""Lists every column of every table: name, type, unit and meaning. Tables on disk are made from this list."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` has 
 RUNS: tuple[Column, ...] = (
     RUN,
     Column("case", "str", "", "The sweep's case, if it has cases."),
-    Column("<key>", "str or float", "", "One column for each key that `sweep.vary` names, with its value."),
+    Column("<key>", "str or float", "", "Value of the key; one column for each key in `sweep.vary`."),
     Column("seed", "u64", "", "Seed of the run."),
     Column("events", "u64", "", "Events that the simulator processed."),
     Column("packet_hops", "u64", "packets", "Packets carried over a link, summed over links."),
@@ -76,7 +76,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         goodput_bps | float | bit/s | Goodput (MET-2) in the flow's part of the measurement interval.
         sent_packets | u64 | packets | Data segments sent, retransmissions included.
         retransmits | u64 | packets | Data segments retransmitted.
-        spurious | u64 | packets | Duplicates that DSACKs reported, the network's own copies included.
+        spurious | u64 | packets | Duplicates that DSACKs reported, including copies that the network made.
         timeouts | u64 | | Retransmission timeouts.
         rtt_mean_s | float | s | Mean RTT over ACKs (kernel: over segments), in the measurement interval.
         rtt_p50_s | float | s | Median RTT; NaN for flows that are not sampled.
@@ -94,7 +94,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         flow | u32 | | Number of the flow.
         goodput_bps | float | bit/s | Goodput in the interval.
         send_bps | float | bit/s | L3 rate sent in the interval, retransmissions included (MET-3).
-        cwnd | float | segments | Congestion window. This and later columns: at the end of the interval.
+        cwnd | float | segments | Congestion window. This and later columns refer to the end of the interval.
         ssthresh | float | segments | Slow-start threshold; NaN while infinite.
         pacing_bps | float | bit/s | Pacing rate, L3, set by the congestion controller; NaN if it sets none.
         srtt_s | float | s | Smoothed RTT.
@@ -102,7 +102,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_s | float | s | Latest RTT sample.
         in_flight | float | segments | Segments in flight.
         retransmits | u64 | packets | Retransmissions since the start.
-        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN if none does.
+        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN without one.
         state | u8 | | 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss (Linux's names).
     """),
     "links": _columns("""
@@ -140,7 +140,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rate_controller | str | | Kind of the rate controller.
         duration_s | float | s | Length of the run, for which the following columns count.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
-        rewritten_acks | u64 | packets | Packets of the other direction into which the port wrote a rate.
+        rewritten_acks | u64 | packets | Packets in the reverse direction into which the port wrote a rate.
         messages | u64 | | Messages between the port and the SDN controller, both ways.
         message_flows | u64 | | Flows, and destinations of newcomers, that these messages describe.
         notices | u64 | | Messages with a rate to sources.
@@ -148,12 +148,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "flow_records": _columns("""
         link | u32 | | Number of the directed link of a controlled port.
         start_s | float | s | Time at which the flow last began at the port.
-        use_bps | float | bit/s | L3 rate that the flow could use; the link's if the port limited the flow.
+        use_bps | float | bit/s | L3 rate that the flow could use (the link's rate if the port limited it).
         limited | u8 | | 1 if the application limited the flow, else 0.
         source_high | u32 | | First 24 bits of the source's address (simulator: number of the node / 256).
         source_low | u32 | | Next 8 bits, or 24 bits of an IPv6 address (simulator: the rest).
-        destination_high | u32 | | The same of the destination.
-        destination_low | u32 | | The same of the destination.
+        destination_high | u32 | | Like `source_high`, for the destination.
+        destination_low | u32 | | Like `source_low`, for the destination.
         ip_version | u32 | | 4 or 6 (simulator: 4).
         service | u32 | | The smaller port, 0 from 32768 on (simulator: `service`, or a number from 65536 on).
         protocol | u32 | | 6: TCP, 17: UDP.
@@ -168,8 +168,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     """),
     "events": _columns("""
         t_s | float | s | Time of the event.
-        kind | str | | Event, as the rate controller names it.
-        entity | str | | Flow or link of the event; for a flow that has ended, its group and its slot.
+        kind | str | | Kind of the event, in the words of the rate controller.
+        entity | str | | Flow or link of the event. A flow that has ended has its group and its slot.
         value | float | | Value of the event.
     """),
     "traces": _columns("""

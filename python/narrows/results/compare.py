@@ -1,4 +1,4 @@
-"""Compares two results: the differing figures and their relative differences. Pure."""
+"""Compares two results, and computes the relative differences of their figures. It has no side effects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOW_FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s"
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "dropped_packets")
 
 TOLERANCES = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
-"""Largest relative difference of each figure at which two results agree. Other figures are not judged."""
+"""For each judged figure, the largest relative difference at which two results agree."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All figures that two results share, and the flows and links that only one of the results has."""
+    """All figures that two results share, and the flows and links that only one of them has."""
 
     pairs: list[Pair]
     only_a: list[str]
-    """Flows and links that only A has: the point of the sweep, followed by ``NAME`` or ``link NAME``."""
+    """Flows and links that only A has. Each entry is the point of the sweep and ``NAME`` or ``link NAME``."""
     only_b: list[str]
 
     @property
@@ -83,18 +83,22 @@ class Comparison:
 
     @property
     def one_sided(self) -> list[Pair]:
-        """The figures that have a tolerance and that only one of the two results defines."""
+        """The pairs whose figure has a tolerance and is defined in only one of the results."""
         return [pair for pair in self.pairs if pair.one_sided]
 
     @property
     def agrees(self) -> bool:
-        """Whether figures were judged, all are within their tolerances, and nothing is in one result only."""
+        """Whether the results agree.
+
+        They agree if figures were judged, all are within their tolerances, and both results have the same
+        flows and links.
+        """
         missing = self.only_a or self.only_b or self.one_sided
         return bool(self.judged) and not self.large and not missing
 
 
 def compare(a: Results, b: Results) -> Comparison:
-    """Compare flows, and links that are a bottleneck in A or B. Figures are means over seeds."""
+    """Compare all flows, and all links that are a bottleneck in A or B. Figures are means over seeds."""
     matched = match(a, b)
     pairs = [*_pairs("flow", matched.flows, FLOW_FIGURES), *_pairs("link", matched.links, LINK_FIGURES)]
     return Comparison(pairs, matched.only_a, matched.only_b)

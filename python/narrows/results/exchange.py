@@ -1,4 +1,4 @@
-"""Replaces the results in a folder at once, when the new results are complete.
+"""Replaces the results in a folder in one step, after the new results are complete.
 
 - OUT/.narrows-part: results of the current run.
 - OUT/.narrows-old: earlier results during the replacement. They are restored if the run is killed during the
@@ -7,9 +7,9 @@ replacement.
 killed.
 - OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
 
-All steps happen inside the folder. Therefore the folder may be a mount point or the current folder, and other
-files in it stay. metadata.json is removed first and written last, so that readers never
-find a mixture of old and new results.
+All steps happen inside the folder. The folder may therefore be a mount point or the current folder, and other
+files in it stay. metadata.json is removed first and written last. Readers therefore never find a mixture of
+old and new results.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 
 
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
-    """The folder of an interrupted or killed sweep of the same runs, with the most finished runs, or None."""
+    """The folder of an interrupted or killed sweep of the same runs (None: there is none).
+
+    If there are several, the folder with the most finished runs.
+    """
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}
     for place in (folder, folder / INTERRUPTED, folder / PART):
@@ -68,7 +71,7 @@ def exchange(folder: Path) -> None:
 
 
 def put_aside(folder: Path) -> Path:
-    """Move the content of PART to INTERRUPTED next to the results, which stay. Return the folder."""
+    """Move the content of PART to INTERRUPTED, and return that folder. The earlier results stay."""
     place = folder / INTERRUPTED
     with undisturbed():
         shutil.rmtree(place, ignore_errors=True)
@@ -91,7 +94,8 @@ def _ours(folder: Path) -> list[str]:
     names = [METADATA, segments.RUNS, LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # Runs in real time store their simulation in this folder. For other results, it belongs to the user.
+        # Runs in real time store their simulation in this folder. In other results, a folder of this name
+        # belongs to the user.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

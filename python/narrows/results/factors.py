@@ -1,4 +1,4 @@
-"""Values of the factors of a sweep, as claims, figures and tables compare them."""
+"""Converts the values of a sweep's factors to the form that claims, figures and tables compare."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from narrows.errors import Expected
 Factor = str | float | int | bool
 """A value of a factor: a name, or a number in SI base units."""
 Where = dict[str, Factor | list[Factor]]
-"""Selection of runs: a value, or a list of values, per factor. Other factors are free."""
+"""A selection of runs. It has a value, or a list of values, for some factors. Other factors are free."""
 
 
 def factor(value: Any) -> Factor:
     """The value of a factor in the form that claims and figures use.
 
-    Numbers are in SI base units (packets for queues). A file is named by its stem.
+    Numbers are in SI base units (packets for queues). The value of a file is the stem of its name.
     """
     if isinstance(value, dict):
         return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)

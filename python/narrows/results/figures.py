@@ -12,7 +12,7 @@ class Heading:
     title: str
     unit: str
     size: float
-    """One `unit`, expressed in the unit of the tables."""
+    """Size of one `unit` in the unit of the tables."""
     short: str = ""
     """The title in the terminal."""
 
@@ -51,7 +51,8 @@ SAMPLED = {
     "retransmits": Heading("Retransmissions", "packets", 1.0),
     "throughput_bps": Heading("Throughput", "Mbit/s", 1e6),
     "queue_packets": Heading("Queue", "packets", 1.0),
-    # iperf3's quantities, in the units of its report. The window is in KiB, as the paper's script divides it.
+    # iperf3's quantities, in the units of its report. The window is in KiB, because the paper's script
+    # converts it to KiB.
     "bytes": Heading("Data sent", "MB", 1e6),
     "bits_per_second": Heading("Throughput", "Mbit/s", 1e6),
     "retransmits_in_interval": Heading("Retransmissions", "packets", 1.0),

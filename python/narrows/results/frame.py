@@ -1,4 +1,4 @@
-"""Columns of a table as numpy arrays, for tables with millions of rows. Does not import pandas."""
+"""Reads columns of a table as numpy arrays, for tables with millions of rows. Does not import pandas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Codes = NDArray[np.int64]
 
 @dataclass
 class Texts:
-    """A column of strings, as indices into a list of its different words."""
+    """A column of strings, stored as indices into a list of its distinct strings."""
 
     codes: Codes
     words: list[str]
@@ -39,7 +39,7 @@ class Frame:
         """Read these columns of a table.
 
         Raises:
-            OutputError: if the table cannot be read or lacks one of them.
+            OutputError: if the table cannot be read or lacks one of the columns.
         """
         return cls(
             integers(results.column(table, "run")),
@@ -68,7 +68,7 @@ class Groups:
     order: Codes
     """Indices of the rows, group by group. Rows of a group keep their order."""
     bounds: Codes
-    """The index in `order` at which each group begins, and finally the length of `order`."""
+    """The index in `order` at which each group begins. The last entry is the length of `order`."""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -92,7 +92,7 @@ def grouped(*keys: NDArray[Any]) -> Groups:
     """The groups of rows for which all keys are equal. NaN equals NaN."""
     key = np.zeros(len(keys[0]), np.int64)
     for part in keys:
-        # Renumber after each part, so that the product of the numbers of values cannot overflow.
+        # Renumber the groups after each key. Otherwise the product of the numbers of values could overflow.
         _, codes = np.unique(part, return_inverse=True)
         _, key = np.unique(key * (codes.max(initial=0) + 1) + codes, return_inverse=True)
     _, firsts = np.unique(key, return_index=True)
@@ -103,7 +103,7 @@ def grouped(*keys: NDArray[Any]) -> Groups:
 
 
 def coded(column: pa.ChunkedArray[Any]) -> Texts:
-    """A column as texts; null becomes `nan`."""
+    """A column as texts. Null becomes the text `nan`."""
     numbers: dict[Any, int] = {}
     codes = [numbers.setdefault(word, len(numbers)) for chunk in column.chunks for word in chunk.to_pylist()]
     return Texts(np.array(codes, np.int64), ["nan" if word is None else str(word) for word in numbers])

@@ -1,4 +1,4 @@
-"""Reads iperf3's JSON: the sender's report of each interval (`iperf3 --json` on the client)."""
+"""Reads the sender's report of each interval from iperf3's JSON (`iperf3 --json` on the client)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeGuard
 from narrows.errors import OutputError, one_line, unreadable
 
 MOST_STREAMS = 8
-"""Largest number of streams: a figure has as many colours that are easy to distinguish."""
+"""Maximum number of streams. It is the number of colours in a figure that are easy to distinguish."""
 MOST = 1e18
 """Largest accepted number of bytes, bit/s or microseconds."""
 WRITTEN = "a file that iperf3 --json wrote"
-"""The expected file, in errors."""
+"""The words for the expected file in error messages."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def read(path: Path) -> Trace:
     """Read a file of iperf3.
 
     Raises:
-        OutputError: if it cannot be read or is not from iperf3.
+        OutputError: if the file cannot be read or is not from iperf3.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -98,5 +98,5 @@ def _list(of: Any, key: str) -> list[Any]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether the value can be drawn. A whole number in JSON may be too large for a float."""
+    """Whether the value is a number that can be drawn. An integer in JSON may be too large for a float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST

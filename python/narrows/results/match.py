@@ -1,4 +1,4 @@
-"""Finds the flows and links that two results have in common. Pure."""
+"""Finds the flows and links that two results have in common. The functions have no side effects."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from narrows.results.results import Results
 from narrows.results.summary import Row
 
 Pairs = list[tuple[Row, Row]]
-"""Rows of the first results, each with the row of the second results for the same point and name."""
+"""Pairs of rows. Each row of the first results has the row of the second results for the same point and
+name."""
 Key = tuple[Any, ...]
-"""A point of the sweep, or a flow or link at a point."""
+"""Key of a point of the sweep, or of a flow or link at a point."""
 _Rows = dict[Key, Row]
 
 
 @dataclass(frozen=True)
 class Matched:
-    """The flows and bottleneck links that both results have, and those that only one has."""
+    """The flows and bottleneck links that both results have, and those that only one result has."""
 
     flows: Pairs
     links: Pairs
     """Links that are a bottleneck in at least one of the results."""
     only_a: list[str]
-    """Flows and links that only A has: the point of the sweep, followed by ``NAME`` or ``link NAME``."""
+    """Flows and links that only A has. Each entry is the point of the sweep and ``NAME`` or ``link NAME``."""
     only_b: list[str]
 
 

@@ -1,4 +1,4 @@
-"""Merges the results of shards: parts of one sweep that ran separately, e.g. on several machines."""
+"""Merges the results of shards. A shard is a part of a sweep that ran separately, e.g. on another machine."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from narrows.results.store import Folder
 from narrows.results.tables import Format
 
 SHARD = "shard"
-"""Key of the metadata of a part of a sweep: which part, e.g. `2/8`."""
+"""Metadata key of a part of a sweep. The value says which part it is, e.g. `2/8`."""
 
 
 def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None = None) -> Results:
-    """Merge folders with runs of the same sweep. The tables are byte for byte those of an undivided sweep.
+    """Merge folders with runs of the same sweep.
+
+    The tables are bit-for-bit equal to those of an undivided sweep.
 
     Args:
         folders: folders of results, which may also be interrupted sweeps.
         out: folder for the merged results.
-        formats: formats of the tables (None: as `narrows.results.store.Folder`).
+        formats: formats of the tables (None: the default of `narrows.results.store.Folder`).
 
     Raises:
-        OutputError: if the folders are not of one sweep, share a run or lack one, or cannot be merged.
+        OutputError: if the folders belong to different sweeps, share a run or lack a run, or cannot be
+        merged.
     """
     parts = [Results.read(folder) for folder in folders]
     metadata = _sweep(parts[0])
@@ -40,7 +43,7 @@ def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None
             )
         assert part.folder is not None
         for path in segments.files(part.folder):
-            tables.names(path)  # notice a damaged file before anything is written
+            tables.names(path)  # detect a damaged file before anything is written
         for run in map(int, part.runs["run"].to_numpy()):
             if run in owners:
                 raise OutputError(f"{part.folder}: found run {run}, which {owners[run]} has, too")

@@ -33,12 +33,14 @@ SIMULATED = "sim"
 INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
-"""Key of the metadata. Its value says for each run in real time whether the run was sound, with reasons."""
+"""Metadata key. The value says for each run in real time whether the run was sound, and why not."""
 STOPPED = "stopped_s"
-"""Key of an output: the simulated time at which the run was stopped. In the metadata: these times by run."""
+"""Key of the simulated time at which a run was stopped. In an output it has one time, in the metadata the
+times by run."""
 
 DATASET = "dataset"
-"""Key of the metadata of datasets: whether they are complete, their partitions and segments."""
+"""Metadata key of datasets. The value says whether the dataset is complete, and has its partitions and
+segments."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
@@ -76,10 +78,10 @@ class Results:
     def read(cls, folder: str | Path) -> Results:
         """Open a folder of results, or a dataset at a URL such as ``s3://bucket/folder``.
 
-        An interrupted sweep has only its finished runs.
+        Results of an interrupted sweep have only the finished runs.
 
         Raises:
-            OutputError: if it holds no results of a finished run.
+            OutputError: if the folder holds no results of a finished run.
         """
         if (url := url_of(folder)) is not None:
             return cls._read_dataset(url)
@@ -113,7 +115,7 @@ class Results:
 
     @property
     def place(self) -> Path | str | None:
-        """The folder or the URL of the results; None if they are only in memory."""
+        """The folder or the URL of the results (None: they are only in memory)."""
         return self.folder if self._source is None else self._source.url
 
     def table(self, name: str) -> pa.Table:
@@ -132,7 +134,7 @@ class Results:
         return Results(self.metadata, {name: self.table(name) for name in ("runs", *tables.SCHEMAS)})
 
     def columns(self, name: str) -> list[str]:
-        """The names of a table's columns, without reading it."""
+        """The names of a table's columns. The table is not read."""
         if self._source is not None and name not in self._loaded:
             return self._source.columns(name)
         whole = self._whole(name)
@@ -143,7 +145,7 @@ class Results:
         return known
 
     def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
-        """One column of a table, without reading the others.
+        """One column of a table. Other columns are not read.
 
         Raises:
             OutputError: if the table cannot be read, or has no such column.
@@ -159,7 +161,7 @@ class Results:
         return table[column]
 
     def _whole(self, name: str) -> Path | None:
-        """The file of a table, if it is one file and the table is not in memory."""
+        """The file of a table (None: the table has several files, or is in memory)."""
         if name in self._loaded or self.folder is None:
             return None
         path = self.folder / f"{name}.parquet"
@@ -189,7 +191,7 @@ class Results:
         return self.table(name).to_pandas()
 
     def scan(self, name: str) -> polars.LazyFrame:
-        """A table as a lazy polars frame (extra `polars`). It reads only what a query needs.
+        """A table as a lazy polars frame (extra `polars`). The frame reads only what a query needs.
 
         At a URL, each table also has the factors that are in the paths of its files.
 
@@ -211,7 +213,7 @@ class Results:
         return frame if frame.collect_schema().names() == known else self.polars(name).lazy()
 
     def dataset(self, name: str) -> pyarrow.dataset.Dataset:
-        """A table as a dataset of Arrow, which reads only what a query needs.
+        """A table as an Arrow dataset, which reads only what a query needs.
 
         At a URL, each table also has the factors that are in the paths of its files.
 
@@ -245,11 +247,11 @@ class Results:
         The methods are those of `narrows.report.notebook.Plots`.
         """
         extras.require("report", "Results.plot")
-        # Import it by name, because the report is a layer above the results.
+        # Import the report by name, because it is a layer above the results.
         return import_module("narrows.report.notebook").Plots(self)
 
     def _repr_html_(self) -> str | None:
-        """The summary for a notebook; None without the extra `report`."""
+        """The summary for a notebook (None: the extra `report` is not installed)."""
         if extras.missing("report"):
             return None
         text: str = import_module("narrows.report.notebook").as_html(self)
@@ -257,7 +259,7 @@ class Results:
 
     @property
     def warmup_s(self) -> float:
-        """Warm-up of the runs; 0 if the results do not state it."""
+        """Warm-up of the runs in seconds (0: the results do not state it)."""
         return float(self.metadata.get("warmup_s", 0.0))
 
     @property
@@ -267,7 +269,10 @@ class Results:
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """By run number: `sound`, `reasons` and measurements of a run in real time. Empty for simulations."""
+        """For each number of a run in real time, `sound`, `reasons` and measurements.
+
+        Empty for simulations.
+        """
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:
@@ -331,7 +336,7 @@ def check_name(name: str) -> None:
     """Check that there is a table of this name.
 
     Raises:
-        OutputError: if there is none.
+        OutputError: if there is no table of this name.
     """
     if name not in ("runs", *tables.SCHEMAS):
         raise OutputError(f"found table {name!r}, expected one of the results'{hint(name, tables.SCHEMAS)}")
@@ -353,7 +358,7 @@ _MOST_NAMED = 8
 
 
 def _not_results(path: Path) -> str:
-    """Why a path is no folder of results, and what to do."""
+    """A text that says why a path is no folder of results, and what to do."""
     expected = "expected a folder of results"
     if path.is_file():
         if path.suffix == ".toml":
@@ -382,7 +387,7 @@ def holds_runs(folder: Path) -> bool:
 
 
 def left_by(error: NarrowsError) -> Results | None:
-    """Finished runs of the sweep that an error stopped, if they are on disk."""
+    """The finished runs of a sweep that an error stopped (None: they are not on disk)."""
     return error.left if isinstance(error.left, Results) else None
 
 

@@ -1,4 +1,4 @@
-"""Runs for measures and figures: a point in the space of factors, a seed, and tables of results."""
+"""Runs for measures and figures. A run has a point of the sweep, a seed, and tables of results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 PRINTED = "printed"
 """Name of the table in a run that holds one row of a table from a paper."""
 COMPUTED = "computed"
-"""Name of the table in a run that a model computed: quantities that no simulation has."""
+"""Name of the table in a run that a model computed. The table has quantities that no simulation has."""
 INTERVALS = "iperf3"
 """Name of the table in a run of iperf3 that holds the sender's intervals, in the units of iperf3."""
 PINGS = "pings"
@@ -29,9 +29,9 @@ PINGS = "pings"
 PAPER = "paper"
 """Name of the table in a run that holds the paper's figures for the same experiment."""
 DIGESTED = (PRINTED, COMPUTED, INTERVALS, PINGS, "flows")
-"""Tables that distinguish runs."""
+"""The tables from which a run's digest is computed."""
 Tables = Mapping[str, Mapping[str, Any]]
-"""Values by table and column: numpy arrays, or lists of strings."""
+"""The values of each table and column, as numpy arrays or lists of strings."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Run:
     scenario: Mapping[str, Any] = field(default_factory=dict)
     """The scenario as it ran, for figures and measures that need its parameters."""
     doubts: tuple[str, ...] = ()
-    """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
+    """Reasons not to trust a run in real time (empty: the run is sound, or it is a simulation)."""
     folder: Path | None = None
-    """Folder of the results, for messages (None: they are in memory)."""
+    """Folder of the results, for messages (None: the results are in memory)."""
 
     @cached_property
     def measured(self) -> dict[tuple[str, str], Any]:
@@ -55,10 +55,10 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of a run's results without its seed: the tables in `DIGESTED`.
+        """A digest of the tables in `DIGESTED`, without the run's seed.
 
-        The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
-        values bit for bit, they are the same sequence of events.
+        The values include means and percentiles of RTTs and counts of packets. If all these values of two
+        runs agree bit for bit, the runs are the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {
@@ -104,7 +104,7 @@ class Run:
         """The row of the table `links` with this name.
 
         Raises:
-            NarrowsError: if not exactly one link has it.
+            NarrowsError: if not exactly one link has this name.
         """
         rows = self.links(name)
         if rows.size != 1:
@@ -115,8 +115,8 @@ class Run:
         """Times (end of each bin, s) and values of a sampled quantity of the flow in that row.
 
         `rtt_s` is the smoothed RTT if no single samples were recorded. Linux does not report single samples
-        (tcp_get_info, net/ipv4/tcp.c). Its smoothed RTT has a gain of 1/8 per ACK (tcp_rtt_estimator,
-        net/ipv4/tcp_input.c), so its time constant is 8 ACKs: 2 ms at 4000 ACKs/s.
+        (tcp_get_info, net/ipv4/tcp.c). Linux's smoothed RTT has a gain of 1/8 per ACK (tcp_rtt_estimator,
+        net/ipv4/tcp_input.c). Its time constant is therefore 8 ACKs, which is 2 ms at 4000 ACKs/s.
         """
         t, values = self.flow_samples(row, quantity)
         if quantity == "rtt_s" and not np.isfinite(values).any():
@@ -124,7 +124,7 @@ class Run:
         return t, values
 
     def flow_samples(self, row: int, quantity: str) -> tuple[Floats, Floats]:
-        """Like `flow_series`, but with the values as they are in the table."""
+        """Like `flow_series`, but with unchanged values of the table."""
         return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
 
     def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
@@ -132,7 +132,7 @@ class Run:
         return self._series("link_samples", "link", float(self.column("links", "link")[row]), quantity)
 
     def traced(self, entity: str, key: str) -> tuple[Floats, Floats]:
-        """Times (s) and values of a traced variable of a flow or link; empty if it was not traced."""
+        """Times (s) and values of a traced variable of a flow or link (empty: it was not traced)."""
         if entity not in self._traces:
             self._traces[entity] = self._variables(entity)
         return self._traces[entity].get(key, (np.empty(0), np.empty(0)))
@@ -219,7 +219,7 @@ def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
 
 
 def fingerprint(runs: Iterable[Run]) -> str:
-    """A digest of the results of several runs, seed by seed."""
+    """A digest of the results and seeds of several runs."""
     digest = hashlib.sha256()
     for run in runs:
         digest.update(f"seed {run.seed} {run.digest}".encode())
@@ -227,10 +227,10 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds whose runs are replicates: on every side, the run differs from the runs of earlier seeds.
+    """The seeds whose runs are replicates. On every side, such a run differs from the runs of earlier seeds.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
-    width of the confidence interval would be zero, and any difference would be significant.
+    width of the confidence interval would be zero. Any difference would then be significant.
     """
     digests = [{run.seed: run.digest for run in side} for side in sides]
     known: list[set[str]] = [set() for _ in sides]

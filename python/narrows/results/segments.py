@@ -1,9 +1,9 @@
-"""The tables of finished runs during a sweep: a segment has the tables of several runs.
+"""Stores the tables of finished runs during a sweep. A segment has the tables of several runs.
 
 FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; created atomically
 FOLDER/runs/.stage-<token>/            segments that are being written
 
-A sweep of short runs would spend most of its time on files if each run had its own.
+If each run had its own files, a sweep of short runs would spend most of its time on files.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ def runs_of(segment: Path) -> NDArray[np.uint32]:
     """The numbers of the runs of a segment, or of merged tables.
 
     Raises:
-        OutputError: if they cannot be read.
+        OutputError: if the runs cannot be read.
     """
     return _runs(tables.read(segment / f"{RUNS}.parquet", ["run"]))
 
 
 def count(folder: Path, name: str = RUNS) -> int:
-    """The number of rows of a table in the segments of a sweep's folder. The table `runs` has a row per run.
+    """The number of rows of a table in the segments of a sweep's folder.
+
+    For the table `runs`, this is the number of runs.
 
     Raises:
         OutputError: if a file is damaged.
@@ -59,7 +61,7 @@ def count(folder: Path, name: str = RUNS) -> int:
 
 
 def files(folder: Path) -> list[Path]:
-    """The Parquet files of a sweep, whether it is merged or not."""
+    """The Parquet files of a sweep. The tables of the sweep may be merged or not."""
     if (folder / f"{RUNS}.parquet").is_file():
         return sorted(folder.glob("*.parquet"))
     return sorted((folder / RUNS).glob("[0-9]*/*.parquet"))
@@ -80,7 +82,9 @@ def runs_in(folder: Path) -> list[int]:
 
 
 def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
-    """Tables of runs as one table, in the order of runs. A column that a part lacks is null there.
+    """Join tables of runs to one table, in the order of runs.
+
+    If a part lacks a column, its rows have null there.
 
     Raises:
         OutputError: if a column has different types.
@@ -92,7 +96,9 @@ def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
-    """The rows of a table's files in the order of runs. Only neighbouring files are in memory at a time.
+    """Yield the rows of a table's files in the order of runs.
+
+    Only neighbouring files are in memory at the same time.
 
     Raises:
         OutputError: if a file is damaged.
@@ -134,7 +140,7 @@ def _runs(table: pa.Table) -> NDArray[np.uint32]:
 
 
 class Collected:
-    """The tables of finished runs that are not written yet. Callers hold a lock.
+    """The tables of finished runs that are not written yet. Callers must hold a lock.
 
     Args:
         seconds: longest time that a run should wait (None: `WAIT_SECONDS`).
@@ -147,7 +153,7 @@ class Collected:
         self._taken = time.monotonic()
 
     def add(self, run: int, data: dict[str, pa.Table]) -> bool:
-        """Add a run's tables. Returns whether it is time to write."""
+        """Add a run's tables. Returns whether the collected runs should be written now."""
         self._runs[run] = data
         self._bytes += sum(table.nbytes for table in data.values())
         return self._bytes >= _WAIT_BYTES or time.monotonic() - self._taken >= self._seconds
@@ -160,10 +166,10 @@ class Collected:
 
 
 def new_stage(folder: Path) -> Path:
-    """Create a place in a sweep's folder for segments that are being written.
+    """Create a folder for unfinished segments (a stage) in a sweep's folder.
 
-    Each sweep has its own stage, and the next sweep removes it (`discard_stages`). A worker that outlives its
-    sweep therefore cannot add segments.
+    Each sweep has its own stage, and the next sweep removes it (`discard_stages`). A worker that is still
+    running after the end of its sweep therefore cannot add segments.
     """
     stage = folder / RUNS / f".stage-{secrets.token_hex(4)}"
     stage.mkdir()
@@ -171,10 +177,10 @@ def new_stage(folder: Path) -> Path:
 
 
 def discard_stages(folder: Path) -> None:
-    """Remove the stages in a sweep's folder, with the segments that are not complete."""
+    """Remove the stages in a sweep's folder, including the unfinished segments in them."""
     for stage in (folder / RUNS).glob(".*"):
-        # A worker that outlives its sweep may still write to the stage. Renaming the stage first prevents the
-        # worker from completing a segment while this function removes it.
+        # A worker that is still running after the end of its sweep may still write to the stage. Renaming the
+        # stage first prevents the worker from completing a segment while this function removes it.
         gone = stage.with_name(f".gone-{secrets.token_hex(4)}")
         with contextlib.suppress(OSError):
             stage.rename(gone)
@@ -183,7 +189,7 @@ def discard_stages(folder: Path) -> None:
 
 
 def is_written(stage: Path, runs: Sequence[int]) -> bool:
-    """Whether the sweep of a stage has a segment with exactly these runs, which are in order.
+    """Whether the sweep of a stage has a segment with exactly these runs. `runs` must be sorted.
 
     If a run failed, its segment has only the runs before it.
 
@@ -219,7 +225,7 @@ def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:
 
 
 def copy(source: Path, stage: Path) -> list[int]:
-    """Copy the finished runs of a sweep, whether it is merged or not, and return their numbers.
+    """Copy the finished runs of a sweep, and return their numbers. The sweep's tables may be merged or not.
 
     Raises:
         OSError: if they cannot be copied.
@@ -238,16 +244,16 @@ def copy(source: Path, stage: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes finished runs into a sweep's folder. Workers in other processes get a copy."""
+    """Writes finished runs into a sweep's folder. Workers in other processes get a copy of this object."""
 
     stage: Path
 
     def is_reachable(self) -> bool:
-        """Whether this process sees the folder."""
+        """Whether this process can access the folder."""
         return self.stage.is_dir()
 
     def is_written(self, runs: Sequence[int]) -> bool:
-        """As the function `is_written`."""
+        """Call the function `is_written` for the stage."""
         return is_written(self.stage, runs)
 
     def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
@@ -266,7 +272,7 @@ class Writer:
 def _appearing(stage: Path, number: int) -> Iterator[Path]:
     """A folder that becomes the segment `number` at the end of the block.
 
-    If this segment already exists, it stays, because another attempt at the same runs wrote it.
+    If this segment already exists, it is kept, because another attempt at the same runs wrote it.
     """
     partial = stage / f"{number}-{secrets.token_hex(4)}"
     partial.mkdir()

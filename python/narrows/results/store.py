@@ -1,4 +1,6 @@
-"""Stores the tables of a sweep: in memory, or in a folder, run by run and merged at the end.
+"""Stores the tables of a sweep in memory or in a folder.
+
+In a folder, runs are written one by one and merged at the end.
 
 OUT/metadata.json               version, scenario, runs; for runs in real time also their soundness
 OUT/runs/<n>/<table>.parquet    a segment of finished runs: see `segments`
@@ -6,7 +8,7 @@ OUT/<table>.{parquet,csv}       all runs, after the sweep; runs/ is then removed
 OUT/logs/<id>/<file>            logs of agents and other programs of a run on real stacks
 OUT/timing.csv                  wall times, which differ between identical sweeps
 
-Everything is written to a temporary folder and replaces earlier results at the end: see `exchange`.
+All files are first written to a temporary folder. They replace earlier results at the end (see `exchange`).
 """
 
 from __future__ import annotations
@@ -31,24 +33,28 @@ from narrows.results.results import DATASET, LOGS, METADATA, SOUNDNESS, STOPPED,
 from narrows.results.tables import FORMATS, Format
 
 CSV_ROWS = 1_000_000
-"""Longest table that is also written as CSV, if the user names no format. Its CSV file has about 100 MB."""
+"""Maximum number of rows of a table that is also written as CSV, if the user names no format. Such a CSV file
+has about 100 MB."""
 
 
 class Writer(Protocol):
-    """Writes finished runs for a store. Workers in other processes get a copy."""
+    """Writes finished runs for a store. Workers in other processes get a copy of this object."""
 
     def is_reachable(self) -> bool:
-        """Whether this process can write to the store. Otherwise it returns files to the sweep."""
+        """Whether this process can write to the store.
+
+        If not, the worker returns the files to the sweep's process.
+        """
 
     def is_written(self, runs: Sequence[int]) -> bool:
-        """Whether the store has exactly these runs, which are in order, as segments.
+        """Whether the store has exactly these runs as segments. `runs` must be sorted.
 
         Raises:
             OutputError: if the store cannot be read.
         """
 
     def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
-        """Write runs as segments, which appear complete or not at all.
+        """Write runs as segments. Each segment is written atomically.
 
         Raises:
             OutputError: if they cannot be written.
@@ -63,17 +69,17 @@ class Store(Protocol):
 
     @property
     def segment_seconds(self) -> float:
-        """Intended time that the runs of a segment take."""
+        """Intended total wall time of the runs of a segment, in seconds."""
 
     @property
     def writer(self) -> Writer | None:
-        """Writes the runs of workers in other processes (None: only threads can write)."""
+        """The writer for workers in other processes (None: only threads can write)."""
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Store:
-        """Another store of the same kind: in memory, or in a folder whose name ends with `name`.
+        """Another store of the same kind. If it has a folder or a URL, that name ends with `name`.
 
         Raises:
-            OutputError: as `Folder`.
+            OutputError: under the same conditions as in `Folder`.
         """
 
     def add(
@@ -106,7 +112,7 @@ class Store(Protocol):
         """Close the store after the last run."""
 
     def abandon(self) -> Results | None:
-        """Close the store after a failed run, and return the finished runs, which stay on disk."""
+        """Close the store after a failed run. The finished runs stay on disk, and are returned."""
 
 
 class Memory:
@@ -147,7 +153,7 @@ class Memory:
 
     @property
     def kept(self) -> frozenset[int]:
-        """Empty, because memory keeps no runs of an earlier sweep."""
+        """Always empty, because memory keeps no runs of an earlier sweep."""
         return frozenset()
 
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
@@ -173,7 +179,7 @@ class Folder:
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 
     Raises:
-        OutputError: if it cannot be written, has other files, or another run is writing there.
+        OutputError: if the folder cannot be written or has other files, or if another run is writing there.
     """
 
     segment_seconds = segments.WAIT_SECONDS
@@ -256,7 +262,7 @@ class Folder:
         """Add the tables of a finished run. They are on disk after `segments.WAIT_SECONDS` at the latest.
 
         Raises:
-            OutputError: if they cannot be written, together with runs that waited. These runs are lost.
+            OutputError: if these tables and the runs that waited cannot be written. All these runs are lost.
         """
         with self._lock:
             if soundness is not None:
@@ -271,7 +277,7 @@ class Folder:
             self._write()
 
     def _write_later(self) -> None:
-        """Write the runs that wait. If that fails, they wait for the next write."""
+        """Write the runs that wait. If the write fails, they wait for the next write."""
         with contextlib.suppress(OSError):
             self._write_collected(keep=True)
 
@@ -306,8 +312,8 @@ class Folder:
                 return
             try:
                 if described:
-                    # Write the soundness before the tables appear. If the process is killed in between, a
-                    # disturbed run then does not count as sound.
+                    # Write the soundness before the tables appear. If the process is killed between the two
+                    # steps, a disturbed run then does not count as sound.
                     write_text(self._part / METADATA, described)
                 segments.put(self._stage, runs)
             except OSError:
@@ -320,7 +326,7 @@ class Folder:
                 raise
 
     def take(self, results: Results) -> None:
-        """Copy all runs of other results of the same sweep.
+        """Copy all runs from other results of the same sweep.
 
         Raises:
             OutputError: if they cannot be copied.
@@ -356,7 +362,7 @@ class Folder:
 
     @property
     def writer(self) -> Writer:
-        """Writes segments from other processes."""
+        """The writer of segments for workers in other processes."""
         return segments.Writer(self._stage.absolute())
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
@@ -416,8 +422,8 @@ class Folder:
             self._release()
 
     def _merge(self) -> None:
-        """Merge the tables of all runs. If that fails, the tables of the single runs stay."""
-        # The table of runs comes last: if it exists, all tables exist.
+        """Merge the tables of all runs. If the merge fails, the tables of the single runs stay."""
+        # The table of runs is written last. If it exists, all tables exist.
         names = (*tables.SCHEMAS, segments.RUNS)
         try:
             for name in names:
@@ -447,7 +453,7 @@ class Folder:
         If no run finished, remove all files.
         """
         try:
-            with contextlib.suppress(OutputError):  # a full disk; the segments that are written stay
+            with contextlib.suppress(OutputError):  # e.g. a full disk; written segments stay
                 self._write()
             if self.settle() and self._part.exists():
                 return Results.read(self._put(complete=False))
@@ -467,14 +473,14 @@ def default_formats(rows: int) -> tuple[Format, ...]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that appears complete or not at all."""
+    """Write a file atomically: readers see either no file or the complete file."""
     with _aside(path) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
 def _aside(path: Path) -> Iterator[Path]:
-    """Another name for a file that becomes its name once it is written."""
+    """Yield a temporary name for a file. After the write, the file gets its final name."""
     aside = path.with_name(f".{path.name}.part")
     try:
         yield aside
@@ -484,7 +490,7 @@ def _aside(path: Path) -> Iterator[Path]:
 
 
 def write_output(path: Path, content: str | bytes) -> None:
-    """Write a file that a user asked for. It appears complete or not at all. Text is written as UTF-8.
+    """Write a file that a user requested. The write is atomic. Text is written as UTF-8.
 
     Raises:
         OutputError: if the file cannot be written.
@@ -500,7 +506,7 @@ def write_output(path: Path, content: str | bytes) -> None:
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
-    """The metadata of a folder of results; empty if it has none."""
+    """The metadata of a folder of results (empty: the folder has none)."""
     try:
         found = json.loads((folder / METADATA).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -509,7 +515,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _timing(folder: Path) -> dict[int, float]:
-    """Wall times of the runs in a folder. The folder of a killed sweep has none."""
+    """Wall times of the runs in a folder (empty for the folder of a killed sweep)."""
     try:
         with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
             return {int(row["run"]): float(row["wall_s"]) for row in csv.DictReader(file)}

@@ -18,7 +18,7 @@ from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
 from narrows.results.results import Results
 
 _BUSY = 0.5
-"""A link has a row if it has at least this utilisation, or drops, losses or marks."""
+"""Minimum utilisation of a link that has a row. A link with drops, losses or marks also has a row."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ SAME_EVERYWHERE = "=: all seeds give the same result"
 SAME = "=: all seeds of this point give the same result"
 """Notes below tables."""
 LARGEST_GROUP = 8
-"""Largest number of flows of an entry that have a row each. Larger entries have one row."""
+"""Largest number of flows of an entry for which each flow has its own row. A larger entry has one row."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
@@ -67,8 +67,8 @@ _ONLY_IF_ANY = ("random_losses", "marks")
 def shown_of_flows(rows: Sequence[Row]) -> list[str]:
     """The figures for a table of these flows.
 
-    Only unlimited flows have a share, and only flows with a size have a completion time. A single flow always
-    has the whole share, which is not shown.
+    Only unlimited flows have a share, and only flows with a size have a completion time. The share of a
+    single flow is always 1 and is not shown.
     """
 
     def means(name: str) -> list[float]:
@@ -105,7 +105,7 @@ def mean_ci(values: Sequence[float] | Numbers) -> Figure:
 
 
 def flows(results: Results, most: int = 200) -> list[Row]:
-    """A row per flow and point of the sweep, for at most the first `most` flows of a run.
+    """Return a row per flow and point of the sweep, for at most the first `most` flows of a run.
 
     Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
     flows has one row with sums of share and retransmits, and means of other figures.
@@ -126,8 +126,8 @@ def flows(results: Results, most: int = 200) -> list[Row]:
 def _shares(frame: Frame) -> Numbers:
     """A flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
 
-    The goodput of a flow with a size refers to its own duration, so a sum over such flows would not be a rate
-    at any time. Such a flow has a completion time and no share.
+    The goodput of a flow with a size is a mean over its own duration. A sum of such goodputs would not be a
+    rate at any time. A flow with a size therefore has a completion time but no share.
     """
     size = frame.numbers["size_bytes"]
     unlimited = np.where(np.isnan(size) | (size == 0), frame.numbers["goodput_bps"], math.nan)
@@ -171,7 +171,7 @@ def group_name(source: str) -> str:
 def links(results: Results, most: int = 20) -> list[Row]:
     """A row per point and bottleneck link.
 
-    A bottleneck is at least half used, or has drops, losses or marks.
+    A bottleneck link is at least half used, or has drops, losses or marks.
     """
     frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
     link = frame.numbers["link"]
@@ -195,7 +195,7 @@ def _are_bottlenecks(frame: Frame) -> NDArray[np.bool_]:
 
 
 class _BySeed(Mapping[str, dict[int, float]]):
-    """The values of each figure by seed. A dictionary is made when it is needed."""
+    """The values of each figure by seed. The dictionary of a figure is made at its first use."""
 
     def __init__(self, seeds: Codes, values: Mapping[str, Numbers]) -> None:
         self._seeds, self._values = seeds, values
@@ -224,7 +224,7 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
     factors = {factor: results.column("runs", factor) for factor in results.factors}
     point = grouped(np.zeros(len(runs)), *(_codes(column) for column in factors.values())).codes
     name = frame.texts["name"]
-    # Names identify flows. Numbers do not, because each seed has its own number of arrivals.
+    # Names identify flows. Numbers do not identify flows, because each seed has its own number of arrivals.
     groups = grouped(point[found], name.codes)
     made = []
     for group in range(len(groups)):
@@ -245,7 +245,7 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
 
 
 def _codes(column: pa.ChunkedArray[Any]) -> Codes:
-    """A number for each different value of a factor."""
+    """Replace each distinct value of a factor by a number."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         values = floats(column)
         return np.unique(values, return_inverse=True)[1].astype(np.int64)
@@ -253,9 +253,9 @@ def _codes(column: pa.ChunkedArray[Any]) -> Codes:
 
 
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
-"""Figures that count from the start of a run. Other figures exclude the warm-up."""
+"""Figures that include the warm-up. Other figures exclude it."""
 _SAME_TIME = 0.01
-"""Two intervals count as equal if they differ by at most this part of the longest interval."""
+"""Two intervals count as equal if they differ by at most this fraction of the longest interval."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:
@@ -270,7 +270,7 @@ def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[s
 
 
 def at_different_times(results: Results) -> bool:
-    """Whether flows of a run were measured over different times, so that their goodputs cannot be added."""
+    """Whether flows of a run were measured over different times. Their goodputs then cannot be added."""
     frame = Frame.of(results, "flows", ["start_s", "end_s", "goodput_bps"])
     frame = frame.take(~np.isnan(frame.numbers["goodput_bps"]))
     if len(frame) == 0:
@@ -291,7 +291,10 @@ def at_different_times(results: Results) -> bool:
 
 
 def point_text(value: Any) -> str:
-    """The value of a factor as a scenario writes it. Only floats are limited to six significant digits."""
+    """The value of a factor in the notation of scenarios.
+
+    Only floats are rounded to six significant digits.
+    """
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -306,7 +309,7 @@ def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
         counted.setdefault(point, []).append(tuple(run.get(name) for name in tables.RUN_COUNTS))
-    # Equal figures may differ from their mean by rounding.
+    # The mean of equal figures may differ from them by rounding.
     apart = {
         point_of(row.factors)
         for row in rows
@@ -330,10 +333,10 @@ def totals(results: Results) -> dict[str, int]:
 
 
 def lost_connections(results: Results) -> list[str]:
-    """A sentence for each reason for which connections of flows failed."""
+    """Return a sentence for each reason why connections of flows failed."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
-    # In Python, because pyarrow.compute takes long to import.
+    # This loop is in Python, because pyarrow.compute takes long to import.
     events = (results.events[name].to_pylist() for name in ("kind", "entity", "t_s", "run"))
     lost: dict[str, list[tuple[str, float, int]]] = {}
     for kind, *event in zip(*events, strict=True):

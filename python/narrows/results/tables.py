@@ -1,7 +1,7 @@
 """Makes the tables of results and writes them to disk. `columns` lists their columns.
 
 Times are in s, rates in bit/s, sizes in bytes. An undefined figure is NaN. docs/reference/results.md has the
-definitions. Tables contain no clock time, path or host, so that they are reproducible bit for bit.
+definitions. Tables contain no clock time, path or host. They are therefore bit-for-bit reproducible.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ FORMATS: tuple[Format, ...] = ("parquet", "csv")
 SCHEMAS: dict[str, pa.Schema] = {
     name: pa.schema([column.field for column in columns]) for name, columns in COLUMNS.items()
 }
-"""Columns of each table. A column that a backend adds beyond these is kept."""
+"""Columns of each table. If a backend adds other columns, they are kept."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a full disk, and of an exhausted quota."""
+"""Error numbers of a full disk and of an exhausted quota."""
 
 OPTIONAL = ("traces",)
-"""Tables that exist only if they have rows."""
+"""Tables that are written only if they have rows."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 """Counters of a run in the table of runs, for every backend."""
@@ -94,9 +94,9 @@ def _row(run: int, seed: int, factors: Mapping[str, str | float], counts: Mappin
 
 
 def ordered(name: str, columns: Sequence[str]) -> list[str]:
-    """The columns of a table in their order: the documented columns, then all others by name.
+    """The columns of a table in order. Documented columns come first, then all other columns by name.
 
-    The order of `columns` matters only for the factors in the table of runs, which stay before the seed.
+    The order of `columns` matters only for factors in the table of runs. Factors stay before the seed.
     """
     if name in SCHEMAS:
         documented = [column for column in SCHEMAS[name].names if column in columns]
@@ -107,7 +107,7 @@ def ordered(name: str, columns: Sequence[str]) -> list[str]:
 
 
 def write(path: Path, data: pa.Table) -> None:
-    """Write a table in the format of `path`'s suffix. The file appears complete or not at all.
+    """Write a table in the format of `path`'s suffix. The write is atomic.
 
     Raises:
         OutputError: if it cannot be written, e.g. on a full disk.
@@ -119,14 +119,14 @@ def write(path: Path, data: pa.Table) -> None:
 
 
 def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Write the rows of several tables into files, each in the format of its suffix, in one pass.
+    """Write the rows of several tables into files in one pass. A file's suffix determines its format.
 
-    A file's row groups depend only on the rows, not on their division into tables, so that equal rows give
-    equal files. The files appear complete or not at all.
+    A file's row groups depend only on the rows, not on their division into tables. Equal rows therefore give
+    equal files. The writes are atomic.
 
     Args:
         paths: the files.
-        parts: the tables. A column that a table lacks is null there.
+        parts: the tables. If a table lacks a column, its rows have null there.
         schema: the columns.
 
     Raises:
@@ -157,11 +157,14 @@ def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Sche
 
 
 _GROUP_ROWS = 1 << 17
-"""Rows of a row group."""
+"""Number of rows of a row group in a Parquet file."""
 
 
 def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows as tables of `_GROUP_ROWS` rows, each of one chunk. The last table has the remaining rows."""
+    """Yield the rows as tables of `_GROUP_ROWS` rows, each of one chunk.
+
+    The last table has the remaining rows.
+    """
     waiting: list[pa.Table] = [pa.Table.from_batches([], schema)]
     rows = 0
     for part in parts:
@@ -188,10 +191,10 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
 def read(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a Parquet table, or some of its columns.
 
-    Columns of an earlier version get their current names. Columns that the earlier version lacks are NaN.
+    Columns that an earlier version wrote get their current names. Columns that it did not write are NaN.
 
     Raises:
-        OutputError: if it is not a Parquet table, or lacks one of these columns.
+        OutputError: if the file is not a Parquet table, or lacks one of these columns.
     """
     data = _read(path, columns)
     for column in columns or ():
@@ -279,7 +282,7 @@ def complete(path: Path | str, name: str, present: Iterable[str], factors: Itera
 
 
 def place(folder: Path | str | None, name: str) -> str:
-    """Where a table is, for messages: in a folder, at a URL, or in memory (None)."""
+    """The place of a table, for messages. The table is in a folder, at a URL, or in memory (None)."""
     if isinstance(folder, str):
         return f"{folder}/{name}"
     return f"table {name}" if folder is None else str(folder / f"{name}.parquet")

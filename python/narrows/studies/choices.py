@@ -15,7 +15,7 @@ from narrows.studies.judge import Case, Finding, Verdict, judge, overall
 from narrows.studies.model import Claim, Experiment, FreeInput, instead
 
 Varied = Mapping[str, Runs]
-"""The additional runs of an experiment, by free input. The input is one of their factors."""
+"""The additional runs of an experiment, by free input. The free input is a factor of these runs."""
 
 _ARE = {False: "is our choice", True: "are our choices"}
 _WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
@@ -52,7 +52,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs over a free input, and the experiment's own runs at the same points."""
+    """The additional runs that vary a free input, and the experiment's own runs at the same points."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(
@@ -61,7 +61,7 @@ def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
 
 
 Elsewhere = Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
-"""For each other value of an input: the verdict on each case, by the case's other factors."""
+"""For each other value of an input, the verdict on each case. The case's other factors are the key."""
 
 
 def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied) -> Elsewhere:
@@ -93,8 +93,8 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
     """Sentences that say with which other values of an input the verdicts stay the same.
 
-    A case that can be judged with only one of two values does not stay the same. `_dependence` reports
-    opposite verdicts.
+    If a case can be judged with only one of two values, its verdict does not stay the same. `_dependence`
+    reports opposite verdicts.
     """
     same_, open_, decided = [], [], []
     for value, verdicts in elsewhere.items():
@@ -137,5 +137,5 @@ def _dependence(item: FreeInput, case: Case, elsewhere: Elsewhere) -> str:
 
 
 def _without(factors: Mapping[str, Factor], name: str) -> frozenset[tuple[str, Factor]]:
-    """The factors except one."""
+    """The factors without the factor `name`."""
     return frozenset((key, value) for key, value in factors.items() if key != name)

@@ -1,6 +1,6 @@
 """Finds runs that are identical to the last packet, although they differ in a factor or in the seed.
 
-Such runs count as one piece of evidence, although each has its own row in a table.
+Identical runs count as one piece of evidence, although each run has its own row in a table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from narrows.results.factors import Factor, in_words
 from narrows.results.runs import PRINTED, Runs, fingerprint
 
 Point = tuple[Mapping[str, Factor], str]
-"""A point of the sweep: its factors, and the fingerprint of its runs."""
+"""A point of the sweep, as its factors and the fingerprint of its runs."""
 
 
 def same_runs(points: Sequence[Point]) -> list[str]:

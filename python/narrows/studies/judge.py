@@ -17,8 +17,8 @@ from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
-"""Wildcard in the second side of a claim: it stands for every other value of the factor, with one case for
-each."""
+"""Wildcard in the second side of a claim. It stands for every other value of the factor, and the claim has
+one case for each of these values."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Relation of the true value to the measured value if times were censored."""
+    """Relation of the true value to the measured value if a run ended before some times were known."""
 
     LOWER = ">"
     UPPER = "<"
@@ -47,7 +47,7 @@ class Case:
     least: float
     most: float
     bound: Bound | None
-    """Set if times were censored, so that the measured value is only a bound."""
+    """Set if the run ended before some measured times were known. The measured value is then only a bound."""
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
@@ -55,7 +55,8 @@ class Case:
     fingerprint: str = ""
     """Digest of all results of its flows. Cases with the same fingerprint are identical runs."""
     doubted: bool = False
-    """Whether some of the case's runs in real time were not sound. Their figures are shown but not judged."""
+    """Whether some of the case's real-time runs were not sound. The case's figures are shown but not
+    judged."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Finding:
 
     @property
     def grade(self) -> str:
-        """The number of cases in which the claim holds, in words, if it has several cases."""
+        """The number of cases in which the claim holds, in words (empty if the claim has only one case)."""
         if len(self.cases) < 2:
             return ""
         holds, is_open = (
@@ -138,7 +139,7 @@ def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """A number that is larger if a case complies more clearly with its limit.
+    """A number that grows with the margin by which a case complies with its limit.
 
     The report names the case with the smallest number.
     """
@@ -191,7 +192,7 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor with one value is fixed. A factor with a list of values, or with no value, stays free.
+    # A factor with exactly one value is fixed. A factor with a list of values, or with no value, stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -269,7 +270,7 @@ def _judge_known(
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
-    """The verdict on a claim that has the limit `against`, if its interval is not beyond the first limit."""
+    """The verdict on a claim with the limit `against` whose interval is not beyond the first limit."""
     assert expect.against is not None
     is_above = expect.above is not None
     side = "below" if is_above else "above"
@@ -285,7 +286,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
     if expect.below is not None:
         return -math.inf, expect.below, f"below {expect.below:g}"
     assert expect.about is not None and expect.within is not None
-    # The limits themselves comply: a tolerance of 2 accepts 2, regardless of rounding in the last binary
+    # A value equal to a limit complies. A tolerance of 2 accepts 2, regardless of rounding in the last binary
     # digit.
     slack = 1e-9 * max(abs(expect.about), expect.within)
     low, high = expect.about - expect.within - slack, expect.about + expect.within + slack
@@ -295,7 +296,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound. It decides a claim only if the bound itself is already beyond the limit."""
+    """The verdict from a bound. A bound decides a claim only if the bound itself is beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -331,7 +332,10 @@ def judge_bound(
 
 
 def _opposite(expect: Expect, limit: float) -> float:
-    """The limit beyond which a claim does not hold: the second limit, if the claim has one."""
+    """The limit beyond which a claim does not hold.
+
+    It is the second limit, if the claim has a second limit.
+    """
     return limit if expect.against is None else expect.against
 
 

@@ -85,7 +85,7 @@ def load_study(folder: Path) -> Study:
 
 
 def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioError:
-    """The error with its file. In its key, ids replace the indices of claims, figures and experiments."""
+    """Add the file to the error, and replace indices of claims, figures and experiments in its key by ids."""
     parts = error.key.split(".")
     file = "claims.toml" if parts[0] == "claims" and (folder / "claims.toml").is_file() else "study.toml"
     place: Any = table
@@ -100,7 +100,7 @@ def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioEr
 
 
 def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> list[str]:
-    """The names that a factor has in the sweeps of experiments."""
+    """The values of a factor in the sweeps of experiments, as strings."""
     values: list[str] = []
     for experiment in experiments:
         if experiment.scenario:

@@ -18,9 +18,10 @@ JUDGED_SEEDS = 3
 of freedom), the interval extends 9 standard deviations to each side of the mean (Student's t, 95 %). With
 three runs, it extends 2.5."""
 MAX_HOSTS = 254
-"""Largest number of hosts of an attempt to ping: their addresses differ in the last byte."""
+"""Largest number of hosts in a ping attempt. The limit exists because addresses differ only in the last
+byte."""
 REPAIRED = "repaired"
-"""The repaired form of an algorithm in words."""
+"""Label of the repaired form of an algorithm."""
 
 
 class _Table(BaseModel):
@@ -36,7 +37,7 @@ class Paper(_Table):
 
 
 class Shorter(_Table):
-    """A smaller experiment: fewer seeds, a shorter run, fewer values of a factor."""
+    """A smaller form of an experiment, with fewer seeds, a shorter run, or fewer values of a factor."""
 
     seeds: int = Field(default=2, ge=1)
     duration: str | None = None
@@ -45,26 +46,27 @@ class Shorter(_Table):
 
 
 class OnKernel(Shorter):
-    """The experiment on real stacks, where each second of a run takes a second."""
+    """The experiment's form on real stacks, where a second of a run takes a second of real time."""
 
     seeds: int = Field(default=0, ge=0)
     """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, else 1)."""
     quick: Shorter = Shorter()
-    """The experiment with `--quick`. Its values replace the three fields of `Shorter`."""
+    """The form with `--quick`. Its values replace the three fields of `Shorter`."""
     simulated_seeds: int = Field(default=10, ge=1)
-    """Seeds of the simulation for the comparison."""
+    """Number of seeds of the simulation that is compared with the real stacks."""
     omit: list[str] = []
-    """Keys of the scenario that only the simulator needs, e.g. jitter. Real hosts have jitter anyway."""
+    """Keys of the scenario that only the simulator uses, e.g. jitter, which real hosts have anyway."""
     left_out: str = ""
-    """Reason, for the report, why this experiment is smaller than the simulator's."""
+    """The reason, printed in the report, why this form is smaller than the simulator's experiment."""
     never: str = ""
-    """Reason for not running on real stacks at all. Other fields then have no effect."""
+    """The reason why the experiment does not run on real stacks. If it is set, other fields have no
+    effect."""
     explained: list[str] = []
     """Explanations of large differences between simulation and kernel, for the report."""
 
 
 class FreeInput(Shorter):
-    """An input that the paper does not give, so that its value is our choice.
+    """An input that the paper does not give. Its value is therefore our choice.
 
     Claims are also judged with other values. If the verdict differs between the values, the claim cannot be
     judged. The input is a key of the scenario, a factor of the sweep that claims name, or an argument of
@@ -72,7 +74,7 @@ class FreeInput(Shorter):
     """
 
     id: str
-    """Name of the input, and of the factor of the additional runs."""
+    """Name of the input. The additional runs have a factor with this name."""
     key: str = ""
     """Key of the scenario (dotted)."""
     factor: str = ""
@@ -86,7 +88,8 @@ class FreeInput(Shorter):
     why: str
     """A sentence that says what the paper leaves open."""
     seeds: int = Field(default=2, ge=2)
-    """Maximum number of seeds of the additional runs. `keep` and `duration` apply to these runs, too."""
+    """Maximum number of seeds of the additional runs. The fields `keep` and `duration` also apply to these
+    runs."""
     quick: bool = False
     """Whether `--quick` also runs the additional runs."""
 
@@ -98,13 +101,13 @@ class FreeInput(Shorter):
 
 
 class Recorded(_Table):
-    """Recorded traces, which are added to a sweep if they are in the data folder.
+    """Recorded traces that are added to a sweep if they are in the data folder.
 
-    The scenario file itself does not need them.
+    The scenario also runs without these traces.
     """
 
     key: str
-    """The varied key. Its first value is the value in the scenario."""
+    """The key that the sweep varies. The first value of the sweep is the value in the scenario."""
     values: list[dict[str, Any]]
     """Values of the key. `file` is relative to the data folder."""
 
@@ -120,13 +123,14 @@ class Transfers(_Table):
     """An experiment of iperf3 transfers between two hosts, which `--as-published` performs on real stacks."""
 
     algorithms: list[str] = Field(min_length=1)
-    """Congestion control algorithms, each of which has its own transfers."""
+    """Congestion control algorithms. Each algorithm has its own transfers."""
     seconds: int = Field(default=10, ge=1)
     """Duration of a transfer."""
     repetitions: int = Field(default=JUDGED_SEEDS, ge=1)
-    """Transfers of each algorithm. The paper may have fewer, but claims need an interval."""
+    """Number of transfers of each algorithm. The paper may have fewer, but claims need a confidence
+    interval."""
     rate: str
-    """Rate of tbf at every port, as tc(8) reads it."""
+    """Rate of the queueing discipline tbf at every port, in the notation of tc(8)."""
     burst: int = Field(ge=1)
     """Size of tbf's bucket, bytes."""
     limit: int = Field(ge=1)
@@ -143,7 +147,7 @@ class Attempts(_Table):
     """An experiment of pings between all hosts of a switch, which `--as-published` performs."""
 
     hosts: list[Annotated[int, Field(ge=2, le=MAX_HOSTS)]] = Field(min_length=1)
-    """Numbers of hosts, each of which has its own attempts."""
+    """Numbers of hosts. Each number has its own attempts."""
     count: int = Field(default=20, ge=1)
     """Pings of each host in an attempt."""
     interval_ms: int = Field(default=50, ge=1)
@@ -164,24 +168,26 @@ class Experiment(_Table):
     set: dict[str, Any] = {}
     """Keys of the scenario (dotted) that differ from the file, and their values."""
     printed: str = ""
-    """A CSV table of the paper, given instead of `scenario`. The rows of the table are the runs, and nothing
-    is simulated."""
+    """A CSV file with a table of the paper, given instead of `scenario`. The rows of the table are the runs,
+    and nothing is simulated."""
     computed: Computed | None = None
-    """A model whose solutions are runs. With a scenario, the factor `by` is `simulation` or `model`."""
+    """A model whose solutions are runs. If there is also a scenario, each run has the factor `by` with the
+    value `simulation` or `model`."""
     iperf3: Transfers | None = None
     """Transfers, given instead of `scenario`. Only `--as-published` performs them."""
     pings: Attempts | None = None
     """Attempts to ping, given instead of `scenario`. Only `--as-published` performs them."""
     factors: dict[str, str] = {}
-    """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
+    """Key of each factor in the sweep (`case` or a dotted key), for factors whose name differs from the
+    key."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
     free: list[FreeInput] = []
     """Inputs that the paper does not give."""
     quick: Shorter = Shorter()
-    """The experiment with `--quick`."""
+    """The experiment's form with `--quick`."""
     kernel: OnKernel = OnKernel(never="the study does not mention it")
-    """The experiment with `--on kernel`."""
+    """The experiment's form with `--on kernel`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Experiment:
@@ -198,7 +204,7 @@ class Experiment(_Table):
 
     @property
     def is_as_published(self) -> bool:
-        """Whether only `--as-published` runs it."""
+        """Whether only `--as-published` runs this experiment."""
         return self.iperf3 is not None or self.pings is not None
 
     @property
@@ -208,14 +214,15 @@ class Experiment(_Table):
 
 
 class FigureSpec(_Table):
-    """One figure: a kind from the report's registry, the runs that it shows, and its caption."""
+    """A figure, given as a kind from the report's registry, the runs that it shows, and its caption."""
 
     id: str
     experiment: str
     kind: str
     title: str
     caption: str
-    """The first sentence of the caption says what the figure shows. The index of the figures prints it."""
+    """The first sentence of the caption says what the figure shows. The index of figures prints this
+    sentence."""
     where: Where = {}
     args: dict[str, Any] = {}
     free: str = ""
@@ -223,7 +230,7 @@ class FigureSpec(_Table):
 
 
 class TableColumn(_Table):
-    """A column of a paper's table: the paper's values next to the measured ones."""
+    """A column of a paper's table, with the paper's values next to the measured values."""
 
     title: str
     measure: str
@@ -232,7 +239,7 @@ class TableColumn(_Table):
     paper: dict[str, float | str] = {}
     """The paper's value in each row, by the row's name."""
     printed: str = ""
-    """The column of the table file that has the paper's values, instead of `paper`."""
+    """The column of the table file that has the paper's values. It is given instead of `paper`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> TableColumn:
@@ -263,7 +270,7 @@ class OverviewPanel(_Table):
     """Title of the column. Experiments whose tables do not have it are left out."""
     title: str
     scale: list[float] = Field(min_length=3, max_length=3)
-    """Values with the shades for bad, neutral and good."""
+    """The values that have the shades for bad, neutral and good."""
     log: bool = False
     """Whether shades follow the logarithm of the value."""
     percent: bool = False
@@ -271,7 +278,7 @@ class OverviewPanel(_Table):
 
 
 class Overview(_Table):
-    """One figure of the algorithms in all experiments."""
+    """A figure that compares the algorithms in all experiments."""
 
     id: str = "overview"
     title: str
@@ -290,13 +297,15 @@ class Side(_Table):
 class Expect(_Table):
     """The condition on the measured value. Exactly one of the fields below must be given.
 
-    above, below: the confidence interval over seeds (of the paired difference, if two sides are compared) is
-    beyond the value (MET-91). about: the interval is within `within` of the value. If the interval contains a
-    limit, the claim cannot be judged. at_least, at_most: every run complies.
+    above, below: the confidence interval over seeds must be beyond the value (MET-91). If two sides are
+    compared, it is the interval of the paired difference. about: the interval must be within `within` of the
+    value. If the interval contains a limit, the claim cannot be judged. at_least, at_most: every run must
+    comply.
 
     against: a second limit, for claims in words such as "gently", for which the paper gives no number. The
     claim does not hold if the interval is beyond `against` on the other side. If the interval is not beyond
-    either limit, the claim cannot be judged. So no single limit of ours decides.
+    either limit, the claim cannot be judged. The verdict therefore does not depend on a single limit of our
+    choice.
     """
 
     above: float | None = None
@@ -316,7 +325,7 @@ class Expect(_Table):
 
     @property
     def needs_interval(self) -> bool:
-        """Whether a confidence interval decides, so that one run has no verdict."""
+        """Whether a confidence interval decides the verdict. A single run then has no verdict."""
         return self.at_least is None and self.at_most is None
 
     @model_validator(mode="after")
@@ -342,7 +351,7 @@ class Claim(_Table):
     source: str
     says: str
     value: str = ""
-    """The paper's value in words, e.g. `+25.6 %` (empty: it states none)."""
+    """The paper's value in words, e.g. `+25.6 %` (empty: the paper states no value)."""
     experiment: str
     figure: str | None = None
     measure: str
@@ -350,16 +359,17 @@ class Claim(_Table):
     a: Side = Side()
     b: Side | None = None
     order: list[list[str | float]] = []
-    """Values of a factor in a published order, the largest measurement first, given instead of `b`.
+    """Values of a factor in the order that the paper gives, largest measurement first. Given instead of `b`.
 
-    There is a case for each pair of values from different groups. Values of one group are not compared.
+    There is a case for each pair of values from different groups. Values within one group are not compared.
     """
     order_of: str = "algorithm"
     """The factor of `order`."""
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
-    """The number that is computed from `a` and `b` for each seed. gain: 100 (a/b - 1) percent (MET-7)."""
+    """The number that is computed from `a` and `b` for each seed. `gain` is 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
-    """Whether the claim must hold in every case or in at least one, if free factors make several cases."""
+    """If free factors make several cases: whether the claim must hold in every case or in at least one
+    case."""
     expect: Expect | None = None
     cannot: str = ""
     """Reason why no verdict is possible. The measured value is still shown."""
@@ -400,9 +410,9 @@ def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
 
 
 class Reading(_Table):
-    """An algorithm that runs in two forms: as the paper prints it, and repaired.
+    """An algorithm with two forms, one as the paper prints it and one repaired.
 
-    Claims name one form. Each claim of the paper is judged on the other form, too.
+    Claims name one of the forms. Each claim of the paper is also judged on the other form.
     """
 
     repaired: str
@@ -410,14 +420,14 @@ class Reading(_Table):
     printed: str
     """The value for the algorithm of the paper."""
     claims: Literal["repaired", "printed"] = "repaired"
-    """The form that claims name. The report counts it first."""
+    """The form that claims name. The report counts the verdicts on this form first."""
     label: str = "as printed"
-    """The paper's form in words."""
+    """Label of the paper's form."""
     factor: str = "algorithm"
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The form that claims name, and the other one."""
+        """The form that claims name, then the other form."""
         pair = (self.repaired, self.printed)
         return pair if self.claims == "repaired" else pair[::-1]
 
@@ -439,7 +449,7 @@ class Study(_Table):
     resolutions: list[str] = []
     """Gaps and contradictions of the paper, and our choices."""
     readings: list[Reading] = []
-    """Algorithms with two readings. All have the same words (`Reading.words`)."""
+    """Algorithms with two readings. The readings of all of them have the same labels (`Reading.words`)."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     tables: list[TableSpec] = []
@@ -504,7 +514,7 @@ class Study(_Table):
             if claim.figure is not None:
                 _known(claim.figure, figures, f"claims.{claim.id}.figure")
         for i, reading in enumerate(self.readings):
-            # The report has one pair of words for all algorithms with two forms.
+            # The report uses one pair of labels for all algorithms with two forms.
             _known(reading.claims, [self.readings[0].claims], f"readings.{i}.claims")
             _known(reading.label, [self.readings[0].label], f"readings.{i}.label")
         for experiment in self.experiments:

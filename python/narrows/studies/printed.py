@@ -1,6 +1,6 @@
 """Reads a table printed in a paper, and treats each of its rows as a run.
 
-A study can therefore check the paper's figures without new runs.
+A study can therefore check the paper's printed figures without a simulation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEY = "algorithm"
 
 
 def printed_rows(path: Path) -> Runs:
-    """A run per row. The first column is the algorithm; the others are figures.
+    """Return a run per row. The first column is the algorithm. The other columns are figures.
 
     Raises:
         NarrowsError: if the file is not such a table.
@@ -58,7 +58,7 @@ def printed(run: Run, column: str) -> float:
 
 @measure("Cells that repeat the throughput", "", "the paper's table")
 def printed_repeats(run: Run, of: str, among: list[str]) -> float:
-    """Number of columns in `among` that repeat the figure of `of` in the same row, to the last digit."""
+    """Number of columns in `among` that have exactly the figure of column `of` in the same row."""
     return float(sum(_figure(run, column) == _figure(run, of) for column in among))
 
 
@@ -71,7 +71,9 @@ def printed_window_rate(
     rtt_unit_s: float,
     window_unit_bytes: float,
 ) -> float:
-    """Rate of one window per RTT, divided by the printed throughput. Below 1, the row contradicts itself.
+    """Rate of one window per RTT, divided by the printed throughput.
+
+    A row with a ratio below 1 is inconsistent.
 
     `rtt_unit_s` and `window_unit_bytes` are the units of the columns. The throughput is in Mbit/s.
     """

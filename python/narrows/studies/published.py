@@ -1,8 +1,9 @@
-"""A paper's own experiment, on real stacks and without a simulation: iperf3 transfers, or pings.
+"""Repeats a paper's own experiment (iperf3 transfers or pings) on real stacks, without a simulation.
 
 OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  report, settings, kernel
 
-Each file is written when its transfer or attempt ends. A later call with `reuse` makes only missing files.
+Each file is written when its transfer or attempt ends. A later call with `reuse` performs only the transfers
+and attempts whose files are missing.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from narrows.studies.runner import Outcome, Say, judge_claims, minutes, take_wit
 from narrows.version import release
 
 OVERHEAD_S = 1.5
-"""Estimated time to make and remove the network."""
+"""Estimated time to create and remove the network."""
 GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
-"""Estimated real seconds for each second of a guest's virtual time. A transfer leaves the guest's processor
-no idle time (measured with other work on the machine: 8 to 20)."""
+"""Estimated real seconds for each second of a guest's virtual time. The number is large because a transfer
+keeps the guest's processor busy. Measured with other work on the machine: 8 to 20."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
 """The quantities that runs take from each of iperf3's intervals."""
 QUICK_ATTEMPTS = 3
-"""Attempts to ping for each number of hosts with `--quick`."""
+"""Number of ping attempts for each number of hosts with `--quick`."""
 _MADE = "narrows"
-"""Key under which each file says how it was made."""
+"""Key of each file's entry that says how the file was made."""
 _NAP_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment with all its transfers or attempts (`wanted`), and those that are not done (`ahead`)."""
+    """An experiment with all its transfers or attempts (`wanted`), and with those still to do (`ahead`)."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -63,10 +64,10 @@ class Todo:
 
 
 def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
-    """The experiments that only `--as-published` runs, preceded by the paper's tables that they use.
+    """The experiments that only `--as-published` runs, and before them the paper's tables that they use.
 
     Raises:
-        NarrowsError: if the study has no such experiment, or none with one of these ids.
+        NarrowsError: if the study has no such experiment, or has none with an id in `only`.
     """
     found = [experiment for experiment in study.experiments if experiment.is_as_published]
     if not found:
@@ -83,13 +84,13 @@ def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
 def todo(
     experiment: Experiment, folder: Path, names: Iterable[str], quick: bool, seeds: int | None
 ) -> list[Todo]:
-    """The transfers or attempts of an experiment, one repetition after the other. Pure.
+    """The transfers or attempts of an experiment, ordered by repetition. The function has no side effects.
 
     Args:
         experiment: the experiment.
         folder: the folder of its files.
         names: the algorithms of its transfers that the kernel has.
-        quick: whether transfers are short, with one repetition, and whether there are few attempts.
+        quick: whether to use short transfers with one repetition, and few attempts.
         seeds: number of repetitions (None: the study's).
     """
     if (pings := experiment.pings) is not None:
@@ -128,13 +129,13 @@ def run_published(
     reuse: bool = False,
     say: Say = lambda _: None,
 ) -> Outcome:
-    """Run the experiments of a study as their paper ran them, and judge its claims about them.
+    """Run the experiments of a study as their paper ran them, and judge the study's claims about them.
 
     Args:
         study: the study.
         out: folder of files and report.
         backend: the real stacks.
-        quick: whether transfers are short, with one repetition.
+        quick: whether to use short transfers with one repetition.
         only: ids of experiments (empty: all of this kind).
         seeds: number of repetitions (None: the study's).
         jobs: number of concurrent transfers, at most the backend's maximum.
@@ -165,7 +166,10 @@ def run_published(
 
 
 def _at_hand(experiment: Experiment, backend: Performs, outcome: Outcome, say: Say) -> list[str]:
-    """The algorithms of an experiment's transfers that the kernel has. Notes name the others and say why."""
+    """The algorithms that the kernel has, of those in the experiment.
+
+    Notes say why the others are missing.
+    """
     if experiment.iperf3 is None:
         return []
     lacking = backend.lacking(experiment.iperf3.algorithms)
@@ -180,7 +184,7 @@ def _at_hand(experiment: Experiment, backend: Performs, outcome: Outcome, say: S
 
 
 def commands(asked: Transfer | Pings) -> str:
-    """The commands of a transfer or an attempt, as a reader could repeat them."""
+    """The commands of a transfer or an attempt, in a form that a reader can repeat."""
     made = star.commands(asked.star, "")
     lines = [f"ip netns add {name}" for name in made.namespaces]
     lines += [f"ip {line}" for line in made.links]
@@ -191,7 +195,10 @@ def commands(asked: Transfer | Pings) -> str:
 
 
 def _work_ahead(work: Iterable[_Work], backend: Performs, at_once: int) -> list[str]:
-    """A line for each experiment about what is kept and what will be done, and the time for all of it."""
+    """Lines about the work.
+
+    One line per experiment says what is kept and what will be done. A line has the total time.
+    """
     in_guest = backend.name == "vm"
     where = "in guests" if in_guest else "on the kernel"
     lines, total = [], 0.0
@@ -230,7 +237,7 @@ def _perform(part: _Work, backend: Performs, kernel: str, jobs: int | None, say:
                 left = (time.monotonic() - begun) / done * (len(ahead) - done)
                 say(f"{name}: {item.file.stem}, {done} of {len(ahead)}, about {minutes(left)} left")
     except BaseException:
-        # Also after Ctrl-C: no thread may leave its namespaces behind.
+        # Wait after Ctrl-C, too. Otherwise a thread could leave its namespaces behind.
         pool.shutdown(wait=False, cancel_futures=True)
         backend.cancel()
         raise
@@ -315,5 +322,5 @@ def _of_transfer(asked: Transfer, data: Mapping[str, Any], file: Path, printed: 
 
 
 def _flow(algorithm: str) -> dict[str, Any]:
-    """The table `flows`, which only names the flow."""
+    """The table `flows`. It contains only the name of the flow."""
     return {"flow": np.zeros(1), "name": [algorithm], "source": [algorithm], "cc": [algorithm]}

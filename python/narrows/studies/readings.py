@@ -26,7 +26,9 @@ def words_of(readings: Sequence[Reading]) -> tuple[str, str]:
 def by_reading(
     findings: Iterable[Finding], second: Sequence[Finding], readings: Sequence[Reading]
 ) -> list[tuple[str, list[Finding]]]:
-    """Findings on the paper's claims for each reading, or one unnamed group if no algorithm has two readings.
+    """Findings on the paper's claims, grouped by reading.
+
+    If no algorithm has two readings, there is one unnamed group.
 
     A claim that names no algorithm with two readings has the same finding in both groups.
     """

@@ -1,4 +1,4 @@
-"""A study on real stacks: a shortened form of each experiment is simulated and run in real time.
+"""Runs a study on real stacks. A shortened form of each experiment is simulated and run in real time.
 
 Runs in real time are slow, so the study defines the shortened form of each experiment (`OnKernel`). The
 simulation runs the same form, so that only the backend differs.
@@ -50,14 +50,14 @@ QUICK_SEEDS = 3
 
 @dataclass(frozen=True)
 class Pair:
-    """An experiment on both sides."""
+    """An experiment on both sides: in the simulator and on real stacks."""
 
     experiment: Experiment
     simulated: Scenario
     real: Scenario | None
     """The scenario on real stacks (None: real stacks cannot run any part of it)."""
     left_out: list[str]
-    """Sentences about parts that real stacks do not run, with reasons."""
+    """Sentences about the parts that do not run on real stacks, with reasons."""
 
     @property
     def seconds(self) -> float:
@@ -97,7 +97,7 @@ def run_on_both(
     experiments = chosen(study, only)
     pairs = [plan(study, experiment, quick, real, seeds) for experiment in experiments if experiment.scenario]
     if not any(pair.real for pair in pairs):
-        # Write nothing: a report without a run would replace an earlier one.
+        # Write nothing. A report without a run would replace an earlier report.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
     stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
     outcome = Outcome(study, quick, {}, [], real=stacks)
@@ -131,13 +131,13 @@ def run_on_both(
             stacks.runs[identity] = with_computed(pair.experiment, measured, real.name)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
-    # Real stacks do not run with other values of free inputs. The reason for a verdict mentions this.
+    # Real stacks do not run with other values of free inputs. The text of the verdict mentions this.
     stacks.findings = [_judged(finding.claim, study, stacks) for finding in outcome.findings]
     return outcome
 
 
 def _judged(claim: Claim, study: Study, stacks: Real) -> Finding:
-    """The verdict on a claim, with runs on real stacks in the place of simulated runs."""
+    """The verdict on a claim from runs on real stacks instead of simulated runs."""
     asked = instead(claim, BY, SIMULATION, stacks.backend)
     return judge_choices(asked, study.experiment(claim.experiment), stacks.runs, {})
 
@@ -205,7 +205,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
     begun = time.monotonic()
 
     def tell(done: int, total: int) -> None:
-        # A guest has virtual time, and its pace is known only from finished runs.
+        # A guest has virtual time. The speed of virtual time is known only from finished runs.
         pace = (time.monotonic() - begun) / (done * each_s)
         rest = (left_s - done * each_s) * pace
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
@@ -214,13 +214,13 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
 
 def _work_ahead(ahead: list[Pair], beside: list[Scenario], stacks: Real, pace: str) -> str:
-    """A line about the runs ahead, and the time that they take, as far as this is known."""
+    """A line about the runs that are still to do, with the time that they take if it is known."""
     parts = []
     if ahead:
         is_virtual = stacks.backend == "vm"
         scenarios = [pair.real for pair in ahead if pair.real is not None]
         work = f"{stacks.where}: {amount(scenarios, 'virtual' if is_virtual else 'real')}, {pace}"
-        # How fast a guest's time passes is known only from finished runs.
+        # The speed of a guest's virtual time is known only from finished runs.
         total = minutes(sum(pair.seconds for pair in ahead))
         parts.append(work if is_virtual else f"{work}, about {total} with the set-up of each run")
     if beside:
@@ -276,7 +276,7 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 def omit(data: dict[str, Any], key: str) -> None:
     """Remove a dotted key from a scenario's tables, in place.
 
-    The parts of the key are names of tables, or indices.
+    Each part of the key is the name of a table, or an index.
 
     Raises:
         NarrowsError: if the key does not exist.

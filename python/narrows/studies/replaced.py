@@ -1,4 +1,4 @@
-"""A study in which another algorithm replaces one of its own, so that the study's claims judge it."""
+"""Replaces an algorithm of a study by another algorithm. The study's claims then judge the new algorithm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def replaced(study: Study, old: str, new: str) -> Study:
         new: a controller by name, or FILE.py:CLASS. A relative file is in the current folder.
 
     Raises:
-        NarrowsError: if no experiment varies `old`, or if one also varies `new`.
+        NarrowsError: if no experiment varies `old`, or if an experiment already varies `new`.
     """
     spelled = _absolute(new)
     known = dict.fromkeys(value for experiment in study.experiments for value in _values(study, experiment))

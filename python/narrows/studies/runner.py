@@ -43,9 +43,9 @@ class Real:
     runs: dict[str, Runs] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     comparisons: dict[str, Comparison] = field(default_factory=dict)
-    """Simulation (A) and real stacks (B) of each experiment."""
+    """Comparison of the simulation (A) with the real stacks (B) for each experiment."""
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    """For each experiment, sentences about the parts that were not run, with reasons."""
+    """For each experiment, sentences that say which parts were not run, and why."""
     kernel: str = "unknown"
     """Release of the kernel."""
     backend: str = "kernel"
@@ -58,7 +58,7 @@ class Real:
 
     @property
     def where(self) -> str:
-        """The place of the runs, as part of a sentence."""
+        """Where the runs took place, as words for a sentence."""
         return "in the guest" if self.backend == "vm" else "on the kernel"
 
 
@@ -81,11 +81,11 @@ class Outcome:
     real: Real | None = None
     """The outcome on real stacks, if the study ran on them and in the simulator."""
     on: str = "sim"
-    """The place of `runs`: the simulator, or the backend with `--as-published`."""
+    """Where `runs` took place: in the simulator, or on the backend that `--as-published` uses."""
     kernel: str = ""
     """Release of the kernel with `--as-published`."""
     second: list[Finding] = field(default_factory=list)
-    """Findings on the second reading, for the claims that name an algorithm with two readings."""
+    """Findings on the second reading, for claims that name an algorithm with two readings."""
     varied: dict[str, dict[str, Runs]] = field(default_factory=dict)
     """Additional runs of each experiment, by free input."""
 
@@ -97,7 +97,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """The runs of an experiment, or its additional runs with other values of a free input."""
+    """An experiment's own runs, or its additional runs with other values of a free input."""
 
     experiment: Experiment
     item: FreeInput | None
@@ -245,7 +245,7 @@ def _take(
 
 
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
-    """The number of runs of scenarios and their total time, e.g. `240 runs, 14,400 s of simulated time`.
+    """The number of runs and their total duration in words, e.g. `240 runs, 14,400 s of simulated time`.
 
     This also checks each point of a sweep, so that an invalid point is reported before any run.
     """
@@ -283,7 +283,7 @@ def judge_claims(outcome: Outcome) -> None:
 
 
 def take_without_runs(study: Study, experiment: Experiment, outcome: Outcome) -> None:
-    """Use the rows of a table of the paper, or the solutions of a model, as runs."""
+    """Add the runs that need no simulation: rows of a table of the paper, or solutions of a model."""
     if not experiment.printed:
         outcome.runs[experiment.id] = with_computed(experiment, Runs([]))
         return
@@ -349,7 +349,7 @@ def prepare(
     folder: Path | None = None,
     seeds: int | None = None,
 ) -> tuple[Scenario, list[str]]:
-    """An experiment's scenario with recorded traces, shortened if requested, and notes for the reader.
+    """An experiment's scenario, with recorded traces and shortened if requested, and notes for the reader.
 
     Args:
         study: the study.
@@ -383,10 +383,10 @@ def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> N
 
 
 def check_choices(study: Study, experiment: Experiment) -> None:
-    """Check the free inputs of an experiment: our values are in its scenario, and the others are valid.
+    """Check the free inputs of an experiment: our values are in its scenario, and the other values are valid.
 
     Raises:
-        NarrowsError: a line about the first input with a wrong value.
+        NarrowsError: for the first input with a wrong value, in one line.
     """
     for item in experiment.free:
         if not item.key:
@@ -453,7 +453,7 @@ def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
 
 
 def numbers(table: pa.Table, name: str) -> Any:
-    """A numeric column, empty if the table does not have it."""
+    """A numeric column (empty: the table does not have it)."""
     return table[name].to_numpy(zero_copy_only=False) if name in table.column_names else np.empty(0)
 
 

@@ -1,4 +1,7 @@
-"""A synthetic radio trace that resembles a 5G link while driving, used if recorded traces are missing."""
+"""Generates a radio trace that resembles a 5G link while driving.
+
+It is used if recorded traces are missing.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,15 @@ def radio_trace(seconds: float, *, seed: int, step_s: float = 0.1) -> Iterator[t
 
     States follow a Markov chain, and the logarithm of the rate follows AR(1).
 
-    The generator is PCG64, whose stream is stable between numpy releases. Rates are rounded to 0.01 Mbit/s,
-    so that rounding differences between machines do not matter.
+    The generator is PCG64, whose stream does not change between numpy releases. Rates are rounded to 0.01
+    Mbit/s, which hides rounding differences between machines.
     """
     random = np.random.Generator(np.random.PCG64(seed))
     state, fading = 1, 0.0
     for i in range(round(seconds / step_s)):
         if random.random() > STAY:
             state = 1 if state != 1 else (0, 2)[int(random.random() > 0.5)]
-        # A sum of uniform variables replaces the normal variable, so that the values are the same on every
+        # A sum of uniform variables replaces a normal variable. The values are therefore equal on every
         # machine.
         noise = sum(random.random() for _ in range(12)) - 6.0
         fading = CORRELATION * fading + SPREAD * (1.0 - CORRELATION**2) ** 0.5 * noise

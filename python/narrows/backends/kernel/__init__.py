@@ -1,6 +1,6 @@
 """The kernel backend: real TCP stacks in namespaces of this machine.
 
-A run has six steps:
+A run has six steps (a pure step has no side effects):
 
 1. `layout` places the plan's nodes, links and flows (pure).
 2. `commands` writes the commands that create them (pure), and `build` runs the commands.

@@ -61,7 +61,7 @@ class Agency:
         """Start all agents, and wait until they are ready.
 
         Raises:
-            KernelError: with the last line that a failed agent printed.
+            KernelError: if an agent fails, with the last line that the agent printed.
         """
         for agent in self.agents:
             name = self._name(agent)
@@ -84,7 +84,7 @@ class Agency:
 
     @contextmanager
     def at_work(self, start: int, interval: int) -> Iterator[None]:
-        """Apply the planned changes and collect snapshots while the context lasts.
+        """Apply the planned changes and collect snapshots until the context ends.
 
         Args:
             start: start of the run, ns of CLOCK_MONOTONIC.

@@ -1,4 +1,4 @@
-"""The agents of a run and their configurations. Pure, except for the search for the program.
+"""The agents of a run and their configurations. Only the search for the program has side effects.
 
 A run has one `narrows-agent switch` for each node with controlled ports. It has one `sender` for all
 namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. The module
@@ -60,7 +60,7 @@ def find() -> Path | None:
 
 
 def _runs(path: Path) -> bool:
-    """Whether this is an executable file. The check of X_OK alone would also accept folders."""
+    """Whether the path is an executable file. A check of X_OK alone would also accept folders."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
@@ -68,7 +68,7 @@ def program(use: str = "needed for 'brf' and for controllers") -> Path:
     """The path of narrows-agent.
 
     Raises:
-        KernelError: if it is not installed; the message says why it is needed.
+        KernelError: if narrows-agent is not installed. The message contains `use`.
     """
     found = find()
     if found is None:
@@ -90,13 +90,13 @@ class Agent:
     namespace: str
     """Namespace of its process, without the run's prefix."""
     config: Mapping[str, Any]
-    """Configuration of the agent; ``name`` is added when the agent starts."""
+    """Configuration of the agent. The key ``name`` is added when the agent starts."""
     links: Mapping[str, int] = field(default_factory=dict)
-    """For a switch: controlled links by interface."""
+    """For a switch, the controlled links by interface."""
     rates: tuple[tuple[int, str, int], ...] = ()
-    """For a switch: changes of rates after the start, in order of time, as (ns, interface, bytes/s)."""
+    """For a switch, the changes of rates after the start in order of time, as (ns, interface, bytes/s)."""
     outages: tuple[tuple[int, int], ...] = ()
-    """For a switch: times during which the agent is stopped, as (from, to), ns."""
+    """For a switch, the times during which the agent is stopped, as (from, to) in ns."""
 
 
 def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
@@ -124,7 +124,10 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 
 def _designates(plan: Plan) -> bool:
-    """Whether the flows of BRF designate packets. One agent serves all, so all must have the same value."""
+    """Whether the flows of BRF designate packets.
+
+    One agent serves all BRF flows, so all need the same value.
+    """
     found: dict[bool, int] = {}
     for number, flow in enumerate(plan["flows"]):
         if is_brf(flow):
@@ -216,7 +219,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
-    # No eBPF object is pinned, so that all programs and maps disappear at the end of the run.
+    # No eBPF object is pinned. All programs and maps therefore disappear at the end of the run.
     config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others, "pin": False}, "ports": tables}
     if layout.control:
         config["controller"] = control.uplink(node, prefix)
@@ -264,7 +267,7 @@ def check_datapath(plan: Plan, layout: Layout) -> None:
 
 
 def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
-    """The rate of a controller's port over time: steps of (ns, bytes/s).
+    """The rate of a controller's port over time, as steps of (ns, bytes/s).
 
     Raises:
         ScenarioError: for a rate that HTB does not support.
@@ -295,10 +298,11 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     known = rate.catalogue()[controller["kind"]].parameters
     params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
     if not controller["told"]:
-        # If the capacity is measured, `udp_ceiling` has no effect in the simulator, and the agent refuses it.
+        # If the capacity is measured, `udp_ceiling` has no effect in the simulator. The agent refuses this
+        # key.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
-        params.setdefault("udp_ceiling", 0.0)  # the simulator's default; the agent has another default
+        params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's
     limit = controller["limit"]
     packets, length = limit.get("packets"), limit.get("bytes")
     if packets is None:

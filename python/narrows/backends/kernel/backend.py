@@ -1,4 +1,4 @@
-"""The kernel backend: a plan on real Linux TCP stacks, in namespaces of this machine, in real time."""
+"""The kernel backend runs a plan on real Linux TCP stacks, in namespaces of this machine, in real time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
 _SETTLE_NANOS = 300_000_000
-"""Time from the creation of sockets to the start, so that the setup does not disturb the first packets."""
+"""Time between the creation of sockets and the start. Without it, the setup would disturb the first
+packets."""
 
 _NO_PREFIX = "nrw-0-0-"
 """Prefix of names for a plan that is only checked, not run."""
@@ -50,7 +51,7 @@ class Kernel:
     """Runs plans one after the other. Every run removes its kernel objects, even if the run fails.
 
     Args:
-        say: called with a line about an action that takes a while.
+        say: called with a line of text before an action that takes a while.
         virtual: whether this is a guest with virtual time.
 
     Raises:
@@ -144,9 +145,9 @@ class Kernel:
             return asked.perform(self._cancel.is_set)
 
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
-        """The congestion control algorithms that transfers cannot use, each with the reason.
+        """The algorithms in `algorithms` that transfers cannot use, each with the reason.
 
-        Loads the kernel modules of these algorithms.
+        This loads the kernel modules of `algorithms`.
         """
         modules.load(set(algorithms) - set(features.congestion_controls()))
         known = features.congestion_controls()
@@ -180,7 +181,7 @@ class Kernel:
 
 
 def check_plan(plan: Plan) -> Layout:
-    """Make the checks of a plan that do not depend on the machine, and return its layout.
+    """Make the checks of a plan that do not depend on the machine, and return the plan's layout.
 
     Raises:
         ScenarioError: if the plan has a feature that Linux lacks.

@@ -36,7 +36,7 @@ def created(
     """Create a network for the duration of the context. Yields the programs of the run.
 
     Args:
-        todo: returns the commands for a prefix of the namespaces' names.
+        todo: returns the commands, given the prefix of the namespaces' names.
         before_queues: called when the devices exist, and before the queues are created.
 
     Raises:

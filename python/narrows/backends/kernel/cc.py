@@ -70,7 +70,7 @@ def loaded() -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def at_hand(names: list[str]) -> Iterator[list[str]]:
-    """Load controllers while the context lasts; yield notes about those that were loaded before.
+    """Load controllers until the context ends. Yield notes about controllers that were already loaded.
 
     Concurrent runs share a loaded controller. The last run that uses it unloads it.
 
@@ -84,7 +84,7 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
         yield []
         return
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _FOLDER / "lock"  # one run at a time loads and unloads
+    lock = _FOLDER / "lock"  # only one run at a time loads or unloads
     shares: list[_Share] = []
     try:
         with locks.held(lock):
@@ -99,7 +99,7 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
 
 
 class _Share:
-    """The use of a loaded controller by a run. The run holds a shared lock on the controller's file."""
+    """A run's use of a loaded controller. The run holds a shared lock on the controller's file."""
 
     def __init__(self, name: str, there: bool) -> None:
         self.name = name
@@ -130,7 +130,7 @@ def _note(row: dict[str, Any]) -> str:
 
 
 def _unload(name: str) -> None:
-    """Unload a controller. It stays loaded if sockets of other programs use it."""
+    """Unload a controller. The controller stays loaded if sockets of other programs use it."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Changes rates during a run. One tc(8) process per namespace stays open and gets a line for each step."""
+"""Changes rates during a run. One tc(8) process per namespace stays open and reads a line for each change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from narrows.backends.kernel.timeline import Timeline
 
 @dataclass(frozen=True)
 class Change:
-    """A line for the tc of a namespace, due at `time` (ns after the start)."""
+    """A line that the tc process of a namespace reads at `time` (ns after the start)."""
 
     time: int
     namespace: str
@@ -22,7 +22,7 @@ class Change:
 
 
 def changes(layout: Layout) -> list[Change]:
-    """All changes of rates in order of time. Namespaces are named without the run's prefix."""
+    """All changes of rates in order of time. The namespaces' names are without the run's prefix."""
     found = [
         Change(when, layout.namespace(port.node), rate_change(port.device, port.queue, rate))
         for port in layout.ports

@@ -1,8 +1,8 @@
-"""Translates a layout into input for ip(8), tc(8), bridge(8) and sh(1). Pure, so that tests can read it.
+"""Translates a layout into input for ip(8), tc(8), bridge(8) and sh(1). Tests compare this text.
 
-The batch modes of these tools configure a whole namespace in one process. Netlink messages would take more
-code and save little. All packets are frames of at most one MTU, so qdiscs, relays and agents see what a wire
-would carry.
+The batch modes of these tools configure a whole namespace in one process. Netlink messages would need more
+code and save little time. All packets are frames of at most one MTU. Qdiscs, relays and agents therefore see
+the same frames as a wire.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Commands:
     namespaces: list[str]
     """Names of the namespaces. They begin with the prefix of the run."""
     settings: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: sysctls. They are set before any device exists, because devices copy the `default`
+    """Sysctls for each namespace. They are set before any device exists, because devices copy the `default`
     values."""
     links: list[str] = field(default_factory=list)
-    """For ``ip -batch``, in the caller's namespace."""
+    """Input lines for ``ip -batch`` in the caller's namespace."""
     addresses: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: for ``ip -batch``."""
+    """Input lines for ``ip -batch`` in each namespace."""
     offloads: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: commands for sh."""
+    """Commands for sh in each namespace."""
     crossings: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: for ``bridge -batch``."""
+    """Input lines for ``bridge -batch`` in each namespace."""
     queues: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: for ``tc -batch``."""
+    """Input lines for ``tc -batch`` in each namespace."""
 
 
 def commands(layout: Layout, prefix: str) -> Commands:
@@ -91,7 +91,7 @@ def _settings(layout: Layout) -> list[str]:
         "net.ipv4.conf.default.rp_filter": "0",
         "net.ipv4.conf.all.send_redirects": "0",
         "net.ipv4.conf.default.send_redirects": "0",
-        "net.ipv4.tcp_no_metrics_save": "1",  # a flow must not inherit metrics of an earlier one
+        "net.ipv4.tcp_no_metrics_save": "1",  # a flow must not inherit metrics of an earlier flow
         "net.ipv4.tcp_rmem": f"4096 {receive} {receive}",
         "net.ipv4.tcp_wmem": f"4096 {send} {send}",
     }
@@ -100,8 +100,8 @@ def _settings(layout: Layout) -> list[str]:
 
 def _veth(layout: Layout, ends: tuple[tuple[str, str], tuple[str, str]], prefix: str) -> str:
     macs = {port.device: f" address {port.mac}" for port in layout.ports}
-    # TCP builds super-packets regardless of the device's features, and a qdisc sees them whole. A device
-    # that takes one segment at a time prevents that (sk_setup_caps, net/core/sock.c).
+    # TCP builds super-packets regardless of the device's features, and a qdisc sees a super-packet as one
+    # packet. A device with gso_max_segs 1 prevents super-packets (sk_setup_caps, net/core/sock.c).
     sides = [
         f"{device} netns {prefix}{namespace} mtu {layout.mtu}{macs.get(device, '')} "
         "numtxqueues 1 numrxqueues 1 gso_max_segs 1"
@@ -162,7 +162,10 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 
 
 def leaf_classes(queue: Qdisc) -> list[str]:
-    """The classes of a port's packets, as tc(8) names them. Their counters add up to those of the port."""
+    """The classes of a port's packets, in the notation of tc(8).
+
+    The sums of their counters are the port's counters.
+    """
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
 
 

@@ -1,11 +1,11 @@
-"""The SDN controller of a run: its network, its configuration, and the facts that it must know first. Pure.
+"""The SDN controller of a run: its network, its configuration, and the facts that it needs before the run.
 
     switch's namespace                   namespace `sdn`
     sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
 
 Each node that has an agent or is an Open vSwitch bridge has one veth pair to the controller. No route joins
-the control network and the measured network. The controller's only packets on measured links are LLDP: one
-frame of 60 bytes per port and second.
+the control network and the measured network. The only packets that the controller sends on measured links are
+LLDP frames: one frame of 60 bytes per port and second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 NAME = "controller"
-"""Name of the program, and of the files with its keys, its configuration and its log."""
+"""Name of the controller program, and of the files with its keys, its configuration and its log."""
 TRUSTED = "agents"
 """Name of the file with the agents' certificates."""
 DEVICE = "sdn0"
@@ -34,7 +34,7 @@ _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""The controller forgets silent links and hosts only after the duration of the run plus this time."""
+"""The controller removes silent links and hosts only after the duration of the run plus this time."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 
@@ -44,7 +44,7 @@ def address(node: int) -> str:
 
 
 def port_number(link: int) -> int:
-    """OpenFlow's number of a link's port: the link's number plus one, because 0 is not valid."""
+    """The OpenFlow port number of a link. It is the link's number plus one, because 0 is not valid."""
     return link + 1
 
 
@@ -54,7 +54,7 @@ def datapath(node: int) -> int:
 
 
 def keys(prefix: str, name: str, trusted: str) -> dict[str, str]:
-    """One end's configuration: paths of its key, its certificate and its trusted certificates."""
+    """The TLS configuration of one end: paths of its key, its certificate and its trusted certificates."""
     folder = namespaces.FILES / prefix
     ends = {"key": f"{name}.key", "certificate": f"{name}.crt", "trusted": f"{trusted}.crt"}
     return {key: str(folder / file) for key, file in ends.items()}
@@ -70,7 +70,10 @@ def uplink(node: int, prefix: str) -> dict[str, Any]:
 
 
 def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Lines for ``ip -batch``: first those that create the veth pairs, then those for each namespace."""
+    """Lines for ``ip -batch``.
+
+    The list creates the veth pairs. The dictionary has the lines for each namespace.
+    """
     links, inside = [], {prefix + CONTROL: [f"addr add {CONTROLLER}/32 dev lo"]}
     for node in layout.control:
         switch, device = prefix + layout.namespace(node), f"c{node}"
@@ -89,7 +92,8 @@ def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str
 
 def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
     """The configuration of the controller."""
-    # The simulator's routes never change, so the controller must not reroute because a link is silent.
+    # The simulator's routes never change. The controller must therefore not reroute flows when a link is
+    # silent.
     whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
     agents = known(plan, layout).agents
     return {
@@ -135,17 +139,20 @@ End = tuple[int, int]
 
 @dataclass(frozen=True)
 class Known:
-    """The facts that a controller must know about the network before a run begins."""
+    """The facts about the network that a controller must have discovered before a run begins."""
 
     agents: frozenset[str]
     """Names of connected agents."""
     links: frozenset[tuple[End, End]]
-    """Links between switches, the lower end first."""
+    """Links between switches. The lower of the two ends comes first."""
     hosts: frozenset[str]
     """MAC addresses of the hosts."""
 
     def lacks(self, state: dict[str, Any]) -> str:
-        """The facts that a state (`narrows.controller.view.State` as JSON) lacks, or an empty string."""
+        """The facts that a state lacks (empty: none).
+
+        The state is `narrows.controller.view.State` as JSON.
+        """
         agents = {agent["name"] for agent in state["agents"]}
         network = state["topology"]
         links = {(_end(link["a"]), _end(link["b"])) for link in network["links"]}
@@ -159,7 +166,7 @@ class Known:
 
 
 def known(plan: Plan, layout: Layout) -> Known:
-    """The facts that the controller must know about a plan and its layout."""
+    """The facts that the controller must have discovered, for a plan and its layout."""
     agents = frozenset(
         f"n{plan['links'][c['link']]['from']}" for c in plan["rate_controllers"] if has_agent(c)
     )
@@ -185,7 +192,10 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
 
 
 def addresses(layout: Layout, port: Port) -> list[str]:
-    """A host's addresses on this port's link: its own, and the addresses of the flows that cross the link."""
+    """The addresses of a host on this port's link.
+
+    They are the port's address and those of flows on the link.
+    """
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]
     of_flows += [end.to_address for end in ends if end.back[0] == port.link]

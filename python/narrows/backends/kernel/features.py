@@ -1,7 +1,7 @@
 """Tests which requirements of the kernel backend this machine meets.
 
-Each finding states its use and a remedy. `narrows doctor` prints all findings. If a requirement is missing, a
-run stops with the line of that finding.
+Each finding states what the requirement is used for, and a remedy. `narrows doctor` prints all findings. If a
+requirement is missing, a run stops and prints that finding as one line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from narrows.plan import KernelPlan
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 BPFFS = "/sys/fs/bpf"
-"""The file system in which narrows-agent pins objects."""
+"""The mount point of the file system in which narrows-agent pins eBPF objects."""
 BPF_FS_MAGIC = 0xCAFE4A11
 """The number of the file system's type (include/uapi/linux/magic.h)."""
 
@@ -34,14 +34,15 @@ class Finding:
     name: str
     have: bool
     needed: tuple[str, ...]
-    """Which of ``sim``, ``kernel``, ``vm`` and ``deploy`` require it (empty: it is optional)."""
+    """The parts that require the feature: ``sim``, ``kernel``, ``vm`` or ``deploy`` (empty: it is
+    optional)."""
     use: str
     """Purpose of the feature."""
     remedy: str
     """How to get the feature, if it is missing."""
     detail: str = ""
     tried: bool = True
-    """Whether the test ran. If not, the feature may exist, but no run relies on it."""
+    """Whether the test ran. If the test did not run, the feature may exist, but no run relies on it."""
 
     @property
     def line(self) -> str:
@@ -77,7 +78,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 
 
 def root() -> Finding:
-    """The finding about root: whether the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
+    """The finding that the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
     have = os.geteuid() == 0 and _capable()
     return Finding(
         "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
@@ -99,19 +100,22 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """The congestion controllers of the kernel, and of the agent if it is installed."""
+    """The congestion controllers of the kernel. If the agent is installed, also those of the agent."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
     # Leave out controllers that the agent loads, and controllers of running agents. Only the run that started
-    # such an agent may use its controller.
+    # an agent may use the agent's controller.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
     return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
 
 def qdiscs() -> list[Finding]:
-    """Queueing disciplines, tried on a device in a temporary namespace. Needs root."""
+    """Findings about queueing disciplines.
+
+    Each is tried on a device in a temporary namespace. This needs root.
+    """
     prefix = namespaces.new_prefix()
     name = prefix + "try"
     found: list[Finding] = []
@@ -132,7 +136,7 @@ def qdiscs() -> list[Finding]:
 
 
 def datapath() -> Finding:
-    """Open vSwitch's datapath in the kernel, for scenarios that need it."""
+    """The finding about Open vSwitch's datapath in the kernel, for scenarios that use it."""
     return Finding(
         "module openvswitch",
         ovs.MODULE.exists(),
@@ -166,7 +170,7 @@ def _try(command: list[str]) -> bool:
 
 
 def native() -> Finding:
-    """The finding about the native module: whether it can be imported."""
+    """The finding that the native module can be imported."""
     try:
         from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
@@ -207,14 +211,14 @@ def kernel() -> list[Finding]:
 
 
 def bpffs() -> Finding:
-    """The finding about the file system for pins, which must be visible, writable and mounted only once."""
-    # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5; the type follows the dash.
+    """The finding about the bpffs for pinned objects. It must be visible, writable and mounted only once."""
+    # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5. The type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     there = [mount for mount in fields if mount[4] == BPFFS]
     systems = {mount[2] for mount in there if mount[mount.index("-") + 1] == "bpf"}
     have, remedy = False, f"mount -t bpf bpf {BPFFS}"
     if systems and not is_bpffs(BPFFS):
-        # The last mount of a folder is the visible one.
+        # If a folder has several mounts, the last mount is visible.
         kind = there[-1][there[-1].index("-") + 1]
         remedy = (
             f"found a mount of type {kind} over the bpffs at {BPFFS}, which hides its pins: umount {BPFFS}"
@@ -231,7 +235,7 @@ def bpffs() -> Finding:
 
 
 def is_bpffs(path: str) -> bool:
-    """Whether a path is in a bpffs, by statfs(2)."""
+    """Whether a path is in a bpffs, according to statfs(2)."""
     libc = ctypes.CDLL(None, use_errno=True)
     facts = (ctypes.c_long * 64)()
     # The first word is the type. It is signed on some machines.

@@ -33,7 +33,8 @@ def check(plan: Plan) -> None:
         if app["kind"] == "poisson":
             raise _cannot("arrivals", "a single flow", f"{key}.arrivals")
         if app["kind"] == "size":
-            # The control connection overtakes data in the sender's buffer, and the server closes too early.
+            # The control connection can overtake data in the sender's buffer. The server then closes too
+            # early.
             raise _cannot(
                 "a size",
                 "none (iperf3 ends when all data is written, not when it has arrived)",
@@ -45,8 +46,8 @@ def check(plan: Plan) -> None:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
             raise _cannot("a receive window", "none", f"{key}.receive_window")
-        # The SYN requests feedback, but `iperf3 -C` sets the algorithm only after the SYN. So the agent sets
-        # it, for all flows of a node.
+        # The SYN requests feedback, but `iperf3 -C` sets the algorithm only after the SYN. The agent
+        # therefore sets the algorithm for all flows of a node.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
             raise _cannot(
                 "BRF and another algorithm at one node", "BRF for all of its flows or for none", f"{key}.cc"

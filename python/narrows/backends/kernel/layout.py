@@ -1,19 +1,19 @@
 """Places a plan's nodes, links and flows in Linux. `lay_out` is a pure function from a plan to a layout.
 
     node            a network namespace
-    link a -> b     a qdisc at a's device has the rate and the queue; a relay adds delay, jitter and loss;
-                    the relay is a program, or the kernel's netem if the scenario asks for it and netem
+    link a -> b     a qdisc at a's device has the rate and the queue; a relay adds delay, jitter and loss; the
+                    relay is a program; it is the kernel's netem if the scenario requests netem and netem
                     supports the link
-    pair of links   without a relay, the devices of a and b are one veth pair; with a relay in either
-                    direction there are two pairs, and the relay moves packets between them in `wire`
+    pair of links   without a relay, the devices of a and b are one veth pair; if a direction has a relay,
+                    there are two veth pairs, and the relay moves packets between them in the namespace `wire`
 
 A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
-socket while its packets wait in its own host, so a delay in the host would throttle the socket. Beyond the
-host's veth, in a router or in a bridge, a packet is no longer charged to its socket: `ss -tm` shows t0 while
-the queue of the bottleneck is full.
+socket while its packets wait in its own host. A delay in the host would therefore throttle the socket. Beyond
+the host's veth, in a router or in a bridge, a packet is no longer charged to its socket. For example,
+`ss -tm` shows t0 (no memory for sent packets) while the queue of the bottleneck is full.
 
-Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both. So
-packets take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
+Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both addresses.
+Packets therefore take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from narrows.scenario.routes import Routes
 WIRE = "wire"
 """The namespace in which relays move packets between nodes."""
 CONTROL = "sdn"
-"""The namespace of the SDN controller, if the plan has one; see `control`."""
+"""The namespace of the SDN controller, if the plan has an SDN controller (see `control`)."""
 PACEC = "pacec"
 """The rate controller whose rates the SDN controller computes."""
 
@@ -46,17 +46,20 @@ _DEVICES = IPv4Address("10.128.0.0")
 
 @dataclass(frozen=True)
 class Port:
-    """The device that sends the packets of a directed link. It receives the packets of the reverse link."""
+    """The device that sends the packets of a directed link.
+
+    The device also receives the packets of the reverse link.
+    """
 
     link: int
     node: int
     device: str
     mac: str
     address: str
-    """Address of this device as next hop, in the routes of the node at the other end. No packet carries
-    it."""
+    """Address of this device as next hop, in the routes of the node at the other end. No packet contains this
+    address."""
     queue: Qdisc | None
-    """Rate and queue (None: a relay or an agent shapes the link)."""
+    """Rate and queue of the link (None: a relay or an agent shapes the link)."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Veth:
 
 @dataclass(frozen=True)
 class Relay:
-    """One direction of a link through `wire`."""
+    """One direction of a link that passes through the namespace `wire`."""
 
     link: int
     ingress: str
@@ -77,14 +80,15 @@ class Relay:
     egress: str
     """Device in `wire` that sends the packets on."""
     shapes: bool
-    """Whether the relay also has the link's rate and queue. If not, a qdisc before the relay has them."""
+    """Whether the relay also applies the link's rate and queue. Otherwise a qdisc before the relay applies
+    them."""
     netem: Netem | None = None
-    """Settings of the kernel's netem, if netem replaces the relay program."""
+    """Settings of the kernel's netem (None: the relay is a program)."""
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Addresses of all flows with the same ends, paths and class."""
+    """The addresses of all flows that have the same ends, paths and class."""
 
     source: int
     """Sending node."""
@@ -97,10 +101,10 @@ class Endpoints:
     back: tuple[int, ...]
     """Links of the ACKs' path."""
     klass: int
-    """The flow's class in HTB and priority queues."""
+    """The flows' class in HTB and priority queues."""
     ecn: bool
     initial_window: int
-    """Window of a new connection, packets."""
+    """Initial congestion window, packets."""
     congestion: str | None = None
     """The kernel's name of the congestion controller that the sender's route sets for programs (None: the
     socket decides)."""
@@ -118,7 +122,7 @@ class Hop:
     """The node's source address, at the first node of the path."""
     ecn: bool = False
     initial_window: int | None = None
-    """Window of a new connection in packets, at the first node of the path (None: the kernel's default)."""
+    """Initial congestion window in packets, at the first node of the path (None: the kernel's default)."""
     congestion: str | None = None
     """As in `Endpoints`, at the first node of the data's path."""
 
@@ -147,7 +151,7 @@ class Layout:
 
     nodes: list[str]
     kinds: list[str]
-    """Per node: ``host`` (has ends of flows, and routes), ``route``, ``bridge`` or ``ovs``."""
+    """Kind of each node: ``host`` (has ends of flows, and routes), ``route``, ``bridge`` or ``ovs``."""
     mtu: int
     ports: list[Port]
     veths: list[Veth] = field(default_factory=list)
@@ -167,7 +171,7 @@ class Layout:
 
     @property
     def send_buffer(self) -> int:
-        """Bytes of a TCP socket's send buffer, large enough that the receive buffer limits a flow first."""
+        """Bytes of a TCP socket's send buffer. It is so large that the receive buffer limits a flow first."""
         return max(self.receive_buffer, buffers.DEFAULT)
 
     @cached_property
@@ -177,7 +181,7 @@ class Layout:
 
     @property
     def disciplines(self) -> set[str]:
-        """Queueing disciplines that this plan needs in addition to those that every plan needs."""
+        """Queueing disciplines that this plan needs but other plans may not need."""
         leaves = [port.queue.leaf for port in self.ports if port.queue is not None]
         marking = {"codel"} if any(leaf is not None and leaf.mark is not None for leaf in leaves) else set()
         return marking | ({"netem"} if any(relay.netem for relay in self.relays) else set())
@@ -196,14 +200,14 @@ class Layout:
 def has_agent(controller: ControllerPlan) -> bool:
     """Whether a controlled port has an agent.
 
-    A port with PACEC where no flow begins (`edge = false`) has no agent. The SDN controller reads the
-    counters of this port.
+    A port with PACEC has no agent if no flow begins there (`edge = false`). The SDN controller reads the
+    counters of such a port.
     """
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 
 
 def lay_out(plan: Plan, forwarding: str = "route", delay: str = "relay") -> Layout:
-    """Place a plan.
+    """Place the nodes, links and flows of a plan.
 
     Args:
         plan: the plan of a run.
@@ -352,7 +356,7 @@ class _Placement:
             first = last + 1
 
     def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:
-        """Check that each bridge needs only one device per MAC address. A bridge does not support more."""
+        """Check that each bridge needs only one device per MAC address. A bridge does not support several."""
         by_target: dict[tuple[int, str], str] = {}
         for crossing in crossings:
             device = by_target.setdefault((crossing.node, crossing.mac), crossing.device)
@@ -366,7 +370,7 @@ class _Placement:
 
 
 def reverse_links(links: list[LinkPlan]) -> list[int]:
-    """The reverse of each directed link: the first unpaired link between the same nodes."""
+    """The reverse of each directed link. It is the first unpaired link between the same nodes."""
     waiting: dict[tuple[int, int], list[int]] = {}
     back = [-1] * len(links)
     for index, link in enumerate(links):

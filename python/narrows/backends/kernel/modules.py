@@ -1,7 +1,7 @@
 """Parameters of the kernel's congestion control modules, which a run sets and restores.
 
-The kernel has one value of a parameter for all sockets of the machine. So all flows of an algorithm must have
-the same value, and a run that sets a parameter waits until no other run uses the algorithm.
+The kernel has one value of a parameter for all sockets of the machine. All flows of an algorithm must
+therefore have the same value. A run that sets a parameter waits until no other run uses the algorithm.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from narrows.plan import Plan
 
 SYSFS = Path("/sys/module")
 _FOLDER = namespaces.FILES / "modules"
-"""Folder with a lock file for each module. While a run has set parameters, the folder also holds their
+"""Folder with a lock file for each module. While a run has set parameters, the folder also contains their
 earlier values."""
 
 OF_THE_AGENT = {("brf", "designate")}
@@ -35,7 +35,7 @@ Settings = dict[str, dict[str, int]]
 
 
 def settings(plan: Plan) -> Settings:
-    """Parameters that a plan's flows set, converted to the whole numbers that the kernel's modules take.
+    """Parameters that a plan's flows set, converted to the integers that the kernel's modules accept.
 
     Raises:
         ScenarioError: for a parameter that no module has, or if flows of one algorithm differ in a parameter.
@@ -62,7 +62,7 @@ def settings(plan: Plan) -> Settings:
 
 
 def _module(name: str) -> str:
-    """The module of an algorithm. Empty if the algorithm is part of TCP itself, or is not in Linux."""
+    """The module of an algorithm (empty: the algorithm is part of TCP itself, or is not in Linux)."""
     row = congestion.catalogue().get(name)
     return (row.linux.module or "") if row is not None and row.linux is not None else ""
 
@@ -81,7 +81,7 @@ def _setting(name: str, key: str, given: str, value: Value) -> tuple[str, int]:
 
 
 def _number(parameter: Parameter, value: Value, key: str) -> tuple[str, int]:
-    """The name of the module's parameter, and the whole number that the module uses for a value."""
+    """The name of the module's parameter, and the integer that the module uses for a value."""
     module = parameter.module
     assert module is not None
     if module.words is not None:
@@ -114,13 +114,13 @@ def _path(module: str, parameter: str) -> Path:
 
 @contextmanager
 def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
-    """Set parameters while the context lasts, then restore the earlier values.
+    """Set parameters until the context ends. Then restore the earlier values.
 
-    Runs that use an algorithm without setting parameters share its lock. The parameters then do not change
-    during these runs.
+    Runs that use an algorithm without setting parameters share the algorithm's lock. The parameters then do
+    not change during these runs.
 
     Args:
-        plan: the plan, whose algorithms are locked.
+        plan: the plan. The algorithms of its flows are locked.
         wanted: the values to set.
 
     Raises:
@@ -134,7 +134,10 @@ def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
 
 @contextmanager
 def in_use(algorithm: str) -> Iterator[None]:
-    """Share an algorithm's lock while the context lasts, so that no run changes its parameters."""
+    """Share an algorithm's lock until the context ends.
+
+    Meanwhile no run can change the algorithm's parameters.
+    """
     module = _module(algorithm)
     with ExitStack() as stack:
         if module:
@@ -178,7 +181,7 @@ def _restore(module: str, saved: Path) -> None:
     """Write the saved values, if there are any."""
     if saved.exists():
         before = json.loads(saved.read_text(encoding="utf-8"))
-        # The module may have been unloaded since then. Its values are lost in this case.
+        # The module may have been unloaded after the values were saved. The values are then lost.
         _write(module, {name: value for name, value in before.items() if _path(module, name).exists()})
         saved.unlink()
 

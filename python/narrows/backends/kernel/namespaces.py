@@ -1,9 +1,9 @@
-"""Names namespaces, and removes the namespaces of a run or of dead runs, with all processes in them.
+"""Names the namespaces of a run, and removes the namespaces of this or of dead runs with all their processes.
 
 The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
 was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
 removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The name of this
-folder has the same form, and the next run removes the folder in the same way.
+folder has the same form. If the run was killed, the next run also removes the folder.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from narrows.signals import undisturbed
 RUN = Path("/run/netns")
 """Folder in which ip(8) keeps named namespaces."""
 FILES = Path("/run/narrows")
-"""Parent of the runs' folders. Each has the sockets, logs and configuration files of one run's programs."""
+"""Parent of the runs' folders. Each folder contains sockets, logs and configuration files of one run's
+programs."""
 _NAME = re.compile(r"nrw-(?P<pid>\d+)-(?P<run>\d+)-\w*")
 _numbers = itertools.count()
 _PATIENCE_SECONDS = 2.0
 
 
 def new_prefix() -> str:
-    """A prefix that no other run has."""
+    """Return a prefix that no other run has."""
     return f"nrw-{os.getpid()}-{next(_numbers)}-"
 
 
@@ -63,7 +64,7 @@ def _dead(place: Path) -> list[str]:
 
 
 def sweep() -> list[str]:
-    """Remove the namespaces and folders of dead runs; return their names."""
+    """Remove the namespaces and folders of dead runs, and return their names."""
     names = remains()
     remove(names)
     folders = _dead(FILES)
@@ -73,7 +74,7 @@ def sweep() -> list[str]:
 
 
 def clean(prefix: str) -> None:
-    """Remove everything that a run created. Ctrl-C does not interrupt this."""
+    """Remove everything that a run created. Ctrl-C does not interrupt the removal."""
     with undisturbed():
         remove(ours(prefix))
         shutil.rmtree(FILES / prefix, ignore_errors=True)
@@ -86,8 +87,8 @@ def remove(names: Iterable[str]) -> None:
     names = list(names)
     _kill_inside(names)
     for name in names:
-        # Run ip(8) in its own session, because Ctrl-C at a terminal signals the whole foreground group.
-        # If ip(8) was killed before it mounted the namespace, only a file is left: unlink it.
+        # Run ip(8) in its own session, because Ctrl-C at a terminal signals the whole foreground group. If
+        # ip(8) was killed before it mounted the namespace, only a file is left. Unlink this file.
         command = ["ip", "netns", "delete", name]
         done = subprocess.run(command, capture_output=True, check=False, start_new_session=True)
         if done.returncode:

@@ -1,4 +1,4 @@
-"""Delay and loss of a link by the kernel's netem. Pure.
+"""Models the delay and loss of a link with the kernel's netem. The functions have no side effects.
 
 netem is installed in the namespace `wire`, on the device towards the next node. It never shares a device with
 a rate limit and is never in the sender's host.

@@ -1,9 +1,9 @@
-"""Nodes that are Open vSwitch bridges. Each runs its own ovsdb-server and ovs-vswitchd in its namespace.
+"""Nodes that are Open vSwitch bridges. Each node has its own ovsdb-server and ovs-vswitchd in its namespace.
 
 The datapath is the kernel module (`system`) or the userspace datapath (`netdev`). Each namespace has its own
-instance of the kernel module. The userspace datapath needs no module. It reads frames from packet sockets, so
-frames must have complete checksums and must not be super-packets. `commands` therefore turns off all
-offloads.
+instance of the kernel module. The userspace datapath needs no module. The userspace datapath reads frames
+from packet sockets. Frames must therefore have complete checksums and must not be super-packets. `commands`
+therefore turns off all offloads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr"
 
 
 def configuration(layout: Layout, node: int) -> list[str]:
-    """Arguments of ovs-vsctl(8) that create a node's bridge. Pure.
+    """Return the arguments of ovs-vsctl(8) that create a node's bridge.
 
     With `fail_mode = secure` the bridge forwards nothing without flow entries.
     """
@@ -59,7 +59,7 @@ def _controller(node: int) -> list[str]:
     words = ["--", "set", "bridge", BRIDGE, "protocols=OpenFlow13"]
     words += [f"other-config:datapath-id={control.datapath(node):016x}"]
     words += ["--", "set-controller", BRIDGE, target]
-    # The scenario may stop the controller for a while; the connection must survive that.
+    # The scenario may stop the controller for a while. The connection must survive such an outage.
     return [
         *words,
         *("--", "set", "controller", BRIDGE),
@@ -68,7 +68,7 @@ def _controller(node: int) -> list[str]:
 
 
 def flows(layout: Layout, node: int) -> list[str]:
-    """A node's flow table for ovs-ofctl(8), from the layout's crossings. Pure.
+    """Return a node's flow table for ovs-ofctl(8), from the layout's crossings.
 
     The list is empty if the SDN controller sets up the flow entries.
     """
@@ -136,11 +136,12 @@ def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
     """Enlarge the buffers of the daemon's packet sockets to hold the queues.
 
     Packets in a qdisc behind a bridge are charged to the bridge's sending socket. Packets that the bridge has
-    not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. This
-    is enough for 92 full frames of 2,304 bytes each, regardless of the queue's limit. Further packets would
-    be dropped without being counted.
+    not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. Such
+    a buffer holds only 92 full frames of 2,304 bytes each, regardless of the queue's limit. Further packets
+    would be dropped without being counted.
     """
-    # The daemon opens the socket when it first sends a packet. This ARP packet has no host's address.
+    # The daemon opens the socket when it first sends a packet. The first packet is an ARP packet without the
+    # address of any host.
     words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
     call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
     for made in sockets.sockets_of(pid):

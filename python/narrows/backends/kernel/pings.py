@@ -1,4 +1,4 @@
-"""Simultaneous pings between all hosts of a switch. Each host pings the next one, in a circle."""
+"""Simultaneous pings between all hosts of a switch. Each host pings the next host, in a circle."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+) received")
 
 @dataclass(frozen=True)
 class Pings:
-    """One attempt: simultaneous pings. For guests, it can be converted to JSON and back."""
+    """An attempt, which consists of simultaneous pings. For guests, it can be converted to JSON and back."""
 
     kind: ClassVar[str] = "pings"
-    """Key in JSON."""
+    """Key of this kind of task in JSON."""
     noun: ClassVar[str] = "attempt"
-    """The word for it in messages."""
+    """The word for this kind of task in messages."""
     tools: ClassVar[tuple[str, ...]] = ("ping",)
 
     hosts: int
@@ -54,7 +54,7 @@ class Pings:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """Host and words of each command."""
+        """The host and the words of each command."""
         names = self.star.names
         words = ["ping", "-n", "-c", str(self.count), "-i", f"{self.interval_ms / 1e3:g}", "-W", "1"]
         return [
@@ -65,7 +65,7 @@ class Pings:
         """Perform the attempt.
 
         Returns:
-            `report`, the pings of each host; `ports`, which is empty.
+            `report` with the pings of each host, and `ports`, which is empty.
 
         Raises:
             KernelError: if a tool fails.
@@ -98,7 +98,7 @@ class Pings:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The pings in the output of ping(8): number sent, number received, RTTs in ms. Pure.
+    """Return the pings in the output of ping(8) as the number sent, the number received, and RTTs in ms.
 
     Raises:
         KernelError: if the output has no summary.

@@ -1,4 +1,4 @@
-"""Programs that run in a run's namespaces until the run ends."""
+"""Starts programs in a run's namespaces, and stops them when the run ends."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _GRACE_SECONDS = 2.0
 class Processes:
     """Programs started for a run, each with a log in the run's folder.
 
-    The kernel kills them when the thread that started them ends (PR_SET_PDEATHSIG), even if that thread is
-    killed.
+    The kernel kills the programs when the thread that started them ends (PR_SET_PDEATHSIG), even if that
+    thread is killed.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -84,7 +84,7 @@ class Processes:
         """Wait until a condition holds.
 
         Raises:
-            KernelError: if a program ended or the time is over.
+            KernelError: if a program ended, or if `seconds` have passed.
         """
         until = time.monotonic() + seconds
         while not ready():
@@ -122,7 +122,10 @@ class Processes:
 
 @contextmanager
 def processes(prefix: str) -> Iterator[Processes]:
-    """Programs of a run, stopped at the end of the context."""
+    """Yield an object that starts the programs of a run.
+
+    The programs are stopped at the end of the context.
+    """
     started = Processes(prefix)
     try:
         yield started

@@ -1,7 +1,8 @@
-"""A plan's rates and queues in Linux: HTB with FIFO leaves. Pure.
+"""Translates a plan's rates and queues to Linux: HTB with FIFO leaves. The functions have no side effects.
 
-HTB counts L3 bytes, as scenarios do: a size table with an overhead of -14 subtracts the Ethernet header
-(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The leaves' byte limits and the counters use this size, too.
+HTB counts L3 bytes, as scenarios do. A size table with an overhead of -14 subtracts the Ethernet header
+(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The byte limits of the leaves and the counters also use the
+size without this header.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from narrows.plan import FifoQueuePlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan
 from narrows.units import NANOS_PER_SEC
 
 FRAME = FULL_PACKET + ETHERNET
-"""A full frame as devices count it, bytes."""
+"""Size of a full frame in bytes, as devices count it."""
 BURST_PACKETS = 1
 """Minimum size of a bucket in packets. A slow link must not send two packets at once."""
 BURST_NANOS = 200_000
-"""Minimum duration of a bucket at its rate. With less, the kernel's timer slack of 50 us lowers the rate."""
+"""Minimum bucket size, as its duration at the rate. In smaller buckets, the timer slack of 50 us lowers the
+rate."""
 _NEVER_SECONDS = 1000
 """A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000
-"""Limit of an unlimited queue, because pfifo must have one."""
+"""Packet limit of an unlimited queue. The queueing discipline pfifo needs some limit."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,14 @@ class Leaf:
 
     packets: int | None
     bytes: int | None
-    """Maximum length in L3 bytes; None if `packets` limits the queue."""
+    """Maximum length in L3 bytes (None: `packets` limits the queue)."""
     mark: int | None = None
     """Queueing time above which a packet is marked CE, ns (None: no marks)."""
 
     def words(self) -> str:
         """The arguments of the qdisc for tc(8)."""
         if self.mark is not None:
-            # CoDel with a target that no packet reaches. Only its ce_threshold marks.
+            # The target of CoDel is so large that no packet reaches it. Only ce_threshold marks packets.
             never = f"target {_NEVER_SECONDS}s interval {_NEVER_SECONDS}s"
             return f"codel limit {self.packets} {never} ecn ce_threshold {self.mark / 1000:.3f}us"
         return f"pfifo limit {self.packets}" if self.bytes is None else f"bfifo limit {self.bytes}"
@@ -61,7 +63,7 @@ class Qdisc:
     """Rate and queue of a port."""
 
     steps: tuple[tuple[int, int], ...]
-    """(start in ns, bytes/s); the first step starts at 0."""
+    """Steps of the rate as (start in ns, bytes/s). The first step starts at 0."""
     leaf: Leaf | None
     """The only queue (None: the qdisc has classes)."""
     classes: tuple[Class, ...] = ()
@@ -143,7 +145,7 @@ def _threshold(queue: QueuePlan) -> int | None:
 
 
 def _marking(length: LimitPlan, threshold: int, rate: int) -> Leaf:
-    """A FIFO that marks packets above a queue length, by CoDel's ce_threshold.
+    """A FIFO that marks packets above a queue length. It uses CoDel's ce_threshold.
 
     At a fixed rate, a packet that finds more than n full packets in the queue waits longer than n
     transmission times. CoDel's limit is in packets. A limit in bytes is converted to full packets, which is

@@ -1,4 +1,7 @@
-"""Converts the agents' logs and snapshots of a run into rows of the tables. Pure."""
+"""Converts the agents' logs and snapshots of a run into rows of the tables.
+
+The functions have no side effects.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
 
 
 def names(plan: Plan, layout: Layout) -> dict[tuple[str, str], str]:
-    """Names of flows and of members of groups. The key is both ends, as agents write them: "address:port"."""
+    """Names of flows and of members of groups.
+
+    The keys are pairs of ends, which agents write as "address:port".
+    """
     found = {}
     for number, (flow, first) in enumerate(zip(plan["flows"], source_ports(plan), strict=True)):
         if first is None:

@@ -1,4 +1,4 @@
-"""The real SDN controller of a run: starts it, waits until it knows the network, and stops it for outages.
+"""Starts the real SDN controller of a run, waits for its discovery of the network, and stops it for outages.
 
 The measured network carries packets only during the run, so the controller needs two preparations:
 
@@ -6,7 +6,8 @@ The measured network carries packets only during the run, so the controller need
 - Hosts never send ARP requests, because all neighbours are static. Each host is therefore announced.
   Otherwise its first packets would be flooded.
 
-LLDP frames also reach hosts, where the kernel would count them as dropped. Sockets at the hosts receive them.
+LLDP frames also reach hosts, where the kernel would count them as dropped. To avoid that, sockets at the
+hosts receive these frames.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Domain:
         config = self._programs.folder / f"{control.NAME}.toml"
         config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
-        # Let the controller import the package that runs here, not another installed one.
+        # Let the controller import the package that runs here, not another installed package.
         home = str(Path(narrows.__file__).parents[1])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
         self._process = self._programs.start(CONTROL, control.NAME, command, env)
@@ -79,7 +80,7 @@ class Domain:
         )
 
     def learn(self, relays: Mapping[str, Any], cancel: _native.Cancel) -> None:
-        """Wait until the controller knows all agents, links and hosts.
+        """Wait until the controller has discovered all agents, links and hosts.
 
         Args:
             relays: the specification of the run for `_native.emulate`, see `spec`.
@@ -172,7 +173,7 @@ class Domain:
 
 
 def _make_keys(prefix: str, names: list[str]) -> None:
-    """Make the keys of the controller and of the agents, if there are any."""
+    """Create the keys of the controller and of the agents, if there are any."""
     program = agents.find()
     if not names or program is None:
         return
@@ -196,7 +197,7 @@ def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
 
 @contextmanager
 def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
-    """Run the relays without the flows. Yields a list that receives their error, if they fail."""
+    """Run the relays without the flows. Yields a list that receives the error if the relays fail."""
     failed: list[Exception] = []
     if not told["relays"]:
         yield failed

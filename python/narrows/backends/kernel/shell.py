@@ -9,13 +9,14 @@ from narrows.errors import NarrowsError, one_line
 
 
 class KernelError(NarrowsError):
-    """A missing prerequisite of the kernel backend, or a refusal by the kernel, in one line."""
+    """The kernel backend lacks a prerequisite, or the kernel refused a request. The message is one line."""
 
 
 def inside(namespace: str, command: list[str], lines: list[str]) -> str:
     """Run a command in a namespace.
 
-    This uses nsenter, because `ip netns exec` would also mount another /sys, without bpffs and cgroups.
+    The function uses nsenter, because `ip netns exec` would also mount another /sys without bpffs and
+    cgroups.
     """
     return call(["nsenter", f"--net={namespaces.path(namespace)}", *command], lines)
 
@@ -42,7 +43,7 @@ def run(command: list[str], text: str = "") -> str:
             capture_output=True,
             text=True,
             check=False,
-            start_new_session=True,  # so that Ctrl-C does not reach the command, which must finish
+            start_new_session=True,  # Ctrl-C must not reach the command, which has to finish
         )
     except FileNotFoundError:
         raise KernelError(

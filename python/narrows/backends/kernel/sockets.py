@@ -17,7 +17,9 @@ _PIDFD_GETFD = 438
 
 
 def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """Create a socket in a namespace, which is given by its file. A socket stays in its first namespace.
+    """Create a socket in a namespace, which is given by its file.
+
+    A socket stays in the namespace of its creation.
 
     Raises:
         KernelError: if there is no such namespace, or if it cannot be entered.
@@ -26,7 +28,8 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
     failed: list[OSError] = []
 
     def make() -> None:
-        # A namespace is set for a thread, not for the process. This thread ends immediately.
+        # A namespace is set for a thread, not for the process. The thread that enters the namespace ends
+        # immediately.
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(namespace).open("rb") as file:

@@ -1,4 +1,6 @@
-"""Judges whether other work on the machine disturbed a run on real stacks. Pure.
+"""Judges whether other work on the machine disturbed a run on real stacks.
+
+The functions have no side effects.
 
 A disturbed run is kept. It is marked "do not trust" with every reason.
 """
@@ -9,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LATENESS_NANOS = 1_000_000
-"""Maximum of the 99th percentile of packets' lateness at the relay: 5 % of an RTT of 20 ms."""
+"""Maximum of the 99th percentile of packets' lateness at the relay. It is 5 % of an RTT of 20 ms."""
 BUSY = 0.9
-"""Maximum share of a second in which all processors are busy. Beyond this share, work queues up for the
-processors."""
+"""Maximum share of a second in which all processors are busy. Above this share, tasks wait for a
+processor."""
 LIMITED = 0.05
 """Maximum share of time in which a receive window or a send buffer limits a bulk flow."""
 
@@ -21,8 +23,8 @@ def bounds(virtual: bool = False) -> dict[str, float]:
     """The bounds that `_native.emulate` checks.
 
     Args:
-        virtual: whether time is virtual. Only the run itself takes virtual time, so a second without idle
-            time means that the processor was the bottleneck.
+        virtual: whether time is virtual. Only the run itself takes virtual time. A second without idle time
+            therefore means that the processor was the bottleneck.
     """
     busiest = {"busiest": BUSY} if virtual else {}
     return {"lateness": LATENESS_NANOS, "busy": BUSY, "limited": LIMITED, **busiest}

@@ -1,4 +1,4 @@
-"""The specification of a run for the real-time part (`_native.emulate`). Pure."""
+"""Makes the specification of a run for the real-time part (`_native.emulate`), without side effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST_SOURCE_PORT = 65_535
 
 
 def source_ports(plan: Plan) -> list[int | None]:
-    """Source port of each flow's first connection; other members of a group use the next ports.
+    """Source port of each flow's first connection. Other members of a group use the following ports.
 
     A source of arrivals has None, because its flows would soon use up all ports, and so do programs, which
     choose their ports. A flow also has None if too few ports are left.
@@ -101,7 +101,7 @@ def spec(
 
 
 def _congestion(flow: FlowPlan, prefix: str) -> str | None:
-    """The kernel's name for a flow's CCA. None for UDP, and if the plan has the same name."""
+    """The kernel's name for a flow's CCA. It is None for UDP, and None if the plan uses the same name."""
     if is_brf(flow):
         return algorithm(prefix)
     return cc.NAMES.get(chosen(flow))
@@ -110,7 +110,7 @@ def _congestion(flow: FlowPlan, prefix: str) -> str | None:
 def _classes(port: Port, controlled: set[int]) -> list[str]:
     """The classes of a port's queue in our HTB.
 
-    For a port with an agent: the agent's HTB as a whole, because it has many classes.
+    For a port with an agent, the result is the agent's HTB as a whole, because it has many classes.
     """
     if port.link in controlled:
         return [HTB]
@@ -118,7 +118,7 @@ def _classes(port: Port, controlled: set[int]) -> list[str]:
 
 
 def _links(plan: Plan) -> list[LinkPlan]:
-    """The links with their effective rates: a shaped port has the shaper's rate."""
+    """The links with their effective rates. The rate of a shaped port is the shaper's rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["rate_controllers"]):
         if not has_agent(controller):

@@ -1,7 +1,7 @@
 """Hosts at one switch with the machine's defaults, like the network that Mininet's `sudo mn` creates.
 
-Segmentation offload, buffers and sysctls keep the kernel's defaults. Runs of plans change them, so that
-results can be compared with the simulator.
+Segmentation offload, buffers and sysctls keep the kernel's defaults. In contrast, runs of plans change these
+settings so that results can be compared with the simulator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Star:
 
     hosts: int
     tbf: str
-    """The qdisc of every port, as tc(8) reads it (empty: none)."""
+    """The qdisc of every port, in the notation of tc(8) (empty: none)."""
     mtu: int
     """MTU of every port, bytes."""
     algorithm: str = ""
@@ -58,11 +58,11 @@ def address(host: str) -> str:
 
 
 def commands(star: Star, prefix: str) -> Commands:
-    """The commands that create the network. Pure."""
+    """Return the commands that create the network, without running them."""
     made = Commands([prefix + name for name in (*star.names, SWITCH)])
     bridge = ["link set lo up", f"link add name {BRIDGE} type bridge", f"link set {BRIDGE} up"]
     # `sysctl net.ipv4.tcp_congestion_control` refuses most algorithms in a namespace. A route accepts them
-    # (RTAX_CC_ALGO), and its connections negotiate ECN if the algorithm needs it.
+    # (RTAX_CC_ALGO). Connections over this route negotiate ECN if the algorithm needs it.
     congctl = f" congctl {star.algorithm}" if star.algorithm else ""
     for host, (_, device), (_, its) in zip(star.names, star.ports[::2], star.ports[1::2], strict=True):
         sides = [f"{device} netns {prefix}{host}", f"{its} netns {prefix}{SWITCH}"]
@@ -95,7 +95,7 @@ def wait(what: str, running: subprocess.Popen[bytes], seconds: float, is_cancell
     """Wait until a program ends.
 
     Raises:
-        KernelError: if it does not end in time.
+        KernelError: if the program does not end in time.
         KeyboardInterrupt: if the run was cancelled.
     """
     until = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Work at planned times of a run, in threads."""
+"""Does work at planned times of a run, in threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One iperf3 transfer between two hosts at a switch, measured by iperf3 and not by the emulator."""
+"""One iperf3 transfer between two hosts at a switch. iperf3 measures the transfer, not the emulator."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Transfer:
     """A transfer. For guests, it can be converted to JSON and back."""
 
     kind: ClassVar[str] = "transfer"
-    """Key in JSON."""
+    """Key of this kind of task in JSON."""
     noun: ClassVar[str] = "transfer"
-    """The word for it in messages."""
+    """The word for this kind of task in messages."""
     tools: ClassVar[tuple[str, ...]] = ("iperf3",)
 
     algorithm: str
@@ -31,7 +31,7 @@ class Transfer:
     seconds: int
     """Duration that is passed to iperf3."""
     rate: str
-    """Rate of tbf at every port, as tc(8) reads it."""
+    """Rate of the queueing discipline tbf at every port, in the notation of tc(8)."""
     burst: int
     """Size of tbf's bucket, bytes."""
     limit: int
@@ -53,7 +53,7 @@ class Transfer:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """Host and words of each command.
+        """The host and the words of each command.
 
         With `--forceflush`, the log shows at once that the server listens. The paper's client has no `-t`,
         because its 10 s are iperf3's default.
@@ -65,7 +65,7 @@ class Transfer:
         """Perform the transfer.
 
         Returns:
-            `report`, the client's JSON; `ports`, tc's counters of each port.
+            `report` with the client's JSON, and `ports` with tc's counters of each port.
 
         Raises:
             KernelError: if a tool fails, or if the hosts had another algorithm.
@@ -86,10 +86,10 @@ class Transfer:
 
 
 def checked(text: str, algorithm: str) -> dict[str, Any]:
-    """The client's report, after a check that iperf3 succeeded with the algorithm. Pure.
+    """Return the client's report, after a check that iperf3 succeeded with the expected algorithm.
 
     Raises:
-        KernelError: with iperf3's error, or with the algorithm that the sender had.
+        KernelError: if iperf3 failed, or if the sender had another algorithm.
     """
     try:
         report: dict[str, Any] = json.loads(text)

@@ -1,4 +1,4 @@
-"""An initramfs: files of this machine in cpio's `newc` format.
+"""Writes an initramfs, which contains files of this machine in cpio's `newc` format.
 
 See Documentation/driver-api/early-userspace/buffer-format.rst in Linux. Modification times are kept, because
 Python compares them with those in its compiled files.
@@ -15,7 +15,7 @@ _MAGIC = "070701"
 
 
 class Archive:
-    """Writes files, folders and links. Each name is written once, and a folder before its contents."""
+    """Writes files, folders and links. Each name is written once. A folder is written before its contents."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

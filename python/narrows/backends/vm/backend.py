@@ -1,4 +1,4 @@
-"""The vm backend: a plan on the stacks of a distribution's kernel, in a guest whose time is virtual."""
+"""The vm backend runs a plan on the stacks of a distribution's kernel, in a guest whose time is virtual."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from narrows.plan import KernelPlan, Plan
 MOST = 2
 """Maximum number of guests that run at the same time, over all processes that share a cache.
 
-A guest that boots in order to be saved does not count."""
+A guest that is booted only to save its state does not count."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that every run may take. `_SLOWEST` is the additional time per second of virtual time."""
+"""Real time that every run may take, in seconds. `_SLOWEST` adds to this time."""
 _SLOWEST = 60.0
 """Additional seconds of real time that a run may take for each second of virtual time."""
 _NAP_SECONDS = 0.1
@@ -43,7 +43,7 @@ class Vm:
         say: called with a line before each step that takes long.
 
     Raises:
-        VmError: if guests are not prepared.
+        VmError: if `narrows vm prepare` has not prepared guests.
     """
 
     name = "vm"
@@ -57,7 +57,7 @@ class Vm:
         self._cancelled = threading.Event()
 
     def _image(self, extra: image.Extra = image.NO_EXTRA) -> image.Image:
-        """The saved guest with these additional files, which is made on first use."""
+        """The saved guest with these additional files. It is booted and saved on first use."""
         with self._making:
             if extra not in self._saved:
                 self._saved[extra] = image.ensure(self._say, extra)
@@ -105,7 +105,7 @@ class Vm:
         return output
 
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
-        """The congestion control algorithms that transfers cannot use, each with the reason."""
+        """The algorithms in `algorithms` that transfers cannot use, each with the reason."""
         saved = self._image()
         known = saved.facts["congestion_controls"]
         why = f"the guest's Linux {saved.kernel.release} has {', '.join(known)} only"
@@ -158,7 +158,7 @@ class Vm:
         self._cancelled.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take: those that the guest's kernel is expected to have.
+        """Names that `cc` may take. They are the algorithms that the guest's kernel is expected to have.
 
         If narrows-agent is installed, the algorithms that it loads are included.
         """
@@ -171,15 +171,18 @@ class Vm:
         return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take: none, because `check` refuses rate controllers."""
+        """Names that a controller's `kind` may take.
+
+        There are none, because `check` refuses rate controllers.
+        """
         return []
 
 
 def in_guest(plan: Plan) -> Plan:
-    """The plan with the guest's defaults: delays by netem, and the kernel datapath of Open vSwitch.
+    """The plan with the guest's defaults. These are delays by netem, and the kernel datapath of Open vSwitch.
 
-    The relay and the userspace datapath are programs. The guest executes 1e9 instructions per second, so
-    these programs take tens of microseconds for each packet.
+    The relay and the userspace datapath are programs. The guest executes only 1e9 instructions per second.
+    These programs would therefore take tens of microseconds for each packet.
     """
     asked: KernelPlan = plan.get("kernel") or {}
     given = {key: value for key, value in asked.items() if value is not None}

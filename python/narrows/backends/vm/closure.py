@@ -1,4 +1,4 @@
-"""The files of this machine that the guest needs: programs and libraries, Python and this package."""
+"""Finds the files of this machine that the guest needs: programs, libraries, Python and this package."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
 
 
 def programs() -> list[Path]:
-    """The needed programs that this machine has."""
+    """The paths of the needed programs that this machine has."""
     found = [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
     ours = agent()
     return [*found, ours] if ours else found
 
 
 def agent() -> Path | None:
-    """narrows-agent, if it is installed. Guests use it only to load algorithms.
+    """The path of narrows-agent, if it is installed.
 
-    The rest of the agent needs Linux 6.12.
+    Guests use the agent only to load algorithms. Its other functions need Linux 6.12.
     """
     found = agents.find()
     return found.resolve() if found else None
@@ -92,7 +92,7 @@ def _compiled(file: Path) -> list[Path]:
 
 
 def _packages(folder: Path) -> Iterator[Path]:
-    """The `__init__.py` of one of our folders and of its parents."""
+    """The files `__init__.py` of a folder of the package and of the folder's parents."""
     while folder != OURS and folder.is_relative_to(OURS):
         yield folder / "__init__.py"
         folder = folder.parent

@@ -4,4 +4,4 @@ from narrows.errors import NarrowsError
 
 
 class VmError(NarrowsError):
-    """A missing prerequisite of the vm backend, or a guest that failed, in one line."""
+    """The vm backend lacks a prerequisite, or a guest failed. The message is one line."""

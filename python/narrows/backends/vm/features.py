@@ -1,4 +1,4 @@
-"""The prerequisites of guests, and whether this machine has them."""
+"""Tests whether this machine has the prerequisites of guests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The program in the guest. It prepares everything, is saved in this state, and runs one plan when resumed.
 
-It never waits for the host while virtual time passes. It reads the plan from the machine's firmware
-configuration, because such a read needs only instructions and no interrupts. It writes the answer at the end.
+The program never waits for the host while virtual time passes. It reads the plan from the machine's firmware
+configuration, because such a read needs only instructions and no interrupts. The program writes the answer at
+the end.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _RNDRESEEDCRNG = 0x5207
 _RESEED_SETTLE_SECONDS = 130
 """Time that the guest sleeps before it is saved. The sleep takes no real time.
 
-In its first two minutes, the kernel often reseeds its random number generator. Later it does so only once a
-minute (crng_has_old_seed, drivers/char/random.c). The losses in runs of up to a minute then depend only on
-the run's seed.
+In its first two minutes, the kernel often reseeds its random number generator. Later it reseeds the generator
+only once a minute (crng_has_old_seed, drivers/char/random.c). After the sleep, losses in runs of up to a
+minute therefore depend only on the run's seed.
 """
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
@@ -82,7 +83,10 @@ def _answer(kernel: Kernel, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seed(seed: int) -> None:
-    """Seed the kernel's random number generator, which decides netem's losses, with the run's seed."""
+    """Seed the kernel's random number generator with the run's seed.
+
+    The generator determines netem's losses.
+    """
     with open("/dev/urandom", "wb", buffering=0) as numbers:  # noqa: PTH123
         numbers.write(seed.to_bytes(16, "little"))
         fcntl.ioctl(numbers, _RNDRESEEDCRNG)

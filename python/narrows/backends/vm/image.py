@@ -1,4 +1,7 @@
-"""The saved guest from which runs start: packed, booted once, and saved while it waits for a plan."""
+"""Makes the saved guest from which runs start.
+
+It is packed, booted once, and saved while it waits for a plan.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
 _KEPT = 3
-"""Number of saved guests that are kept; each takes some 900 MB."""
+"""Number of saved guests that are kept. Each takes about 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""A saved guest beyond `_KEPT` may be removed this long after its last use."""
+"""Time after the last use of a saved guest before it may be removed, if there are more than `_KEPT`."""
 _BOOT_SECONDS = 1200.0
 """Maximum duration of a boot: ten times the duration measured on two busy processors."""
 
@@ -65,8 +68,8 @@ def _modules_of_algorithms() -> set[str]:
 def loaded() -> list[str]:
     """Modules that are loaded before the guest is saved.
 
-    Open vSwitch is not among them: it enables connection tracking, which makes every packet of every run a
-    seventh more expensive. `guest.py` loads it on demand.
+    Open vSwitch is not among these modules. It enables connection tracking, which makes every packet of every
+    run a seventh more expensive. `guest.py` loads Open vSwitch on demand.
     """
     return [
         *sorted(module for module in _modules_of_algorithms() if module not in BUILT_IN),
@@ -221,7 +224,7 @@ def prepared() -> Kernel:
 
 
 def ensure(say: Callable[[str], None], extra: Extra = NO_EXTRA) -> Image:
-    """The saved guest. It is made if there is none, and made again if its inputs have changed.
+    """Return the saved guest. If there is none, or if its inputs have changed, boot and save a guest first.
 
     Args:
         say: called with a line before a boot.
@@ -272,12 +275,12 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None], extra: Extra
 
 
 def _tidy(cache: Path, now: float) -> None:
-    """Remove old saved guests. Keep the latest few, because other checkouts may use them."""
+    """Remove old saved guests. Keep the latest `_KEPT`, because other checkouts may use them."""
     known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
-    for unfinished in cache.glob("new-*"):  # left by a process that was killed
+    for unfinished in cache.glob("new-*"):  # a process that was killed left this folder
         if now - unfinished.stat().st_mtime > _UNUSED_SECONDS:
             shutil.rmtree(unfinished, ignore_errors=True)
 

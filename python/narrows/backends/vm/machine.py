@@ -1,4 +1,4 @@
-"""A guest as a process: QEMU's command line, and its control by QMP over its standard input and output."""
+"""Runs a guest in a QEMU process, and controls it by QMP over QEMU's standard input and output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(kernel: Path, initramfs: Path, folder: Path, plan: Path) -> list[str
     """QEMU's command line.
 
     The guest has one processor. Its clock advances by one nanosecond for each instruction and skips idle time
-    (`icount`, `sleep=off`). The guest's date follows that clock, too.
+    (`icount`, `sleep=off`). The guest's date also follows this clock.
 
     Args:
         kernel: the kernel's image.
@@ -70,10 +70,10 @@ def version() -> str:
 def _alone() -> list[str]:
     """Prefix of a command that pins QEMU to one processor, as a batch job.
 
-    QEMU's threads race: a second thread may find the guest's processor asleep before the executing thread has
-    counted its last instructions. The second thread then advances the clock too far by some microseconds
-    (icount_start_warp_timer, softmmu/icount.c). This is rare if QEMU has a single processor and is a
-    batch job, because a waking thread does not preempt a batch job.
+    QEMU has a race between its threads. A second thread may find the guest's processor asleep before the
+    executing thread has counted its last instructions. The second thread then advances the clock too far by
+    some microseconds (icount_start_warp_timer, softmmu/icount.c). The race is rare if QEMU has a single
+    processor and is a batch job, because a waking thread does not preempt a batch job.
     """
     processors = sorted(os.sched_getaffinity(0))
     processor = processors[next(_turns) % len(processors)]
@@ -86,7 +86,7 @@ class Machine:
     Args:
         words: QEMU's command line.
         folder: the folder for the console's output, the answer and QEMU's messages.
-        alone: whether to pin QEMU to one processor; unnecessary for a guest that measures nothing.
+        alone: whether to pin QEMU to one processor. This is not necessary for a guest that measures nothing.
     """
 
     def __init__(self, words: Sequence[str], folder: Path, alone: bool = True) -> None:
@@ -97,7 +97,7 @@ class Machine:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # so that Ctrl-C at the terminal does not reach QEMU
+            start_new_session=True,  # Ctrl-C at the terminal must not reach QEMU
         )
         self._events: list[dict[str, Any]] = []
         self._news = threading.Condition()
@@ -141,7 +141,9 @@ class Machine:
             return message["return"]
 
     def receive(self, keys: Sequence[str], timeout: float = 60.0, event: str | None = None) -> dict[str, Any]:
-        """The next message that has one of these keys and, if given, this event.
+        """Return the next message that has one of these keys.
+
+        If `event` is given, the message must have this event.
 
         Raises:
             VmError: if no such message arrives in time.
@@ -162,10 +164,10 @@ class Machine:
             return self._events.pop(place)
 
     def save(self, state: Path) -> None:
-        """Write the state of the machine, which must have stopped, into a file.
+        """Write the state of the machine to a file. The machine must have stopped before.
 
         Raises:
-            VmError: if that fails.
+            VmError: if the state cannot be saved.
         """
         self.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
         self.ask("migrate", uri=f"exec:cat > {shlex.quote(str(state))}")

@@ -1,4 +1,7 @@
-"""The guests' kernel: a distribution's package that is unpacked into the cache and never installed."""
+"""Provides the guests' kernel.
+
+It is a distribution's package, unpacked into the cache and never installed.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     """Install the packages of missing programs, as root on a Debian-based system.
 
     Raises:
-        VmError: if that is impossible. The message has the command that the user can run.
+        VmError: if they cannot be installed. The message contains the command that the user can run.
     """
     packages = sorted({PROGRAMS[name] for name in names})
     words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]

@@ -31,7 +31,7 @@ def turn(
         folder: the shared folder, created if necessary.
         most: number of slots, the same for all callers.
         cancelled: ends the wait when it is set.
-        say: called with a line if there is a wait.
+        say: called with a line of text if the caller has to wait.
 
     Raises:
         KeyboardInterrupt: if the wait was cancelled.
@@ -53,9 +53,10 @@ def turn(
 
 @contextmanager
 def _ticket(folder: Path) -> Iterator[Path]:
-    """A place in the queue: a locked file."""
+    """Take a place in the queue, which is a locked file."""
     with _door(folder):
-        # All processes share CLOCK_MONOTONIC, and the door admits one at a time, so the names differ.
+        # All processes share CLOCK_MONOTONIC, and only one process at a time holds the lock `door`. The names
+        # therefore differ.
         path = folder / f"ticket-{time.monotonic_ns():020}"
         lock = _locked(path)
     try:
@@ -68,7 +69,7 @@ def _ticket(folder: Path) -> Iterator[Path]:
 
 
 def _slot(folder: Path, ticket: Path, most: int) -> int | None:
-    """A locked slot, if one is free and no earlier ticket waits."""
+    """Lock a free slot and return its descriptor (None: no slot is free, or an earlier ticket waits)."""
     with _door(folder):
         for other in sorted(folder.glob("ticket-*")):
             if other.name >= ticket.name:
@@ -87,7 +88,10 @@ def _door(folder: Path) -> AbstractContextManager[None]:
 
 
 def _locked(path: Path) -> int | None:
-    """The descriptor of the locked file, created if necessary; None if another process holds the lock."""
+    """Lock the file and return its descriptor (None: another process holds the lock).
+
+    Create the file if necessary.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     if locks.take(file):
         return file

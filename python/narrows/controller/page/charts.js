@@ -40,7 +40,7 @@ class HistoryOf {
     this.data.set(s.port, all);
   }
 
-  // The values of a port, filled with null at the start so that they are as many as the times.
+  // The values of a port. If there are fewer values than times, null fills the start.
   column(port, name) {
     const have = this.data.get(port), n = this.times.length;
     if (!have) return new Array(n).fill(null);
@@ -114,7 +114,7 @@ const COLOURS = ["--line-0", "--line-1", "--line-2", "--line-3", "--line-4", "--
 const DASHES = [undefined, [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 const redrawCharts = () => charts.forEach(chart => chart.data && chart.make());
 
-// The charts of the overview: each line is a port.
+// The charts of the overview, in which each line is a port.
 const overview = { history: new HistoryOf(), key: "", drawn: [] };
 async function drawOverview(state) {
   const ports = [...state.congestion].sort((a, b) => b.queued_bytes / b.capacity_bps - a.queued_bytes / a.capacity_bps || a.key.localeCompare(b.key))
@@ -137,7 +137,7 @@ async function drawOverview(state) {
 
 // The charts of one port.
 const onePort = { history: new HistoryOf(), key: "", drawn: [] };
-// Needed for a new connection: the controller may have restarted, and then numbers its intervals differently.
+// Called on a new connection. The controller may have restarted, and then numbers its intervals differently.
 function forgetHistory() { overview.history.reset([]); onePort.history.reset([]); }
 function clearPortCharts() {
   onePort.drawn.forEach(chart => chart.remove());

@@ -1,13 +1,13 @@
-// Draws the network. The layout minimises stress: the distance of two switches approaches their number of hops (Zheng,
+// Draws the network. The layout minimises stress, so that distances of switches approach their numbers of hops (Zheng,
 // Pawar, Goodman, "Graph drawing by stochastic gradient descent", 2019; pairs are in a fixed order, so it is reproducible).
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LENGTH = 165, STEPS = 60, HOST_DISTANCE = 78, FAR = 8;
-// The last layout. It is used again as long as the set of switches and links is the same.
+// The last layout. It is reused while the set of switches and links is the same.
 let placed = { key: "", at: new Map() };
 
-// Numbers of hops between all pairs, by breadth-first search (FAR: there is no path).
+// Numbers of hops between all pairs of switches, by breadth-first search (FAR: there is no path).
 function hops(ids, links) {
   const near = new Map(ids.map(id => [id, []]));
   for (const { a, b } of links) if (near.has(a.switch) && near.has(b.switch)) { near.get(a.switch).push(b.switch); near.get(b.switch).push(a.switch); }
@@ -62,7 +62,7 @@ function figureOf(load) {
 }
 
 // Draws one direction of a link, as the half from its sender to the middle. Returns a function that computes the place of the
-// direction's figure from the size of the text. The place is next to the line, on the left in the direction of travel.
+// direction's figure from the size of the text. The figure is next to the line, on the left in the direction of travel.
 function half(svg, from, to, load, offset) {
   const mx = (from.x + to.x) / 2, my = (from.y + to.y) / 2;
   const dx = to.x - from.x, dy = to.y - from.y, d = Math.hypot(dx, dy) || 1;
@@ -111,7 +111,7 @@ function drawTopology(svg, topology) {
     element("title", {}, g, `${s.id}: ${s.rules} entries`);
     cover(p.x, p.y, 60, 34);
   }
-  // Never enlarge the drawing, so that a single switch does not fill the width of the page.
+  // Never enlarge the drawing. Otherwise a single switch would fill the width of the page.
   const w = Math.max(box.r - box.l, Math.min(680, svg.clientWidth || 680)), h = Math.max(box.b - box.t, 120);
   svg.setAttribute("viewBox", `${(box.l + box.r - w) / 2} ${(box.t + box.b - h) / 2} ${w} ${h}`);
   svg.style.maxHeight = "34rem";

@@ -1,4 +1,4 @@
-// Events, newest first.
+// The list of events, newest first.
 "use strict";
 
 const EVENTS_KEPT = 1000, EVENTS_SHOWN = 100;

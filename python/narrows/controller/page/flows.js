@@ -1,4 +1,4 @@
-// Flows. The controller searches, sorts and divides them into pages, so that an update stays small.
+// The table of flows. The controller searches and sorts flows and divides them into pages, so that an update stays small.
 "use strict";
 
 const FLOWS_SHOWN = 100;
@@ -40,7 +40,7 @@ class FlowList {
     this.next.addEventListener("click", () => { this.offset += FLOWS_SHOWN; this.refresh(true); });
   }
 
-  // A regular refresh is left out until the last request is answered. A changed search replaces that request.
+  // A regular refresh waits until the last request is answered. A changed search replaces the last request.
   async refresh(replace = false) {
     if (this.request && !replace) return;
     if (this.request) this.request.abort();
@@ -50,7 +50,7 @@ class FlowList {
       const answer = await fetch(`/api/v1/flows?${query}`, { signal: request.signal });
       if (answer.ok) this.show(await answer.json(), Number(answer.headers.get("X-Total-Count")));
     } catch (error) {
-      if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error; // the live stream shows a lost controller
+      if (error.name !== "AbortError" && !(error instanceof TypeError)) throw error; // the live stream reports a lost controller
     } finally {
       if (this.request === request) this.request = null;
     }

@@ -1,4 +1,4 @@
-// Units, elements and tables. All text from the network is set as textContent.
+// Helpers for units, elements and tables. All text from the network is set as textContent, never as HTML.
 "use strict";
 
 const $ = id => document.getElementById(id);
@@ -19,7 +19,7 @@ const delay = s => (s === null || s === undefined ? "–" : `${(1000 * s).toFixe
 const count = n => n.toLocaleString("en");
 const part = u => (u === null || u === undefined ? "–" : `${(100 * u).toFixed(0)} %`);
 const short = id => "s" + (id.replace(/^0+/, "") || "0");
-// The page of a port.
+// The address of the page of a port.
 const portHref = key => `#port=${encodeURIComponent(key)}`;
 
 function clock(unixS) {
@@ -35,7 +35,7 @@ function node(name, text, className, attributes = {}) {
   return e;
 }
 
-// The contents of a cell that are not text: a function that makes the element, and a key that changes with the contents.
+// Cell contents that are not text. They have a function that makes the element, and a key that changes with the contents.
 const made = (key, make) => ({ key: JSON.stringify(key), make });
 const link = (text, href) => made(["a", text, href], () => node("a", text, "", { href }));
 
@@ -68,7 +68,7 @@ function table(t, columns, rows, none) {
   rows.forEach((row, i) => columns.forEach(([, cell], j) => setCell(body.rows[i].cells[j], cell(row))));
 }
 
-// Changes a list in place. Each item makes its own li.
+// Changes a list in place. Each item makes its own li element.
 function list(ul, items) {
   while (ul.children.length > items.length) ul.lastChild.remove();
   items.forEach((item, i) => {

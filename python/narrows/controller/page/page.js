@@ -1,4 +1,4 @@
-// The overview and the page of a port, from the stream of /api/v1/live.
+// The overview and the page of a port. The data come from the stream /api/v1/live.
 "use strict";
 
 let state = null, events = [], drawing = false;
@@ -68,7 +68,7 @@ function showOverview(s) {
   ], s.topology.links.flatMap(l => [[l.a, l.b, l.a_to_b], [l.b, l.a, l.b_to_a]]), "No link has been found.");
 }
 
-// Finds a port by its key. It can be a port of an agent, of a switch, or of both.
+// Finds a port by its key. The port can belong to an agent, to a switch, or to both.
 function findPort(s, key) {
   const own = s.congestion.find(c => c.key === key);
   for (const w of s.topology.switches) for (const p of w.ports) if (p.key === key) return { own, at: w, port: p };
@@ -133,7 +133,7 @@ async function series() {
     }
     document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
   } catch (error) {
-    if (!(error instanceof TypeError)) throw error; // the live stream shows a lost controller
+    if (!(error instanceof TypeError)) throw error; // the live stream reports a lost controller
   } finally {
     drawing = false;
   }

@@ -1,4 +1,4 @@
-"""The places of a sweep's runs in a dataset: partitions and names of segments."""
+"""Determines where a sweep's runs are in a dataset: their partitions and the names of segments."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ MOST_PARTITIONS = 256
 A group costs at least one object per table.
 """
 _LONGEST_PART = 200
-"""Bytes of ``<factor>=<value>``: below the 255 of file systems, and few of the 1024 of a key in S3."""
+"""Maximum number of bytes of ``<factor>=<value>``. File systems allow 255 bytes per name, and S3 allows 1024
+bytes per key."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value by which Hive denotes null."""
+"""The text by which Hive denotes null."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the runs of a sweep are. Workers get a copy."""
+    """The partitions and segments of a sweep's runs. Workers get a copy of this object."""
 
     sweep: str
-    """Identifies the sweep: equal for equal metadata."""
+    """Identifier of the sweep. It is equal for equal metadata."""
     keys: tuple[str, ...]
     """Factors whose values are in the path. All other factors are columns of the table of runs."""
     starts: tuple[int, ...]
@@ -41,8 +42,8 @@ class Layout:
     def of(cls, metadata: Mapping[str, Any]) -> Layout:
         """The layout of the sweep with this metadata.
 
-        A factor is in the path if that does not divide the runs into more than `MOST_PARTITIONS` groups of
-        consecutive runs. Sweeps with many points therefore do not get many small files.
+        A factor is in the path only if the runs then have at most `MOST_PARTITIONS` groups of consecutive
+        runs. Sweeps with many points therefore do not have many small files.
         """
         runs = metadata.get("runs", [])
         keys: list[str] = []
@@ -110,7 +111,7 @@ def _can_be_key(factor: str, values: set[Any]) -> bool:
 def _groups(runs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[tuple[int, str]]:
     """The first run and the partition of each group of consecutive runs with equal values of the keys.
 
-    Ends early if there are too many.
+    The function stops early if there are more than `MOST_PARTITIONS` groups.
     """
     groups: list[tuple[int, str]] = []
     before: list[Any] | None = None

@@ -1,4 +1,4 @@
-"""The objects below a URL. Every failure of the store is one line.
+"""Reads and writes the objects below a URL. Every failure of the store becomes an error of one line.
 
 fsspec reaches the store. Its packages for object stores repeat failed requests with increasing pauses.
 """
@@ -19,17 +19,18 @@ from narrows import extras
 from narrows.errors import NarrowsError, OutputError, described, found, one_line
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
-"""The extra of each protocol that has one."""
+"""The extra of the package `narrows` that each protocol needs."""
 _WHOLE = ("s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "memory")
-"""Protocols of stores in which an object appears at once. Elsewhere, files are renamed."""
+"""Protocols of stores in which a write is atomic. With other protocols, files are renamed after the write."""
 _ATTEMPTS = 8
-"""Attempts of a request to S3, unless AWS_MAX_ATTEMPTS or AWS_RETRY_MODE is set."""
+"""Number of attempts of a request to S3, unless AWS_MAX_ATTEMPTS or AWS_RETRY_MODE is set."""
 _CONNECT_SECONDS = 10
 _AT_ONCE = 64
-"""Objects that are read at a time."""
+"""Number of objects that are read at the same time."""
 _NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
 _NO_BUCKET = "bucket does not exist"
-"""Part of the message of S3 and of Google Cloud Storage. A missing object has the same exception."""
+"""Part of the message of S3 and of Google Cloud Storage about a missing bucket. A missing object raises the
+same type of exception."""
 _NO_ANSWER = ("ConnectionError", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError")
 
 
@@ -49,11 +50,11 @@ def _options(protocol: str) -> dict[str, Any]:
 
 
 class Objects:
-    """The objects below a URL. Names are relative to it, with slashes.
+    """The objects below a URL. Their names are relative to the URL and contain slashes.
 
     Raises:
         MissingExtraError: if the package for the protocol is not installed.
-        OutputError: if fsspec does not know the protocol.
+        OutputError: if fsspec does not support the protocol.
     """
 
     def __init__(self, url: str) -> None:
@@ -79,7 +80,7 @@ class Objects:
             raise OutputError(f"{url}: found no name, expected e.g. {self.protocol}://{example}")
 
     def path(self, name: str) -> str:
-        """The path of an object, as fsspec and `arrow` know it."""
+        """The path of an object in the form that fsspec and `arrow` use."""
         return f"{self.root}/{name}"
 
     @property
@@ -90,7 +91,7 @@ class Objects:
         return PyFileSystem(FSSpecHandler(self._fs))  # type: ignore[abstract]  # the stubs are wrong
 
     def write(self, name: str, data: bytes) -> None:
-        """Write an object. It appears complete or not at all.
+        """Write an object atomically: readers see either no object or the complete object.
 
         Raises:
             OutputError: if it cannot be written.
@@ -108,8 +109,9 @@ class Objects:
     def create(self, name: str, data: bytes) -> bool:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
-        The store decides if it supports conditional writes. Otherwise, two callers can both succeed. The data
-        must be unique, so that a request that is repeated after a lost answer recognises its own object.
+        If the store supports conditional writes, only one of several callers succeeds. Otherwise, two callers
+        can both succeed. The data must be unique. A request that is repeated after a lost answer then
+        recognises its own object.
 
         Raises:
             OutputError: if it cannot be written.
@@ -133,7 +135,7 @@ class Objects:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """The content of an object; None if it does not exist.
+        """The content of an object (None: it does not exist).
 
         Raises:
             OutputError: if the store fails, or if its bucket does not exist.
@@ -159,14 +161,14 @@ class Objects:
             yield from (bytes(contents[path]) for path in paths)
 
     def names(self, folder: str) -> list[str]:
-        """The names of all objects below a folder, sorted. Empty if it does not exist.
+        """The names of all objects below a folder, sorted (empty: the folder does not exist).
 
         Raises:
             OutputError: if the store fails.
         """
         with self.one_line("read"):
             try:
-                # No cached listing may hide the objects of other writers.
+                # Do not use a cached listing, because it may lack objects of other writers.
                 self._fs.invalidate_cache()
                 paths = self._fs.find(self.path(folder))
             except FileNotFoundError as error:
@@ -186,7 +188,7 @@ class Objects:
             return bool(self._fs.exists(self.path(name)))
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove objects. One that does not exist is no error.
+        """Remove objects. A missing object is not an error.
 
         Raises:
             OutputError: if the store fails.
@@ -205,7 +207,7 @@ class Objects:
         """
         try:
             yield
-        except (NarrowsError, TypeError, AttributeError):  # the latter two are errors of this program
+        except (NarrowsError, TypeError, AttributeError):  # the latter are bugs in this program
             raise
         except Exception as error:  # each package raises errors of its own
             raise OutputError(f"{self.url}: {self._reason(error, done)}") from None

@@ -1,4 +1,4 @@
-"""The segments of a dataset: written whole, and counted only with their table of runs."""
+"""Reads and writes the segments of a dataset. A segment counts only if its table of runs exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from narrows.results.datasets.layout import Layout
 from narrows.results.datasets.objects import Objects, parquet
 
 _SWEEP, _TABLES = b"narrows.sweep", b"narrows.tables"
-"""Keys of the metadata of a marker, which is a segment's table of runs: the sweep, and the other tables."""
+"""Metadata keys of a segment's table of runs, which is the segment's marker. They name the sweep and the
+other tables."""
 
 
 @dataclass(frozen=True)
@@ -26,42 +27,42 @@ class Segment:
     """A segment of finished runs."""
 
     folder: str
-    """Its partition."""
+    """The partition of the segment."""
     name: str
     tables: tuple[str, ...]
-    """Its tables that have rows, the table of runs excluded."""
+    """The tables that have rows, without the table of runs."""
 
     def file(self, table: str) -> str:
-        """The name of the object with one of its tables."""
+        """The name of the object with a table of this segment."""
         return layout.file(table, self.folder, self.name)
 
     def files(self) -> list[str]:
-        """The names of all its objects, the marker last."""
+        """The names of all objects of this segment. The marker is last."""
         return [self.file(table) for table in (*self.tables, local.RUNS)]
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A segment with its table of runs, as it is stored."""
+    """A segment with its table of runs as stored."""
 
     segment: Segment
     runs: pa.Table
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The numbers of its runs."""
+        """The numbers of the segment's runs."""
         return [int(run) for run in unsigned(self.runs["run"])]
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes finished runs into a dataset. Workers in other processes get a copy."""
+    """Writes finished runs into a dataset. Workers in other processes get a copy of this object."""
 
     url: str
     layout: Layout
 
     def is_reachable(self) -> bool:
-        """True: all workers write into the dataset."""
+        """Always true, because all workers can write into the dataset."""
         return True
 
     def is_written(self, runs: Sequence[int]) -> bool:
@@ -104,15 +105,15 @@ class Writer:
 
 
 def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = None) -> list[Marked]:
-    """The segments of a sweep that count. They have no run in common.
+    """The segments of a sweep that readers must use. No two of them have a common run.
 
-    If workers divided the runs in different ways, some segments overlap. A run is equal in all of them, so it
-    counts once.
+    If workers divided the runs in different ways, some segments overlap. A run has equal results in all
+    segments, so each run is used only once.
 
     Args:
         objects: the store.
         sweep: identifies the sweep.
-        known: markers of this sweep that were read before. New ones are added.
+        known: markers of this sweep that were read before. New markers are added.
 
     Raises:
         OutputError: if the store fails.
@@ -127,7 +128,10 @@ def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = No
 
 
 def disjoint(found: Iterable[Marked]) -> list[Marked]:
-    """Segments in the order of their lowest runs. If two have a common run, one is left out."""
+    """Segments in the order of their lowest runs.
+
+    If two segments have a common run, one of them is left out.
+    """
     taken: set[int] = set()
     chosen: list[Marked] = []
     for one in sorted(found, key=lambda one: (one.numbers[0], -len(one.numbers), one.segment.name)):
@@ -138,7 +142,7 @@ def disjoint(found: Iterable[Marked]) -> list[Marked]:
 
 
 def _marked(name: str, content: bytes, sweep: str) -> Marked | None:
-    """The segment of a marker; None if it belongs to another sweep or is no complete file."""
+    """The segment of a marker (None: the marker belongs to another sweep, or its file is not complete)."""
     try:
         runs = pq.read_table(io.BytesIO(content))
     except (OSError, pa.ArrowException):
@@ -156,7 +160,7 @@ def read_table(name: str, content: bytes, place: str) -> pa.Table:
     """The table in an object.
 
     Raises:
-        OutputError: if it is damaged.
+        OutputError: if the object is damaged.
     """
     try:
         return pq.read_table(io.BytesIO(content))

@@ -1,4 +1,4 @@
-"""Reads a dataset: whole tables, or lazily."""
+"""Reads a dataset, either as whole tables or lazily."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Source:
 
     Args:
         objects: the store.
-        metadata: version, scenario and runs, as results have them.
-        segments: the segments that count.
+        metadata: version, scenario and runs, as in `Results`.
+        segments: the segments to read, without common runs.
     """
 
     def __init__(self, objects: Objects, metadata: dict[str, Any], segments: Sequence[Segment]) -> None:
@@ -42,7 +42,7 @@ class Source:
 
     @classmethod
     def open(cls, url: str) -> Source:
-        """Open a dataset. An interrupted sweep has only its finished runs.
+        """Open a dataset. A dataset of an interrupted sweep has only the finished runs.
 
         Raises:
             OutputError: if there are no results of a finished run, or if the store fails.
@@ -61,7 +61,7 @@ class Source:
         return cls(objects, metadata, segments)
 
     def table(self, name: str) -> pa.Table:
-        """A table as it is in a folder of results, without the columns of partitions.
+        """A table with the columns that it has in a folder of results, without the columns of partitions.
 
         Raises:
             OutputError: if it cannot be read.
@@ -77,7 +77,9 @@ class Source:
         return whole.replace_schema_metadata(None)
 
     def dataset(self, name: str) -> pyarrow.dataset.Dataset:
-        """A table as a dataset of Arrow, with the columns of partitions. It reads only what a query needs.
+        """A table as an Arrow dataset, with the columns of partitions.
+
+        The dataset reads only what a query needs.
 
         Raises:
             OutputError: if the store fails.
@@ -112,12 +114,12 @@ class Source:
             )
 
     def columns(self, name: str) -> list[str]:
-        """The names of a table's columns, without those of partitions."""
+        """The names of a table's columns, without the columns of partitions."""
         keys = () if name == local.RUNS else self._layout.keys
         return [column for column in self.dataset(name).schema.names if column not in keys]
 
     def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
-        """One column of a table, in the order of the table, without reading the others.
+        """One column of a table, in the order of the table. Other columns are not read.
 
         Raises:
             OutputError: if the table cannot be read, or has no such column.
@@ -132,7 +134,7 @@ class Source:
         return [one for one in self._segments if name == local.RUNS or name in one.tables]
 
     def _kind(self, factor: str) -> pa.DataType:
-        """The type of a factor, whose values are all numbers or all texts."""
+        """The type of a factor. The values of a factor are either all numbers or all texts."""
         first = next((run[factor] for run in self.metadata.get("runs", []) if factor in run), "")
         return pa.string() if isinstance(first, str) else pa.float64()
 
@@ -142,7 +144,7 @@ class Source:
         return ["run", *factors, *(column for column in columns if column not in ("run", *factors))]
 
     def _with_factors(self, runs: pa.Table, segment: Segment) -> pa.Table:
-        """The table of runs of a segment, with the columns that its path holds."""
+        """The table of runs of a segment, with the columns whose values are in the segment's path."""
         values = dict(part.split("=", 1) for part in segment.folder.split("/") if part)
         for key, text in values.items():
             factor, value = unquote(key), unquote(text)
@@ -152,9 +154,9 @@ class Source:
 
 
 def read_metadata(objects: Objects) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The metadata of a dataset as a folder of results has it, and the part that only datasets have.
+    """Read the metadata that a folder of results also has, and the metadata that only datasets have.
 
-    The second is None if there is no dataset.
+    The second part is None if there is no dataset.
 
     Raises:
         OutputError: if the metadata is damaged, or if the store fails.

@@ -24,8 +24,8 @@ from narrows.results.datasets.source import read_metadata
 from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
-"""Longest time that a finished run waits until it is written. This is longer than for a folder,
-because segments are never merged: each segment remains one object per table."""
+"""Longest time that a finished run waits until it is written. The time is longer than for a folder, because
+segments are never merged. Each segment remains one object per table."""
 _TIMING = "timing.csv"
 
 
@@ -33,12 +33,13 @@ class Dataset:
     """Writes tables below a URL.
 
     Args:
-        url: the URL. A place with results is refused, unless `resume` continues the sweep that began them.
+        url: the URL. A URL with results is refused, unless `resume` continues the sweep that began these
+            results.
         metadata: version, scenario and runs.
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 
     Raises:
-        OutputError: if it cannot be written, or has other results.
+        OutputError: if the dataset cannot be written, or if the URL has other results.
     """
 
     def __init__(self, url: str, metadata: dict[str, Any], *, resume: bool = False) -> None:
@@ -54,12 +55,12 @@ class Dataset:
         self._kept: frozenset[int] = frozenset()
         self._has_failed = False
         self._read: dict[str, Marked] = {}
-        """Markers that were read before. They never change."""
+        """Markers that were read before. A marker never changes."""
         self.writer = Writer(url, self._layout)
         self._begin(resume=resume)
 
     def _begin(self, *, resume: bool) -> None:
-        """Claim the place, and find the runs to keep."""
+        """Claim the URL for this sweep, and find the runs to keep."""
         earlier, facts = read_metadata(self._objects)
         if facts is None:
             if self._objects.names(local.RUNS):
@@ -106,7 +107,10 @@ class Dataset:
         ).encode()
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Dataset:
-        """Another dataset whose URL ends with `name`. If that place has results, a number is appended."""
+        """Another dataset whose URL ends with `name`.
+
+        If that URL already has results, a number is appended.
+        """
         for number in itertools.count(1):
             url = f"{self.url}-{name}" + (f"-{number}" if number > 1 else "")
             if Objects(url).read(METADATA) is None:
@@ -124,7 +128,8 @@ class Dataset:
         """Add the tables of a finished run. They are stored after `SEGMENT_SECONDS` at the latest.
 
         Raises:
-            OutputError: if they, or runs that were waiting, cannot be written. All these runs are lost.
+            OutputError: if these tables, or runs that were waiting, cannot be written. All these runs are
+            lost.
         """
         with self._lock:
             if soundness is not None:
@@ -139,7 +144,7 @@ class Dataset:
             self._write()
 
     def _write_later(self) -> None:
-        """Write the runs that wait. If that fails, they wait for the next write."""
+        """Write the runs that wait. If the write fails, they wait for the next write."""
         with contextlib.suppress(OutputError):
             self._write(keep=True)
 
@@ -176,7 +181,7 @@ class Dataset:
         """Discard the logs. Runs with logs or captures need a folder (`narrows.sweep.run`)."""
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:  # noqa: ARG002 (protocol)
-        """Note the wall times of the runs of a worker in another process, which wrote them."""
+        """Store the wall times of runs that a worker in another process has written."""
         with self._lock:
             self._timing.update(seconds)
 
@@ -213,10 +218,10 @@ class Dataset:
         return Results.read(self.url)
 
     def _check_owner(self) -> None:
-        """Stop if another sweep has continued this one.
+        """Stop if another process has continued this sweep.
 
         Raises:
-            OutputError: if it has, or if the store fails.
+            OutputError: if another process has continued this sweep, or if the store fails.
         """
         _, facts = read_metadata(self._objects)
         if facts is None or facts.get("writer") != self._token:
@@ -225,7 +230,7 @@ class Dataset:
     def _remove_surplus(self, marked: list[Marked]) -> None:
         """Remove objects that are not part of the complete sweep, so that other tools read each run once.
 
-        They come from killed sweeps and lost workers. The marker of a segment is removed first.
+        Such objects come from killed sweeps and lost workers. The marker of a segment is removed first.
         """
         ours = {name for one in marked for name in one.segment.files()}
         places = [local.RUNS, *sorted({table for one in marked for table in one.segment.tables})]
@@ -236,7 +241,7 @@ class Dataset:
                 self._objects.remove(surplus)
 
     def abandon(self) -> Results | None:
-        """Close the store after a failed run, and return the finished runs, which stay.
+        """Close the store after a failed run. The finished runs stay, and are returned.
 
         If no run finished, remove all objects. If the store itself failed, leave everything to a later sweep.
         """
@@ -251,7 +256,7 @@ class Dataset:
 
 
 def whole(url: str, metadata: Mapping[str, Any]) -> Results | None:
-    """The results at a URL, if they are complete and of the sweep with this metadata.
+    """The results at a URL, if they are complete and belong to the sweep with this metadata.
 
     Raises:
         OutputError: if the store fails.
@@ -263,7 +268,7 @@ def whole(url: str, metadata: Mapping[str, Any]) -> Results | None:
 
 
 def _timing(content: bytes | None) -> dict[int, float]:
-    """Wall times of runs. A killed sweep has none."""
+    """Wall times of runs. A killed sweep has no wall times."""
     try:
         rows = csv.DictReader(io.StringIO((content or b"").decode()))
         return {int(row["run"]): float(row["wall_s"]) for row in rows}

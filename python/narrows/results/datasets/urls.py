@@ -1,4 +1,4 @@
-"""Tells URLs from paths."""
+"""Distinguishes URLs from paths."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from narrows.errors import NarrowsError, found
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/+(.*))?", re.DOTALL)
-"""A protocol of at least two letters. `Path` reduces `://` to `:/`."""
+"""Pattern of a URL, whose protocol has at least two letters. It accepts `:/`, because `Path` reduces `://` to
+`:/`."""
 
 
 def url_of(place: str | Path) -> str | None:
-    """The URL that a place of results names, without a final slash; None for a path.
+    """The URL of a place of results, without a final slash (None: the place is a path).
 
     Accepts a URL that was turned into a `Path`, for example by the command line.
     """
@@ -24,15 +25,15 @@ def url_of(place: str | Path) -> str | None:
 
 
 def require_folder(place: str | Path, name: str, reason: str = "") -> None:
-    """Refuse a URL where only a folder is possible.
+    """Raise an error if a place is a URL, for an option that accepts only a folder.
 
     Args:
         place: a path or a URL.
-        name: the option or argument, which begins the message.
+        name: the option or argument. The message begins with this name.
         reason: why a URL is not possible (empty: none is given).
 
     Raises:
-        NarrowsError: if it is a URL.
+        NarrowsError: if the place is a URL.
     """
     if (url := url_of(place)) is not None:
         because = f", because {reason}" if reason else ""

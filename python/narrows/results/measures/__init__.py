@@ -1,4 +1,7 @@
-"""Measures of runs, by name. Importing this package registers the measures that need only a run's tables."""
+"""Measures of runs, by name.
+
+The import of this package registers the measures that need only a run's tables.
+"""
 
 from narrows.results.measures import allocation, crowds, general, iperf3, phases, queues, signalling, states
 from narrows.results.measures.registry import (

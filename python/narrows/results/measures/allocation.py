@@ -13,14 +13,15 @@ from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
 
 Routes = Mapping[str, Sequence[str]]
-"""The links that flows cross and that may limit them, by pattern of flows."""
+"""For each pattern of flows, the links that these flows cross and that may limit these flows."""
 Demands = Mapping[str, float]
-"""The rates in Mbit/s that limited flows offer, by pattern of flows. Other flows have unlimited data."""
+"""For each pattern of flows, the rate in Mbit/s to which their application limits them. Other flows have
+unlimited data."""
 
 
 @measure("Jain's index against max-min shares", "", "MET-31, MET-60")
 def jain_max_min(run: Run, routes: Routes, demands_mbit: Demands | None = None) -> float:
-    """Jain's index of goodputs over the flows' max-min shares of the links on their routes.
+    """Jain's index of each flow's goodput divided by its max-min share of the links on its route.
 
     `routes` maps patterns of flows to links. `demands_mbit` maps patterns of flows with limited data to their
     rates.
@@ -52,7 +53,7 @@ def allocation_error(
 
 @measure("Time with allotted rates above the capacity", "%", "MET-81")
 def time_above_capacity(run: Run, link: str, flows: str = "*", after_s: float = 3.0) -> float:
-    """Share of samples in which the rates allotted to the flows add up to more than the link's capacity."""
+    """Share of samples in which the sum of the flows' allotted rates is above the link's capacity."""
     told, _, capacity = _allotted(run, {flows: [link]}, {}, after_s)
     known = np.isfinite(told).any(axis=1)
     return 100.0 * metrics.time_above_capacity(told[known], capacity[known, 0]) if known.any() else math.nan
@@ -62,8 +63,8 @@ def time_above_capacity(run: Run, link: str, flows: str = "*", after_s: float = 
 def responsiveness(run: Run, link: str, change_s: float, bin_s: float = 0.1, flows: str = "*") -> Measured:
     """Time from a change of the link's capacity until a flow's sending rate is within 10 % of its new share.
 
-    The value is the mean over the flows. It is a lower bound if a flow did not come so close before the next
-    change. The share is an equal part of the capacity.
+    The value is the mean over the flows. It is a lower bound if a flow was not within 10 % before the next
+    change. Each flow's share is an equal part of the capacity.
     """
     starts, rates = rate_matrix(run, flows, bin_s, "send_bps")
     capacity = _capacity(run, link, starts + bin_s)
@@ -121,7 +122,7 @@ def _shares(active: np.ndarray, capacity: Floats, routes: list[list[int]], deman
 
 
 def _flows(run: Run, routes: Routes, demands_mbit: Demands) -> tuple[np.ndarray, list[list[str]], Floats]:
-    """Rows of the flows that have a route, the links of each, and their demands in bit/s."""
+    """Rows of the flows that have a route, the links on each route, and the flows' demands in bit/s."""
     rows = [(int(row), pattern) for pattern in routes for row in run.flows(pattern)]
     limits = {int(row): 1e6 * rate for pattern, rate in demands_mbit.items() for row in run.flows(pattern)}
     crossed = [list(routes[pattern]) for _, pattern in rows]
@@ -134,7 +135,10 @@ def _links(crossed: list[list[str]]) -> list[str]:
 
 
 def _capacity(run: Run, link: str, times: Floats) -> Floats:
-    """The capacity of a sampled link in bit/s at these times. After the last sample, its value applies."""
+    """The capacity of a sampled link in bit/s at these times.
+
+    Times after the last sample have the value of this sample.
+    """
     t, values = run.link_series(run.link(link), "capacity_bps")
     if t.size == 0:
         return np.full(times.shape, math.nan)

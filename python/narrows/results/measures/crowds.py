@@ -15,7 +15,7 @@ from narrows.results.runs import Run
 Floats = NDArray[np.float64]
 
 PACKET_BYTES = 948
-"""Payload of a packet of 1000 bytes, the size in the BDR paper."""
+"""Payload of a packet of 1000 bytes, the packet size in the BDR paper."""
 
 
 @measure("Mean completion time", "ms", "MET-70")
@@ -29,7 +29,7 @@ def fct(
 ) -> float:
     """Mean time from the SYN to the ACK of the last data.
 
-    The mean is over finished flows of these sizes that began after `after_s`.
+    The mean is over finished flows of the given sizes that began after `after_s`.
     """
     packets, times = completions(run, packet_bytes, after_s, flows)
     chosen = (packets >= least_packets) & (packets <= most_packets)
@@ -47,10 +47,10 @@ def size_exponent(
 ) -> float:
     """Exponent k of the power law T ~ size^k that fits the flows' completion times best.
 
-    1 means that the time is proportional to the size, and 0 that it does not depend on the size.
-    `handshake_s` is subtracted from each time. The fit is by least squares over the logarithms.
-    Only finished flows that began in the first half of the time after `after_s` count, because the largest
-    of the later flows do not finish.
+    An exponent of 1 means that the time is proportional to the size. An exponent of 0 means that it does not
+    depend on the size. `handshake_s` is subtracted from each time. The fit is by least squares over the
+    logarithms. Only finished flows that began in the first half of the time after `after_s` count, because
+    the largest of the later flows do not finish.
     """
     begins = run.column("flows", "start_s")[run.flows(flows)]
     half_s = (after_s + begins.max(initial=after_s)) / 2
@@ -80,7 +80,7 @@ def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
     """Share of finished flows.
 
-    Only flows count that began after `after_s`, and more than `before_s` before the start of the last flow.
+    A flow counts only if it began after `after_s` and more than `before_s` before the start of the last flow.
     """
     rows = run.flows(flows)
     start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
@@ -92,8 +92,8 @@ def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str =
 def flow_count_error(run: Run, link: str, after_s: float = 5.0, statistic: str = "mean") -> float:
     """Relative error of the number of flows that a BDR port counts.
 
-    mean: mean absolute error of the samples, relative to the true number. bias: mean signed error. rms: root
-    of the mean square.
+    The errors are relative to the true number. `statistic` is "mean" (mean absolute error of the samples),
+    "bias" (mean signed error) or "rms" (root of the mean square).
     """
     t, estimate, truth = flow_counts(run, link)
     error = metrics.count_error(estimate[t > after_s], truth[t > after_s])

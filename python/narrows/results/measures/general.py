@@ -27,7 +27,10 @@ def _goodput(run: Run, flows: str = "*") -> float:
 
 @measure("Goodput over the bound of the allocation", "", "MET-2, MET-6")
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
-    """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds p."""
+    """Goodput divided by eta C (1448/1500) (1 - p).
+
+    `loss` is p, or the name of the factor whose value is p.
+    """
     p = float(run.factors[loss]) if isinstance(loss, str) else loss
     return _goodput(run) / (eta * capacity_mbit * PAYLOAD * (1 - p))
 
@@ -50,7 +53,7 @@ def share(run: Run, of: str, among: str = "*") -> float:
 
 @measure("Share of the goodput at the end", "", "MET-33")
 def share_at_end(run: Run, of: str, last_s: float, among: str = "*") -> float:
-    """Goodput of the flows `of` in the last `last_s` seconds, divided by that of the flows `among`."""
+    """Goodput of the flows `of` in the last `last_s` seconds, divided by the goodput of the flows `among`."""
     whole = sum(_last(run, int(row), last_s) for row in run.flows(among))
     return sum(_last(run, int(row), last_s) for row in run.flows(of)) / whole if whole > 0 else math.nan
 
@@ -76,14 +79,14 @@ def jain(run: Run, flows: str = "*") -> float:
 
 @measure("Smallest Jain's index of any bin", "", "MET-30, windowed")
 def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.0) -> float:
-    """Smallest index of the bins that start at `after_s` or later."""
+    """Smallest Jain's index of any bin that starts at `after_s` or later."""
     starts, matrix = rate_matrix(run, flows, bin_s)
     return metrics.jain_windowed(matrix[starts >= after_s]).min
 
 
 @measure("Ratio of goodputs per flow", "", "MET-34")
 def rate_ratio(run: Run, of: str, to: str) -> float:
-    """The mean goodput of a flow of `of`, divided by the mean goodput of a flow of `to`."""
+    """The mean goodput of the flows `of`, divided by the mean goodput of the flows `to`."""
     rates = run.column("flows", "goodput_bps")
     return metrics.inter_protocol_ratio(rates[run.flows(of)], rates[run.flows(to)])
 
@@ -117,10 +120,10 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 
 @measure("RTT above the empty path's", "ms", "MET-10, MET-12")
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
-    """RTT minus the RTT of the empty network: time in queues and delay of ACKs at receivers.
+    """RTT minus the RTT of the empty network. It is the time in queues plus the delay of ACKs at receivers.
 
-    Papers call this sum queueing delay. For the time in one queue use `sojourn`. The statistic over the ACKs
-    is mean, p50, p95, p99 or max. The result is the largest value of any flow.
+    Papers call this sum queueing delay. For the time in one queue, use `sojourn`. The statistic over the ACKs
+    is mean, p50, p95, p99 or max. The result is the largest value over the flows.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -137,9 +140,9 @@ def recurrences(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Smallest number of rises in any window of `window_s`, from `after_s` on.
+    """Smallest number of rises of the RTT in any window of `window_s`, from `after_s` on.
 
-    A recurring event appears in every window. A rise is a sample above `above_ms` that follows one below
+    A recurring event appears in every window. A rise is a sample above `above_ms` after a sample below
     `below_ms`. The last window counts only if it is complete. Only the first matching flow counts.
     """
     t, rises = _rises(run, above_ms, below_ms, after_s, flows)
@@ -154,7 +157,7 @@ def recurrences(
 def recurrence_interval(
     run: Run, above_ms: float, below_ms: float, after_s: float = 3.0, flows: str = "*"
 ) -> float:
-    """Median time from one rise (see `recurrences`) to the next."""
+    """Median time between two consecutive rises of the RTT (see `recurrences`)."""
     _, rises = _rises(run, above_ms, below_ms, after_s, flows)
     return float(np.median(np.diff(rises))) if rises.size > 1 else math.nan
 
@@ -165,7 +168,7 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)
     t, delay = t[known], 1e3 * (rtts[known] - float(run.column("flows", "rtt_empty_s")[row]))
-    # Only samples beyond one of the limits count. A rise is a low sample followed by a high sample.
+    # Ignore samples between the two limits. A rise is then a low sample followed by a high sample.
     beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
     high = delay[beyond] > above_ms
     return t, t[beyond[1:][high[1:] & ~high[:-1]]]
@@ -179,13 +182,13 @@ def sojourn(run: Run, link: str, statistic: str = "p99") -> float:
 
 @measure("RTT", "ms", "MET-12")
 def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
-    """Mean over the flows of a statistic of their RTTs."""
+    """A statistic of each flow's RTTs, averaged over the flows."""
     return _rtt(run, statistic, flows)
 
 
 @measure("One-way delay of data", "ms", "MET-12, MET-13")
 def one_way_delay(run: Run, flows: str = "*") -> float:
-    """Mean over the flows of the mean time of data from its transmission to its arrival."""
+    """Mean time of a flow's data from transmission to arrival, averaged over the flows."""
     return _one_way(run, flows)
 
 
@@ -262,10 +265,10 @@ def convergence(
     statistic: str = "mean",
     quantity: str = "goodput_bps",
 ) -> Measured:
-    """Time until each new flow has its fair share and keeps it: mean or max over the joins after the first.
+    """Time until a new flow has its fair share and keeps it: mean or max over all joins after the first.
 
-    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput stops while a lost
-    segment is missing and then jumps. The sender's rate has no such jumps.
+    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput is zero while a lost
+    segment is missing, and then jumps. The sender's rate has no such jumps.
     """
     times = join_times(run, link, flows, bin_s, quantity)
     if not times:
@@ -285,7 +288,7 @@ def convergence_rtts(
     quantity: str = "goodput_bps",
     since: str = "SYN",
 ) -> Measured:
-    """Mean convergence time of new flows over the RTT of the empty network, in bins of `bin_rtts` RTTs.
+    """Mean convergence time of new flows in RTTs of the empty network, with bins of `bin_rtts` RTTs.
 
     The time counts from the SYN, or with `since = "data"` from the first data, one RTT later.
     """

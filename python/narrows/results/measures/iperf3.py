@@ -49,7 +49,7 @@ def iperf3_mtu(run: Run) -> float:
 
 @measure("Retransmissions", "packets", "iperf3")
 def iperf3_retransmits(run: Run) -> float:
-    """Number of segments that the sender transmitted again."""
+    """Number of segments that the sender retransmitted."""
     return float(run.column(INTERVALS, "retransmits").sum())
 
 
@@ -74,10 +74,10 @@ def ping_deviation(run: Run) -> float:
 
 @measure("Failed attempts", "%", "the paper, 3.6")
 def ping_failed(run: Run, lost: float = 0.2) -> float:
-    """100 if a host got no reply to at least the part `lost` of its pings, otherwise 0.
+    """100 if any host got no reply to the fraction `lost` or more of its pings, otherwise 0.
 
-    The mean over attempts is the paper's relative value of the error.
+    The mean of this value over attempts is the paper's relative value of the error.
     """
     sent, received = run.column("pinging", "sent"), run.column("pinging", "received")
-    # Not 1 - received / sent: 1 - 16 / 20 is below 0.2.
+    # Do not compute 1 - received / sent, because 1 - 16 / 20 is below 0.2 in floating point.
     return 100.0 if np.any(sent - received >= lost * sent) else 0.0

@@ -1,6 +1,7 @@
-"""The phases of a flow's BBR over time, from its traces.
+"""Measures of the phases of a BBR flow over time, from its traced variables.
 
-A run has them with `[probes] traces = true`. A phase that begins and ends between two samples is not seen.
+A run has traces if the scenario sets `[probes] traces = true`. A phase that begins and ends between two
+samples is not counted.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from narrows.results.measures.states import Visit, time_in
 from narrows.results.runs import Run
 
 DRAFT = "draft-ietf-ccwg-bbr-06"
-"""The source of the definitions: the names of the phases, and the variables."""
+"""The source that defines the names of the phases and the variables."""
 PROBE_BW = 2
 NAMES: dict[float, str] = {0: "startup", 1: "drain", 3: "probe_rtt"}
 STEPS: dict[float, str] = {0: "up", 1: "down", 2: "cruise", 3: "refill"}
-"""Steps of ProbeBW. BBR v1 has none; its phase is called `probe_bw`."""
+"""Steps of ProbeBW. BBR v1 has no steps, and its phase is called `probe_bw`."""
 PHASES = (*NAMES.values(), *STEPS.values(), "probe_bw")
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,10 @@ def _row(run: Run, of: str) -> int:
 
 
 def phases(run: Run, of: str) -> list[Visit]:
-    """The phases of the flow in order. The last one ends with its last sample. The run keeps them."""
+    """The phases of the flow in order.
+
+    The last phase ends at the last sample. The result is cached in the run.
+    """
     kept = ("phases", of)
     if kept not in run.measured:
         run.measured[kept] = _phases(run, of)
@@ -138,7 +142,7 @@ def shortest_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) ->
 
 @measure("Time between phases", "s", DRAFT)
 def between_phases(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Mean time from the end of a visit to the beginning of the next one."""
+    """Mean time from the end of a visit to the phase to the beginning of the next visit."""
     found = _visits(run, of, phase, after_s)
     gaps = [late.begin_s - early.end_s for early, late in pairwise(found)]
     return float(np.mean(gaps)) if gaps else math.nan
@@ -146,7 +150,7 @@ def between_phases(run: Run, phase: str, of: str = "*", after_s: float = 0.0) ->
 
 @measure("Variable in a phase", "", DRAFT)
 def traced_in_phase(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Mean of a traced variable in the visits to a phase, e.g. of `pacing_gain`."""
+    """Mean of a traced variable, e.g. `pacing_gain`, during the visits to a phase."""
     t, values = traced(run, of, key)
     visits = _visits(run, of, phase, after_s)
     inside = [values[(t >= visit.begin_s) & (t < visit.end_s)] for visit in visits]
@@ -162,7 +166,10 @@ def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
 
 @measure("Change of a variable at the end of a phase", "%", DRAFT)
 def change_at_end(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """The smallest ratio of a traced variable after a visit to a phase to its last value in the visit."""
+    """Value of a traced variable after a visit to a phase, divided by its last value in the visit.
+
+    The result is the smallest ratio over all visits.
+    """
     t, values = traced(run, of, key)
     shares = []
     for visit in _visits(run, of, phase, after_s):
@@ -180,7 +187,7 @@ def _last(t: Floats, values: Floats, end_s: float) -> float:
 
 @measure("Estimated bandwidth at the end of a phase", "%", DRAFT)
 def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: float = 0.0) -> float:
-    """`max_bw` at the end of the first visit to a phase, as a share of the link's rate then."""
+    """`max_bw` at the end of the first visit to a phase, as a fraction of the link's rate at that time."""
     visits = _visits(run, of, phase, after_s)
     if not visits:
         return math.nan
@@ -190,7 +197,7 @@ def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: flo
 
 @measure("Estimated bandwidth", "%", DRAFT)
 def estimate_after(run: Run, link: str, after_s: float, of: str = "*") -> float:
-    """Mean of `max_bw` after a time, as a share of the link's rate at the end."""
+    """Mean of `max_bw` after the time `after_s`, as a fraction of the link's rate at the end."""
     t, values = _estimate(run, of)
     later = values[t >= after_s]
     if not later.size:
@@ -207,7 +214,7 @@ def _rate(run: Run, link: str, at_s: float) -> float:
 def inflight_at_end(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
 ) -> float:
-    """Segments in flight at the first sample after a visit, in BDPs: the largest value over all visits.
+    """Largest number of segments in flight at the first sample after a visit, in BDPs.
 
     A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, only visits before this phase count.
     """
@@ -222,7 +229,10 @@ def inflight_at_end(
 
 @measure("Largest window in a phase", "BDP", DRAFT)
 def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Largest window in the visits to a phase, in BDPs (`bw` times `min_rtt`) at the end of the first one."""
+    """Largest congestion window during the visits to a phase, in BDPs.
+
+    The BDP is `bw` times `min_rtt` at the end of the first visit.
+    """
     t, window = run.flow_series(_row(run, of), "cwnd")
     visits = _visits(run, of, phase, after_s)
     if not visits:
@@ -232,14 +242,14 @@ def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) ->
 
 
 def _bdp(run: Run, of: str, at_s: float) -> float:
-    """`bw` times `min_rtt` before a time, in full packets."""
+    """The BDP just before a time, in full packets. It is `bw` times `min_rtt`."""
     bandwidth, rtt = traced(run, of, "bw"), traced(run, of, "min_rtt")
     return _last(*bandwidth, at_s) * _last(*rtt, at_s) / FULL_PACKET
 
 
 @measure("Rounds without growth", "rounds", DRAFT)
 def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growth: float = 1.25) -> float:
-    """Rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
+    """Rounds between the last growth of `max_bw` by the factor `growth` and the end of the first visit."""
     visits = _visits(run, of, phase)
     (t, rounds), (_, rates) = traced(run, of, "round"), _estimate(run, of)
     if not visits or not t.size:
@@ -256,7 +266,7 @@ def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growt
 
 @measure("Smallest window", "segments", DRAFT)
 def smallest_window(run: Run, of: str = "*", after_s: float = 0.0) -> float:
-    """Smallest congestion window of the samples after a time."""
+    """Smallest congestion window in the samples after the time `after_s`."""
     t, window = run.flow_series(_row(run, of), "cwnd")
     later: Any = window[t >= after_s]
     return float(np.nanmin(later)) if np.isfinite(later).any() else math.nan

@@ -1,4 +1,4 @@
-"""Measures of the parts that flows have of a queue."""
+"""Measures of how much of a queue belongs to which flows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PROBE_RTT_CWND = 4
 
 
 def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
-    """Times, and payload of each flow in the queue in bytes, by time and flow.
+    """The times, and the payload in bytes that each flow has in the queue at each time.
 
-    Runs do not record the queue by flow, so it is computed from the flows' goodputs. A FIFO queue of q
-    seconds holds the packets that leave in the next q seconds. The receivers get these packets in that time,
-    if the link has no delay and is the last link of all paths.
+    Runs do not record the queue by flow. The function computes it from the flows' goodputs. A FIFO queue of q
+    seconds holds the packets that leave in the next q seconds. If the link has no delay and is the last link
+    of all paths, the receivers get these packets in the same q seconds.
     """
     row_of_link = run.link(link)
     t, queued = run.link_series(row_of_link, "queue_bytes")
@@ -27,7 +27,7 @@ def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
     columns = []
     for row in run.flows():
         at, goodput = run.flow_series(int(row), "goodput_bps")
-        # A sample is the mean since the one before it.
+        # A sample is the mean since the previous sample.
         delivered = np.cumsum(np.nan_to_num(goodput) * np.diff(at, prepend=0.0)) / 8
         columns.append(np.interp(until, at, delivered) - np.interp(t, at, delivered))
     return t, np.column_stack(columns)
@@ -46,10 +46,10 @@ def in_probe_rtt(run: Run, flows: str, t: Floats, after_s: float) -> np.ndarray:
 def time_with_queue(
     run: Run, links: list[str], above_ms: float, after_s: float = 0.0, before_s: float = math.inf
 ) -> float:
-    """Time from `after_s` to `before_s` in which the links' queues together delay by more than `above_ms`.
+    """Time between `after_s` and `before_s` in which the links' queueing delays add up to over `above_ms`.
 
-    A queue's delay is its length divided by the capacity. The length is sampled, so the time is a multiple of
-    the sampling interval.
+    A link's queueing delay is the queue length divided by the capacity. Because the queue length is sampled,
+    the result is a multiple of the sampling interval.
     """
     t, total = np.empty(0), np.empty(0)
     for name in links:
@@ -68,10 +68,10 @@ def time_with_queue(
 def queue_share(
     run: Run, of: str, link: str, probing: str = "", is_probing: bool = True, after_s: float = 5.0
 ) -> float:
-    """The flows' part of the bytes in the link's queue, after `after_s`.
+    """The fraction of the bytes in the link's queue that belong to the flows, after `after_s`.
 
-    With `probing`, only the times count at which these BBR flows are in ProbeRTT, or (with
-    `is_probing = false`) at which they are not.
+    If `probing` names BBR flows, only times at which these flows are in ProbeRTT count. With `is_probing =
+    false`, only times at which they are not in ProbeRTT count.
     """
     t, bytes_of = backlogs(run, link)
     chosen = _chosen(run, t, probing, is_probing, after_s)
@@ -81,7 +81,7 @@ def queue_share(
 
 @measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
 def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
-    """Mean goodput of the flows while the flows `probing` are (or are not) in ProbeRTT."""
+    """Mean goodput of the flows `of` while the flows `probing` are (or are not) in ProbeRTT."""
     total = 0.0
     for row in run.flows(of):
         t, goodput = run.flow_series(int(row), "goodput_bps")
@@ -91,6 +91,9 @@ def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, afte
 
 
 def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
-    """The times after `after_s` at which these flows are (or are not) in ProbeRTT; all if there are none."""
+    """The times after `after_s` at which the flows `probing` are (or are not) in ProbeRTT.
+
+    If `probing` is empty, all times after `after_s`.
+    """
     late = t > after_s
     return late & (in_probe_rtt(run, probing, t, after_s) == is_probing) if probing else late

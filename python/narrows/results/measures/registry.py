@@ -1,7 +1,9 @@
-"""The registry of measures: a name, a unit, a definition in `narrows.metrics`, and a function of a run.
+"""The registry of measures.
+
+A measure has a name, a unit, a definition in `narrows.metrics`, and a function of a run.
 
 The function also takes keyword arguments from a study's TOML. A new study adds a measure here only if no
-existing one fits.
+existing measure fits.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from narrows.results.runs import Run
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value in the measure's unit. If it is censored, it is a lower bound."""
+    """A value in the measure's unit. If `censored` is set, the value is a lower bound."""
 
     value: float
     censored: bool = False
@@ -32,15 +34,14 @@ class Measure:
     title: str
     unit: str
     source: str
-    """Rule id of its definition: MET-n of docs/reference/results.md."""
+    """Rule id of the measure's definition: MET-n of docs/reference/results.md."""
     function: Callable[..., float | Measured]
 
     def check(self, args: Iterable[str]) -> None:
         """Check the names of arguments.
 
         Raises:
-            ScenarioError: for an argument that the measure does not have, or that is missing. The key is its
-                name.
+            ScenarioError: for an unknown or a missing argument. The key of the error is the argument's name.
         """
         given, known = list(args), _parameters(self.function)
         for name in given:
@@ -53,7 +54,7 @@ class Measure:
 
 @cache
 def _parameters(function: Callable[..., float | Measured]) -> dict[str, bool]:
-    """The arguments of a measure's function after the run, and whether each is needed."""
+    """The arguments of a measure's function without the run, and whether each is required."""
     _, *parameters = inspect.signature(function).parameters.values()
     return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
 
@@ -78,7 +79,7 @@ def find_measure(name: str) -> Measure:
     """The measure with this name.
 
     Raises:
-        NarrowsError: if there is none.
+        NarrowsError: if no measure has this name.
     """
     if name not in MEASURES:
         raise NarrowsError(f"found no measure {name!r}{hint(name, MEASURES)}")

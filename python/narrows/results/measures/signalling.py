@@ -27,7 +27,7 @@ def signalling_bytes(run: Run, flows: str = "*") -> float:
 
 @measure("Work of signalling", "1/s", "MET-82")
 def signalling_work(run: Run, of: str = "rewrites") -> float:
-    """Rewritten packets, or control messages including those to sources, per second over all ports."""
+    """Rewritten packets, or control messages (including messages to sources), per second over all ports."""
     if of not in WORK:
         raise NarrowsError(f"signalling_work: found of = {of!r}, expected one of {', '.join(WORK)}")
     if not _counted(run):

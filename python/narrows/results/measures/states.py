@@ -1,4 +1,4 @@
-"""The states of a rate controller over time, from the events of its port."""
+"""Measures of the states of a rate controller over time, from the events of its port."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from narrows.results.measures.registry import measure
 from narrows.results.runs import Run
 
 PREFIX = "state-"
-"""Beginning of the kinds of events that are changes of state."""
+"""Prefix of the kinds of events that are changes of state."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A time during which the port was in one state. It is empty for a state that takes no time."""
+    """A period during which the port was in one state. The period is empty for a state that takes no time."""
 
     state: str
     """The event's kind without `state-`."""
@@ -26,7 +26,7 @@ class Visit:
 
 
 def visits(run: Run, link: str) -> list[Visit]:
-    """The states of the link's port in order. The last one ends with the run."""
+    """The states of the link's port in order. The last visit ends with the run."""
     events = run.tables.get("events", {})
     if not events:
         return []
@@ -41,7 +41,7 @@ def visits(run: Run, link: str) -> list[Visit]:
 
 
 def time_in(visits: Iterable[Visit], state: str, begin_s: float, end_s: float) -> float:
-    """Time that the visits to a state take between two times, in seconds."""
+    """Total duration of the visits to a state between two times, in seconds."""
     return sum(max(0.0, min(v.end_s, end_s) - max(v.begin_s, begin_s)) for v in visits if v.state == state)
 
 
@@ -59,7 +59,7 @@ def time_in_state(run: Run, link: str, state: str, after_s: float = 0.0) -> floa
 def length_of_state(run: Run, link: str, state: str, after_s: float = 0.0) -> float:
     """Mean length of the periods after `after_s` in which the link's port is in this state.
 
-    A newcomer's first rate does not interrupt a period, although it is a state of its own.
+    The state in which a new flow gets its first rate does not interrupt a period.
     """
     spans: list[list[float]] = []
     for visit in visits(run, link):

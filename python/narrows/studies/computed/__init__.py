@@ -1,7 +1,7 @@
 """Experiments that are computed from a paper's equations instead of simulated.
 
-A model is a function that returns runs. An experiment names it with its arguments. If the experiment also has
-a scenario, the factor `by` tells the computed runs from the simulated ones.
+A model is a function that returns runs. An experiment names the model and its arguments. If the experiment
+also has a scenario, the factor `by` distinguishes the computed runs from the simulated runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check(wanted: Computed) -> None:
 
 
 def compute(wanted: Computed) -> list[Run]:
-    """The runs of a model, whose names `check` has accepted.
+    """Compute the runs of a model. `check` must have accepted the names first.
 
     Raises:
         ScenarioError: for a value that the model does not accept. The key is relative to the experiment.
@@ -54,7 +54,7 @@ def compute(wanted: Computed) -> list[Run]:
 
 
 def with_computed(experiment: Experiment, measured: Runs, by: str = SIMULATION) -> Runs:
-    """The runs of an experiment, and the runs of its model, if it has one.
+    """The runs of an experiment, and the runs of its model if the experiment has a model.
 
     Args:
         experiment: the experiment.

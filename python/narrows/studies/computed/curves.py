@@ -17,7 +17,7 @@ _ROUNDING = 1e-12
 
 
 def gain_curves(algorithms: Sequence[str]) -> list[Run]:
-    """A run per algorithm with columns omega, up and down."""
+    """Return a run per algorithm, with the columns omega, up and down."""
     omega = np.arange(1, _POINTS + 1) / _POINTS
     runs = []
     for name in algorithms:
@@ -59,7 +59,8 @@ def asymmetry(run: Run) -> float:
 def imbalance(run: Run) -> float:
     """Largest distance of up(omega) + down(omega) from 2.
 
-    A phase with the up gain and a phase with the down gain together add or remove this part of a BDP.
+    The imbalance is the part of a BDP that a phase with the up gain and a phase with the down gain add or
+    remove together.
     """
     up, down = _both(run)
     return float(np.abs(up + down - 2).max())

@@ -7,18 +7,18 @@ The paper (Sensors 23(9):4431, 2023) gives, for flow i with propagation RTT p_i 
     omega_i = T_i / T_max,i                                  (11), with g_i = P_up(omega_i) for the variants
     d_1 + ... + d_n = C                                      (the text above equation 7)
 
-The paper does not solve these equations, but they have one solution. Flow i delivers B_i, and q(t) is the
-queue for which the B_i add up to C. If the B_i add up to less than C without a queue, the queue is empty and
-the link is not full. Equation 10 refers to the time 8 p_i earlier. With a step that divides every 8 p_i, the
-solution on the grid is therefore exact: a smaller step gives the same values at the same times. No solver of
-differential equations is needed.
+The paper does not solve these equations, but they have exactly one solution. Flow i delivers B_i, and q(t) is
+the queue for which the sum of all B_i is C. If the B_i add up to less than C without a queue, the queue is
+empty and the link is not full. Equation 10 refers to the time 8 p_i earlier. If the step divides every 8 p_i,
+the solution on the grid is therefore exact. A smaller step then gives the same values at the same times. No
+solver of differential equations is needed.
 
 Two points are our interpretation. First, omega is the value at the start of the period, 8 p_i earlier,
-because the controller knows no later RTT (GAIN-4). Second, before t = 0 the queue is empty and the estimates
-are constant.
+because the controller has no later RTT sample (GAIN-4). Second, before t = 0 the queue is empty and the
+estimates are constant.
 
-The model has no ProbeRTT, no phase with the down gain, and no window: a flow whose gain is 1.25 always has
-1.25 p_i B_i in flight.
+The model has no ProbeRTT, no phase with the down gain, and no congestion window. A flow whose gain is 1.25
+therefore always has 1.25 p_i B_i in flight.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from narrows.studies.computed.gains import Gain
 Floats = NDArray[np.float64]
 
 PERIOD = 8
-"""Propagation RTTs from one estimate to the next: the phases of ProbeBW's cycle."""
+"""Number of propagation RTTs between two estimates. It is the number of phases of ProbeBW's cycle."""
 _EXACT = 1e-9
-"""Largest distance of a period from a whole number of steps, in steps."""
+"""Largest accepted difference of a period from a whole number of steps, in steps."""
 _MOST_STEPS = 100
-"""Limit of Newton's method, which needs fewer than ten steps."""
+"""Maximum number of steps of Newton's method, which needs fewer than ten."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FluidFlow:
     longest_rtt_s: float
     """T_max of equation 11."""
     share: float
-    """Estimated bandwidth before t = 0, as a part of the link."""
+    """Estimated bandwidth before t = 0, as a fraction of the link's rate."""
     up: Gain
 
 
@@ -60,11 +60,11 @@ class Solution:
 
     t_s: Floats
     share: Floats
-    """Delivered rate as a part of the link. It is also the new estimate of the bandwidth."""
+    """Delivered rate as a fraction of the link's rate. It is also the new estimate of the bandwidth."""
     gain: Floats
     """Pacing gain g of the period that ends at this time."""
     effective_gain: Floats
-    """The new estimate divided by the one before: g p / T."""
+    """The new bandwidth estimate divided by the previous estimate: g p / T."""
     queueing_s: Floats
     """Queueing delay q/C, one value for each time."""
 
@@ -74,8 +74,8 @@ def solve(flows: Sequence[FluidFlow], duration_s: float, step_s: float) -> Solut
 
     Args:
         flows: the flows.
-        duration_s: time of the last point.
-        step_s: distance of the points. It must divide 8 times the RTprop of every flow.
+        duration_s: time of the last point of the grid.
+        step_s: time between two points. It must divide 8 times the RTprop of every flow.
     """
     delays = [_steps(PERIOD * flow.rtprop_s, step_s) for flow in flows]
     count = round(duration_s / step_s)
@@ -108,7 +108,7 @@ def queueing_delay(in_flight_s: Floats, rtprops_s: Floats) -> float:
         rtprops_s: propagation RTT of each flow.
 
     Returns:
-        The delay in seconds. 0 if the flows do not fill the link without a queue.
+        The delay in seconds. It is 0 if the flows together do not fill the link.
     """
     delay = 0.0
     # The sum of the rates is convex and falls as the delay grows. Newton's method starts below the root, so

@@ -1,6 +1,6 @@
 """The fluid model's solutions as runs.
 
-They have the tables of a simulation, so that the same figures and measures apply to both.
+The runs have the same tables as a simulation. Figures and measures therefore apply to both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from narrows.studies.computed.fluid import FluidFlow, Solution, solve
 from narrows.studies.computed.gains import gains_of
 
 LONGEST_QUEUE = "longest_queue_ms"
-"""The factor with the longest queueing delay that the flows have seen: T_max minus RTprop."""
+"""Name of the factor with the longest queueing delay that the flows have measured: T_max minus RTprop."""
 
 
 def gain_fluid(
@@ -28,13 +28,13 @@ def gain_fluid(
     duration_s: float,
     step_s: float,
 ) -> list[Run]:
-    """A run per algorithm and longest queue, in which all flows begin with equal estimates.
+    """Return a run per algorithm and longest queue. All flows of a run begin with equal estimates.
 
     Args:
         algorithms: names of the gains.
         capacity_mbit: rate of the link, L3.
         rtprops_s: propagation RTT of each flow, by name.
-        longest_queues_ms: the longest queueing delays that the flows have seen.
+        longest_queues_ms: the longest queueing delays that the flows have measured.
         duration_s: length of a run.
         step_s: time between samples. It must divide 8 times each propagation RTT.
     """
@@ -101,8 +101,8 @@ def _tables(name: str, capacity_bps: float, rtprops_s: Mapping[str, float], solu
 def gain_at_end(run: Run, of: str = "*", effective: bool = False) -> float:
     """Mean pacing gain of flows of the model at the end of the run.
 
-    The effective gain is the gain divided by the growth of the RTT: the new estimate of the bandwidth over
-    the one before.
+    The effective gain is the gain divided by the growth of the RTT. It equals the new bandwidth estimate
+    divided by the previous estimate.
     """
     if COMPUTED not in run.tables:
         return math.nan  # a simulation does not record its gains
