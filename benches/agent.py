@@ -95,7 +95,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--write", action="store_true", help="put the result into docs/explanation/performance.md"
     )
-    parser.add_argument("--seconds", type=int, default=3, metavar="S", help="of each connection (default: 3)")
+    parser.add_argument(
+        "--seconds", type=int, default=3, metavar="S", help="length of a connection (default: 3)"
+    )
     parser.add_argument("--repeat", type=int, default=16, metavar="N", help="pairs of runs (default: 16)")
     options = parser.parse_args(arguments)
     if options.seconds < 1 or options.repeat < 1:

@@ -9,8 +9,8 @@ BBR-C share a link.
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
 The kernel backend or the vm backend runs the scenarios one after the other. A run that the kernel backend
-does not trust is repeated, at most three attempts in all. If none is trusted, the table's last column counts
-the run. A run in a guest is not repeated, because its result would be identical.
+does not trust is repeated, up to three attempts in all. If no attempt is trusted, the last column of the
+table counts the run. A run in a guest is not repeated, because its result would be identical.
 """
 
 import argparse
@@ -73,7 +73,10 @@ PATHS = [
 
 
 def shared(cc: str, seconds: int, seed: int) -> str:
-    """Two flows of 10 and 50 ms at 100 Mbit/s; the buffer is five times the larger BDP (bbr-gain's G1)."""
+    """Two flows with RTTs of 10 and 50 ms at 100 Mbit/s, as in experiment G1 of the study bbr-gain.
+
+    The buffer is five times the larger BDP.
+    """
     return (
         f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
         f'[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
@@ -161,9 +164,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("--write", action="store_true", help="put the result into docs/how-to/cc.md")
     parser.add_argument("--only", choices=PARTS, help="one part")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each kind (default: 3)")
-    parser.add_argument("--seconds", type=int, metavar="N", help="of each run (default: 16 and 40)")
-    parser.add_argument("--on", choices=("kernel", "vm"), default="kernel", help="whose TCP stacks")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each kind (default: 3)")
+    parser.add_argument("--seconds", type=int, metavar="N", help="length of each run, s (default: 16 and 40)")
+    parser.add_argument("--on", choices=("kernel", "vm"), default="kernel", help="backend (default: kernel)")
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error("--runs: at least 1")

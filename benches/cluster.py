@@ -4,9 +4,9 @@
     python benches/cluster.py --runs 500    # fewer
 
 The cluster has two nodes on this machine, each with half of the cores. The script measures the sweep in
-threads, then on the cluster. During a third sweep, it kills a node with SIGKILL and adds another one. Then it
-kills the driver with SIGKILL, and starts it again with --reuse. All tables must be the same, byte for byte.
-The script needs the extra `ray`.
+threads, then on the cluster. During a third sweep, it kills a node with SIGKILL and adds another node. Then
+it kills the driver with SIGKILL, and starts it again with --reuse. All tables must be the same, byte for
+byte. The script needs the extra `ray`.
 """
 
 import argparse

@@ -134,7 +134,7 @@ def report() -> str:
 def main() -> int:
     """Measures, prints and, with `--write`, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="also into docs/explanation/performance.md")
+    parser.add_argument("--write", action="store_true", help="also write to docs/explanation/performance.md")
     arguments = parser.parse_args()
     try:
         text = report()

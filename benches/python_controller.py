@@ -2,7 +2,8 @@
 
 Usage: python benches/python_controller.py [RUNS]
 
-Prints the medians of RUNS runs each (default: 5), made in turn. Results must be identical.
+Prints the medians of RUNS runs of each controller (default: 5). The runs alternate between the two
+controllers. Their results must be identical.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
 
 The script builds both programs (crates/narrows-sim/benches/scenarios.rs and benches/ns3/narrows_bench.cc).
-They simulate the same scenarios and print the same counts. The cost is the user and system CPU time of the
+Both simulate the same scenarios and print the same counts. The cost is the user and system CPU time of the
 whole process, including its start and set-up. The script needs cargo. ns-3 also needs g++ and Debian's
 libns3-dev. The script uses only the standard library, so it runs before anything is installed.
 """
@@ -108,7 +108,7 @@ class Cost:
     Attributes:
         scenario: What was run.
         side: "narrows" or "ns-3".
-        runs: The repetitions. Their counts are the same, as both simulators are deterministic.
+        runs: The repetitions. Their counts are the same, because both simulators are deterministic.
     """
 
     scenario: Scenario
@@ -501,7 +501,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             or any(not s.speed for s in options.scenarios)
         )
     ):
-        parser.error("--write with --only needs ns-3 where it has a part, and scenarios of the speed table")
+        parser.error("--write with --only needs scenarios of the speed table, and ns-3 if it runs them")
     return options
 
 
@@ -527,7 +527,7 @@ def main(arguments: Sequence[str]) -> int:
             print(text)
             if options.write and options.only:
                 if with_ns3 and missing:
-                    raise BenchError(f"not written, as ns-3 was not run: {missing}")
+                    raise BenchError(f"not written, because ns-3 was not run: {missing}")
                 write(lambda measured: updated(measured, costs, blocks, stamp))
             elif options.write:
                 write(lambda _: text)

@@ -1,8 +1,8 @@
 """Writes tests/vectors/bbr-gains.csv: the gains of BBR-A, BBR-B and BBR-C for every omega, in real numbers.
 
 `python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails if it is outdated. The formulas
-(`narrows.studies.computed.gains`) use floating point. They are thus independent of the controllers' integer
-code.
+(`narrows.studies.computed.gains`) use floating point. The gains are therefore independent of the controllers'
+integer code.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Builds the documentation site from docs/ into site/.
 
     python tools/build_site.py              # with the crates' documentation, if cargo is installed
-    python tools/build_site.py --no-rust    # without it
+    python tools/build_site.py --no-rust    # without the crates' documentation
 
 Every page must be reachable from docs/index.md: the home page links to the index of each section, and the
 index of a section links to its pages. The navigation follows the order of these links. A section may include
@@ -30,7 +30,7 @@ from typer.cli import get_docs_for_click
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
-"""Libraries whose documentation is part of the site. Links to such a crate's folder lead to it."""
+"""Libraries whose documentation is part of the site. Links to their folders lead to that documentation."""
 COMMANDS = "<!-- commands -->"
 """The place in a page where the reference of the command line is inserted."""
 PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
@@ -228,8 +228,8 @@ def _title(page: Path) -> str:
 def search_from_files(out: Path) -> None:
     """Makes search work without a server.
 
-    Only a page that is read from the file system loads search.js, which holds the search index. It loads this
-    file before it starts the worker, so the script that this function appends takes effect.
+    Only a page that is read from the file system loads search.js, which holds the search index. The page
+    loads this file before it starts the worker, so the script that this function appends takes effect.
     """
     (worker,) = out.glob("assets/javascripts/workers/search.*.js")
     with (out / "search.js").open("a", encoding="utf-8") as index:

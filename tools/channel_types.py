@@ -2,7 +2,7 @@
 
 `python tools/channel_types.py` first writes crates/narrows-channel/schema.json again from the Rust types.
 With `--keep-schema` it uses the existing schema and does not need cargo. A test of the crate fails if the
-schema is outdated, and tests/python/test_channel_types.py fails if the Python types are.
+schema is outdated. tests/python/test_channel_types.py fails if the Python types are outdated.
 """
 
 import argparse

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Wall times differ between runs. They are in separate files.
+# Wall times differ between runs. Only these files contain wall times.
 NOT_COMPARED = {"timing.csv"}
 
 

@@ -83,7 +83,7 @@ def _labels() -> list[str]:
 
 
 def two_paths(results: Results) -> str:
-    """G1, also with the other readings of the paper's gains."""
+    """The table of experiment G1, which includes the other readings of the paper's gains."""
     runs = Runs(results, [CC])
     rows = []
     for cc in (*SHOWN, *READINGS):
@@ -95,7 +95,7 @@ def two_paths(results: Results) -> str:
 
 
 def buffers(results: Results) -> str:
-    """G2 and G7: each cell has both goodputs and the index."""
+    """The table of experiments G2 and G7. Each cell has both goodputs and the index."""
     runs = Runs(results, [QUEUE, CC])
 
     def cell(point: Point) -> str:
@@ -108,12 +108,12 @@ def buffers(results: Results) -> str:
 
 
 def ratios(results: Results) -> str:
-    """G3: Jain's index over the longer RTT."""
+    """The table of experiment G3: Jain's index over the longer RTT."""
     return _indices(results, "links.1.delay", "buffer, longer RTT", str)
 
 
 def lan(results: Results) -> str:
-    """G5: Jain's index over the number of flows, with half of the flows on each path."""
+    """The table of experiment G5: Jain's index over the number of flows. Each path has half of the flows."""
     return _indices(results, "flows.*.count", "buffer, flows", lambda each: str(2 * int(each)))
 
 
@@ -129,7 +129,7 @@ def _indices(results: Results, factor: str, head: str, shown: Callable[[Any], st
 
 
 def delay(results: Results) -> str:
-    """G4: RTT and drops of two flows."""
+    """The table of experiment G4: RTT and drops of two flows."""
     runs = Runs(results, [QUEUE, "flows.f.count", CC])
 
     def cell(point: Point) -> str:

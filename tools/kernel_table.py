@@ -50,7 +50,7 @@ def cells(pair: Pair) -> list[str]:
 
 
 def table(results: Path) -> tuple[str, str]:
-    """The table as Markdown, and how many of its figures agree."""
+    """The table as Markdown, and how many of its figures are within the tolerance."""
     study, lines, every = load_study(find_study("brf")), [], []
     for folder in sorted((results / "kernel").iterdir()):
         experiment = study.experiment(folder.name)
@@ -71,7 +71,7 @@ def table(results: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Fills the page, and prints how many figures agree."""
+    """Fills the page, and prints how many figures are within the tolerance."""
     made, counts = table(Path(sys.argv[1]))
     PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), "kernel", f"{made}\n"), encoding="utf-8")
     print(counts)

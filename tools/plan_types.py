@@ -1,8 +1,8 @@
 """Writes python/narrows/plan.py, the plan as Python types, from crates/narrows-plan/schema.json.
 
 `python tools/plan_types.py` first writes the schema again from the crate's Rust types. With `--keep-schema`
-it uses the existing schema and does not need cargo. A test of the crate fails if the schema is outdated, and
-tests/python/test_plan.py fails if the Python types are.
+it uses the existing schema and does not need cargo. A test of the crate fails if the schema is outdated.
+tests/python/test_plan.py fails if the Python types are outdated.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def python_type(schema: Schema) -> str:
     """The Python type of a value.
 
     Raises:
-        ValueError: for a schema that this function does not know.
+        ValueError: for a schema that this function does not support.
     """
     match schema:
         case {"$ref": reference}:

@@ -48,7 +48,7 @@ class Part:
     """Whether `make test` can leave it out."""
 
     def missing(self) -> list[Tool]:
-        """The tools of the part that this machine lacks."""
+        """The tools that the part needs and this machine lacks."""
         return [tool for tool in self.tools if not tool.is_present()]
 
 

@@ -55,7 +55,7 @@ def vale() -> str:
         return installed
     if not BUILT.exists():
         if not shutil.which("go"):
-            raise Unavailable("Vale is not installed, and Go, which builds it, is not either")
+            raise Unavailable("found neither Vale nor Go, which builds Vale")
         environment = {**os.environ, "GOBIN": str(BUILT.parent)}
         command = ["go", "install", VALE]
         try:

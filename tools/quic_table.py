@@ -3,7 +3,7 @@
     python tools/quic_table.py [--seeds 25]
 
 The networks are the core cells of `narrows validate`. Linux figures come from the recording that ships
-with Narrows. All others are simulated.
+with Narrows. All other figures are simulated.
 """
 
 import argparse
@@ -50,7 +50,7 @@ FIGURES = {
 """The title, unit and digits of each figure."""
 
 LOST = "lost"
-"""Number of runs in which the connection was lost. The medians are those of the other runs."""
+"""Number of runs in which the connection was lost. Medians are taken over all other runs."""
 
 Values = dict[str, float]
 """Medians over runs of a cell's tested flow (`near`), by figure."""

@@ -1,5 +1,5 @@
 // The speed scenarios of crates/narrows-sim/benches/scenarios.rs, in ns-3: `narrows_bench NAME [--scheduler=TYPE]
-// [--routing=KIND]` runs one once and prints its size as one line of JSON. The caller measures the time.
+// [--routing=KIND]` runs one scenario once and prints its counts as one line of JSON. The caller measures the time.
 //
 // All settings are those with which ns-3 is fastest. Nothing is logged or traced, IPv6 is not installed, and
 // devices have no traffic-control layer above their queue. The application writes one segment at a time, so
@@ -31,13 +31,13 @@ namespace {
 // The IPv4 header and a TCP header with timestamps: the overhead of a segment in Narrows.
 constexpr uint32_t kTcpHeaders = 52;
 constexpr uint32_t kUdpHeaders = 28;
-// A larger frame carries data: a SYN with all its options has up to 80 bytes. A last segment of fewer than 28
-// bytes is therefore not counted. This affects one flow in forty of the scenarios D and H, and no other
-// scenario.
+// A frame larger than this carries data, because a SYN with all its options has up to 80 bytes. A last segment of
+// fewer than 28 bytes is therefore not counted. This affects one flow in forty of the scenarios D and H, and no
+// other scenario.
 constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
-// Larger than any window in these scenarios: the largest bottleneck queue and its pipe hold 7300 segments for
-// 100 flows and 1333 for two, and the largest flow of H has 2.4 MB. Small enough that a bulk sender does not
-// fill the memory.
+// The buffer is larger than any window in these scenarios. The largest bottleneck queue and its pipe hold 7300
+// segments for 100 flows and 1333 for two, and the largest flow of H has 2.4 MB. The buffer is so small that a bulk
+// sender does not fill the memory.
 constexpr uint32_t kSocketBuffer = 4 << 20;
 constexpr uint16_t kPort = 5000;
 
@@ -49,7 +49,8 @@ struct Tally {
 };
 Tally g_tally;
 
-// One flow of scenario H, for its completion time. Times are ns; `end` is 0 until the last byte is acknowledged.
+// One flow of scenario H, whose completion time is measured. Times are in ns. `end` is 0 until the last byte is
+// acknowledged.
 struct Transfer {
     uint64_t start;
     uint64_t bytes;
@@ -67,7 +68,7 @@ void Read(Ptr<Socket> socket) {
     }
 }
 
-// A receiver of all data for its host.
+// Creates a receiver of all data that is sent to a host.
 void Listen(const Network& net, uint32_t host, const std::string& factory) {
     Ptr<Socket> socket = Socket::CreateSocket(net.At(host), TypeId::LookupByName(factory));
     socket->Bind(InetSocketAddress(Ipv4Address::GetAny(), kPort));
@@ -82,7 +83,7 @@ void Listen(const Network& net, uint32_t host, const std::string& factory) {
                                           MakeNullCallback<void, Ptr<Socket>>());
                                   }));
     }
-    // The sockets live as long as the simulation: the demultiplexer's end points hold them by reference count.
+    // This list holds references to the sockets, so they exist until the simulation ends.
     static std::vector<Ptr<Socket>> s_listeners;
     s_listeners.push_back(socket);
 }
@@ -128,7 +129,7 @@ Network Bulk(const std::string& congestion, uint32_t pairs, double mbit, uint32_
     return net;
 }
 
-// A connection from a node to an address that sends a number of bytes and closes.
+// Opens a connection from a node to an address, sends a number of bytes and closes the connection.
 Ptr<Socket> Send(Ptr<Node> from, const Address& to, uint32_t bytes, uint32_t segment) {
     Ptr<Socket> socket = Socket::CreateSocket(from, TypeId::LookupByName("ns3::TcpSocketFactory"));
     socket->Bind();
@@ -214,7 +215,7 @@ class Arrivals {
     double m_shape;
 };
 
-// Connections with these sizes and start times, and their completion times.
+// Opens connections with the sizes and start times of `Arrivals`, and records their completion times.
 class TimedFlows : public SimpleRefCount<TimedFlows> {
   public:
     TimedFlows(Ptr<Node> from, Address to, Arrivals arrivals, uint32_t segment)

@@ -18,7 +18,7 @@ using namespace narrows;
 namespace {
 
 constexpr uint32_t kMss = 1448;
-// Larger than any window with a buffer of 4 BDP.
+// Size of a socket's buffer in bytes, larger than any window with a bottleneck buffer of 4 BDP.
 constexpr uint32_t kSocketBuffer = 16 << 20;
 constexpr uint16_t kPort = 5000;
 // Part of the run before the measurement starts, like the warm-up in Narrows.
@@ -72,7 +72,7 @@ int main(int argc, char* argv[]) {
     uint32_t packets = 333;
     CommandLine arguments(__FILE__);
     arguments.AddNonOption("first", "TypeId of the first flow's congestion control", first);
-    arguments.AddNonOption("second", "TypeId of the second's", second);
+    arguments.AddNonOption("second", "TypeId of the second flow's congestion control", second);
     arguments.AddValue("mbit", "rate of the bottleneck", mbit);
     arguments.AddValue("rtt", "two-way propagation delay, ms", rtt_ms);
     arguments.AddValue("packets", "queue of the bottleneck", packets);

@@ -52,7 +52,7 @@ _MODULES = {
     "loads": "narrows.scenario.load",
     "run": "narrows.sweep",
 }
-"""Where each public name lives. The module is imported at first use, so that the command starts fast."""
+"""The module that defines each public name. It is imported at first use, so that the command starts fast."""
 
 
 def __getattr__(name: str) -> Any:

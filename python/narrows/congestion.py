@@ -85,7 +85,7 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """The algorithm that this one behaves like without ECN marks. None if it does not use marks."""
+    """The algorithm that this algorithm equals without ECN marks. None if it does not use marks."""
     service: Service | None
     linux: Linux | None
     look: Look | None

@@ -5,7 +5,7 @@ A controller is a class. Each flow has its own instance. A scenario names the cl
     cc = "copa.py:Copa"                            # relative to the folder of the scenario
     cc = { name = "copa.py:Copa", delta = 0.5 }    # parameters are keyword arguments of the class
 
-Whole numbers arrive as `int`, all other numbers as `float`.
+Whole numbers are passed as `int`, all other numbers as `float`.
 
 Required methods (times in seconds, amounts in segments, rates in L3 bytes/s):
 
@@ -31,7 +31,8 @@ Optional attributes:
     wants_feedback    True: the flow asks the network for rates (BRF); `ack.feedback` has them
 
 Methods and attributes are looked up once, after `__init__`. Later changes have no effect, except to the
-values of `timer` and `owns_recovery`. The file imports its neighbours at the top, not later in functions.
+values of `timer` and `owns_recovery`. The file must import other files of its folder at the top, not in
+functions.
 `_native.pyi` lists the fields of `ack`, `window` and the events.
 An exception ends the run and is raised again, with a note that names the class, the method and the time.
 """
@@ -59,9 +60,9 @@ _HOOKS = ("on_ack", "on_congestion")
 
 @dataclass(frozen=True)
 class ClassFile:
-    """A class in a file. Calling it creates an instance, in any process.
+    """A class in a file. Calling this object creates an instance of the class, in any process.
 
-    The text of the file travels with it, so that workers on other machines need no copy of the file.
+    The object contains the text of the file, so workers on other machines need no copy of the file.
     """
 
     name: str
@@ -80,7 +81,7 @@ class ClassFile:
         """The class.
 
         Raises:
-            Exception: whatever the file raises when it is imported.
+            Exception: any exception that the file raises when it is imported.
             AttributeError: if the file has no such class.
         """
         module = _module(self.path, self.text).module
@@ -116,12 +117,12 @@ def load(name: str, folder: Path) -> ClassFile:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise ScenarioError(f"found {found(file)}, expected a readable file ({reason})") from None
-    _import.cache_clear()  # its neighbours may have changed
+    _import.cache_clear()  # other files that it imports may have changed
     try:
         module = _module(source.path, source.text).module
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever the user's file raises, e.g. SystemExit
+    except BaseException as error:  # the user's file can raise any exception, e.g. SystemExit
         raise ScenarioError(
             f"found {found(file)} that raises {described(error)}, expected a file that can be imported"
         ) from error
@@ -182,7 +183,7 @@ _loading = threading.RLock()
 
 
 def _module(path: str, text: str) -> _Imported:
-    """The module of a file's text. It is imported once per process."""
+    """The module of a file's text. A text is imported once per process."""
     with _loading:
         return _import(path, text)
 
@@ -191,14 +192,14 @@ def _module(path: str, text: str) -> _Imported:
 def _import(path: str, text: str) -> _Imported:
     file = Path(path)
     digest = hashlib.sha256(f"{path}\n{text}".encode()).hexdigest()
-    # A name that no other module has. Pickle and dataclasses look up modules by name.
+    # The name must be unique, because pickle and dataclasses look up modules by name.
     module = ModuleType(f"{file.stem}_{digest[:12]}")
     module.__file__ = path
     sys.modules[module.__name__] = module
     known = set(sys.modules)
-    sys.path.insert(0, str(file.parent))  # the file may import its neighbours
-    # Python identifies a compiled file by the second and the length of its source, so it would keep the old
-    # version of a neighbour that was changed within a second.
+    sys.path.insert(0, str(file.parent))  # the file may import other files of its folder
+    # Python identifies a compiled file by the second and the length of its source. It would therefore use the
+    # old version of an imported file that was changed within a second.
     writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     try:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
@@ -213,9 +214,10 @@ def _import(path: str, text: str) -> _Imported:
 
 
 def _take_neighbours(known: set[str], folder: Path) -> list[str]:
-    """The texts of modules from this folder that were just imported. They are removed from the known modules.
+    """Remove the modules of this folder that were just imported from `sys.modules`, and return their texts.
 
-    Files of other folders may have modules of the same names. A changed neighbour is read again.
+    Otherwise, a file in another folder would get these modules if it imports the same names. A changed module
+    would not be read again.
     """
 
     def is_neighbour(name: str) -> bool:
@@ -256,11 +258,11 @@ class BuiltIn:
             raise ScenarioError(str(error)) from None
 
     def on_established(self, connection: _native.Connection, window: _native.Window) -> None:
-        """The handshake is complete."""
+        """Called when the handshake is complete."""
         self._inner.on_established(connection, window)
 
     def on_lost(self, lost: _native.Lost, window: _native.Window) -> None:
-        """A segment was marked lost."""
+        """Called when a segment was marked lost."""
         self._inner.on_lost(lost, window)
 
     def on_sample(self, ack: _native.Ack) -> None:
@@ -272,19 +274,19 @@ class BuiltIn:
         self._inner.on_ack(ack, window)
 
     def on_congestion(self, event: _native.Congestion, window: _native.Window) -> None:
-        """Congestion: sets the slow-start threshold."""
+        """Called on congestion. Sets the slow-start threshold."""
         self._inner.on_congestion(event, window)
 
     def on_recovered(self, event: _native.Moment, window: _native.Window) -> None:
-        """Recovery has ended."""
+        """Called when recovery has ended."""
         self._inner.on_recovered(event, window)
 
     def on_undo(self, event: _native.Moment, window: _native.Window) -> None:
-        """The reduction was spurious."""
+        """Called when the transport has undone a spurious reduction."""
         self._inner.on_undo(event, window)
 
     def on_restart(self, event: _native.Restart, window: _native.Window) -> None:
-        """The flow sends again after an idle time."""
+        """Called when the flow sends again after an idle time."""
         self._inner.on_restart(event, window)
 
     def trace(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Errors that a user can fix. Each is one line."""
+"""Errors that a user can fix. Each error is one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ near 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
-    """An error that the user can fix. Its text is one line. The CLI prints it and exits with 2."""
+    """An error that the user can fix. The error's text is one line. The CLI prints it and exits with 2."""
 
     left: object = None
     """If this error stopped a sweep: the results of its finished runs, if they are on disk. See
@@ -48,7 +48,7 @@ class OutputError(NarrowsError):
 
 
 class Expected(ValueError):  # noqa: N818 (read it aloud: raise Expected("a rate"))
-    """A value of the wrong form. Its text completes "found X, expected ..."."""
+    """A value of the wrong form. The error's text completes "found X, expected ..."."""
 
 
 TYPES = {
@@ -77,10 +77,10 @@ ORIGIN = "narrows_origin"
 
 
 def described(error: BaseException) -> str:
-    """The type and the text of any exception, on one line. Its text may raise an exception itself."""
+    """The type and the text of any exception, on one line. Reading the text may raise an exception, too."""
     try:
         text = one_line(str(error))
-    except Exception:  # of a user's class
+    except Exception:  # from `__str__` of a user's class
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -23,7 +23,7 @@ NAME = "narrows._native"
 
 
 def use() -> None:
-    """Let Python find `narrows._native` at the path in the variable, also in workers in other folders."""
+    """Make Python import `narrows._native` from the variable's path, also in workers in other folders."""
     file = Path(os.environ[VARIABLE]).absolute()
     os.environ[VARIABLE] = str(file)
     sys.meta_path.insert(0, _Finder(file))
@@ -75,7 +75,7 @@ class _Finder(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 (the interface of importlib)
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """The module's place; None for any other module.
+        """The import specification of `narrows._native`; None for any other module.
 
         Raises:
             NarrowsError: if there is no such file. Loading raises `NarrowsError`, too, if the file is not

@@ -27,7 +27,7 @@ BUILD = "pip install -e ."
 
 
 class MissingExtraError(NarrowsError, ImportError):
-    """A feature whose optional dependencies are not installed. Its text names the extra."""
+    """A feature whose optional dependencies are not installed. The error's text names the extra."""
 
 
 def no_native_module(error: ImportError) -> NarrowsError:

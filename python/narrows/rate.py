@@ -20,7 +20,7 @@ class RateController:
     name: str
     summary: str
     on_switches: Mapping[str, Value] | None
-    """The parameters that real switches and stock hosts need to use this rate controller. None if they
+    """The parameters with which real switches and unmodified hosts can use this rate controller. None if they
     cannot use it."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]

@@ -177,7 +177,7 @@ def columns(table: str, names: Iterable[str]) -> list[str]:
 
 
 def metadata(data: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of results with current names. Whether its parts are valid is checked later."""
+    """The metadata of results with current names. Later code checks whether the parts are valid."""
     renamed = dict(data)
     if isinstance(data.get("scenario"), dict):
         renamed["scenario"] = {SCENARIO_KEYS.get(key, key): value for key, value in data["scenario"].items()}

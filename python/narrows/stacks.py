@@ -1,7 +1,7 @@
 """External transport stacks for simulated flows: QUIC of the Rust crate quinn.
 
-A scenario names one as the `transport` of a flow. Its `cc` is a controller of the stack or one of the
-catalogue.
+A scenario names a stack as the `transport` of a flow. The flow's `cc` is a controller of the stack, or a
+controller of the catalogue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 
 @functools.cache
 def controllers() -> dict[str, list[str]]:
-    """The congestion controllers of each stack's own."""
+    """The congestion controllers that each stack itself contains."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.stacks()
@@ -19,7 +19,7 @@ def controllers() -> dict[str, list[str]]:
 
 @functools.cache
 def prefix() -> str:
-    """A `cc` with this prefix is one of the catalogue, even if the stack has one with this name."""
+    """The prefix that makes a `cc` a controller of the catalogue, even if the stack has the same name."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.CATALOGUE_PREFIX

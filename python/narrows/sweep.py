@@ -1,4 +1,4 @@
-"""Runs all runs of a scenario, several at a time."""
+"""Executes all runs of a scenario, several at a time."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def run(
     Raises:
         ScenarioError: if a run is not possible. Nothing is written then.
         OutputError: if `out` cannot be written.
-        Interrupted: on Ctrl-C, with the finished runs, and what the active runs have so far.
-        NarrowsError: if a run fails. Its `left` has the finished runs, if they are on disk.
+        Interrupted: on Ctrl-C, with the finished runs, and with the data of the active runs so far.
+        NarrowsError: if a run fails. The error's `left` has the finished runs, if they are on disk.
     """
     if not isinstance(scenario, Scenario):
         scenario = load(scenario)
@@ -256,7 +256,7 @@ def simulator() -> Backend:
 
 
 _KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
-"""For each backend on real stacks: what messages call the kernel that has its congestion controllers."""
+"""For each backend on real stacks: how messages name the kernel that has its congestion controllers."""
 
 
 class Resolver:
@@ -288,7 +288,7 @@ class Resolver:
         """Load the Python controllers that the scenario names by file, and check the parameters of all."""
         for i, flow in enumerate(scenario.flows):
             name, params = flow.cc.name, flow.cc.params
-            # Runs of a sweep have many flows with few controllers.
+            # Check each controller once, because the runs of a sweep have many flows but few controllers.
             if (chosen := (name, repr(params))) in self._checked:
                 continue
             try:
@@ -323,7 +323,7 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
 
 
 def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) -> dict[str, Any]:
-    """The content of `metadata.json`. It is equal for identical sweeps."""
+    """The content of `metadata.json`. Identical sweeps have equal content."""
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
     return {
         "narrows": release(),
@@ -450,7 +450,7 @@ class _Cut:
                 shutil.rmtree(capture, ignore_errors=True)
 
     def results(self, store: Store) -> Results | None:
-        """The runs as results of their own, written next to the results of the store. None without runs.
+        """Make separate results of the runs, next to the results of the store. None without runs.
 
         Raises:
             OutputError: if they cannot be written.

@@ -134,7 +134,8 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
     error = float(np.exp(np.median(of_limited))) if of_limited.size else float("nan")
     model = export(_fit(inputs, target, options))
     if not is_limited.all():
-        # The port limited the other flows. Their records show the link's rate, not what they could use.
+        # The port limited the other flows. The records of these flows show the link's rate, not the rate that
+        # the flows could use.
         model["unlimited_bps"] = float(use[~is_limited].min()) / 2
     model["about"] = {
         "narrows": release(),

@@ -12,8 +12,8 @@ import pytest
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
-# Each run draws the same examples, so that failures are reproducible. --hypothesis-profile=default draws
-# others.
+# Each run draws the same examples, so that failures are reproducible. With --hypothesis-profile=default, each
+# run draws other examples.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 

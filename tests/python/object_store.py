@@ -119,7 +119,7 @@ class Server:
                 return
             except OSError as error:
                 if getattr(error, "code", None) is not None:
-                    return  # it answers, if only with an error
+                    return  # the server answers, even if only with an error
             if self._process.poll() is not None:
                 raise RuntimeError("the S3 server has ended")
             time.sleep(0.05)

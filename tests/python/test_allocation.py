@@ -49,7 +49,7 @@ ONE = {"routes": {"f*": ["l"]}, "after_s": 0.0}
 
 @pytest.mark.parametrize("column", ["allocation_bps", "pacing_bps"])
 def test_the_error_of_the_allotted_rate_is_relative_to_the_share(column: str) -> None:
-    # Two flows on 100 Mbit/s: shares of 50. Errors of 0, 10, 20 and 40 %.
+    # Two flows share 100 Mbit/s, so each share is 50. The errors are 0, 10, 20 and 40 %.
     run = a_run([[50, 45], [60, 70]], [100, 100], column=column)
     assert measure_run("allocation_error", run, **ONE).value == pytest.approx(17.5)
     assert measure_run("allocation_error", run, **{**ONE, "after_s": 0.15}).value == pytest.approx(25.0)
@@ -58,7 +58,8 @@ def test_the_error_of_the_allotted_rate_is_relative_to_the_share(column: str) ->
 
 
 def test_shares_follow_the_flows_that_are_active_and_the_capacity() -> None:
-    # The second flow runs from 0.1 s to 0.3 s, and the capacity halves at 0.3 s: shares of 100, 50, 50, 50.
+    # The second flow runs from 0.1 s to 0.3 s, and the capacity halves at 0.3 s. So the shares are 100, 50,
+    # 50 and 50.
     nan = math.nan
     run = a_run(
         [[100, 50, 50, 50], [nan, 50, 50, 90]], [100, 100, 100, 50], start=(0.0, 0.15), end=(nan, 0.35)
@@ -96,7 +97,7 @@ def test_the_response_ends_when_a_flow_is_near_its_new_share() -> None:
 
 
 def test_max_min_shares_are_computed_from_the_routes() -> None:
-    # f.0 crosses l (100) and m (40), f.1 only l: shares of 40 and 60.
+    # f.0 crosses l (100) and m (40), f.1 crosses only l. The shares are 40 and 60.
     routes = {"f.0": ["l", "m"], "f.1": ["l"]}
     assert measure_run("jain_max_min", a_run([[20], [30]], [100]), routes=routes).value == pytest.approx(1.0)
     uneven = measure_run("jain_max_min", a_run([[30], [30]], [100]), routes=routes).value
@@ -114,7 +115,7 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
     }
     flows = {"start_s": np.array([0.5, 2.5]), "fct_s": np.array([math.nan, math.nan])}
     run = Run({}, 1, {"traces": traces, "flows": flows})
-    # From 1.5 s on: 1.2 for one flow, and 1 for two flows. Errors of +20 % and -50 %.
+    # From 1.5 s on, the count is 1.2 for one flow and 1 for two flows. The errors are +20 % and -50 %.
     args = {"link": "l", "after_s": 1.5}
     values = {
         s: measure_run("flow_count_error", run, **args, statistic=s).value for s in ("mean", "bias", "rms")

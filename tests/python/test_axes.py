@@ -95,7 +95,9 @@ def test_a_label_is_at_its_value_if_the_whisker_is_long() -> None:
 def test_harm_may_be_negative_but_is_at_most_one() -> None:
     assert possible("goodput", harm=True) == (-math.inf, 1.0)
     assert possible("goodput") == (0.0, math.inf)
-    assert (possible("jain"), possible("drop_rate")) == ((0.0, 1.0), (0.0, 100.0)), "in its own unit"
+    assert (possible("jain"), possible("drop_rate")) == ((0.0, 1.0), (0.0, 100.0)), (
+        "each range is in the unit of its measure"
+    )
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.booleans())

@@ -175,7 +175,7 @@ def test_training_finds_the_services():
 
 
 def test_the_file_predicts_what_the_library_predicts():
-    """The vectors test the evaluation in Rust. They are written by this test with NARROWS_WRITE set."""
+    """The vectors test the evaluation in Rust. If NARROWS_WRITE is set, this test writes them."""
     ensemble = pytest.importorskip("sklearn.ensemble", reason="the extra train is not installed")
     table = records()
     inputs = np.column_stack([table[name].to_numpy() for name in training.FEATURES])

@@ -67,7 +67,7 @@ TRAFFIC = {
         ("late starts", "pairs = 4", 'count = 4\nstart_jitter = "20ms"'),
     )
 }
-# Without quinn's CUBIC, which computes with the math library of the machine.
+# quinn's CUBIC is left out, because it computes with the math library of the machine.
 QUIC = {
     f"quinn {cc}": DUMBBELL.format(more='loss = "0.1%"', flow=f'transport = "quinn"\ncc = "{cc}"')
     for cc in ("bbr", "newreno", "narrows:cubic", "bbr3")
@@ -76,7 +76,7 @@ RATE = {
     f"rate {name}": DUMBBELL.format(more="", flow=f'cc = "{name}"')
     + f'[[rate_controllers]]\nlink = "bottleneck"\nkind = "{name}"\n'
     for name, _ in _native.rate_controllers()
-    if name != "pacec"  # needs an SDN controller; two of the files have one
+    if name != "pacec"  # PACEC needs an SDN controller; two of the scenario files have one
 }
 FAT_TREE = """
 duration = "1s"

@@ -27,7 +27,7 @@ def beside_linux(tmp_path_factory):
 
 
 def test_all_fifteen_algorithms_are_present(beside_linux):
-    assert not beside_linux.absent, "the recording is of another grid: record again"
+    assert not beside_linux.absent, "the recording has another grid, so it must be recorded again"
     assert sorted(judge.by_algorithm(beside_linux.findings)) == sorted(runner.linux())
     assert all(not math.isnan(finding.errors["goodput_bps"]) for finding in beside_linux.findings)
 

@@ -251,7 +251,7 @@ def test_pruning_removes_only_entries(tmp_path):
     (elsewhere / ("0" * 62 + ".run")).write_text("mine")
     (cache.folder / "cd").symlink_to(elsewhere)
     (cache.folder / "00" / "data.run").write_text("mine")
-    (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # after a loss of power
+    (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # an empty file, as after a loss of power
     assert len(cache.prune(unused_s=-math.inf)) == 2
     assert (cache.folder / "00" / "data.run").exists() and len(list(elsewhere.iterdir())) == 1
 

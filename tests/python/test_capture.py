@@ -44,7 +44,7 @@ arrivals = {{ rate = 3, size = {{ distribution = "pareto", mean = "150kB" }} }}
 
 @pytest.fixture
 def tshark() -> str:
-    """The program; a test without it is skipped, unless all tests are required."""
+    """The path of tshark. Without tshark, a test is skipped, unless all tests are required."""
     found = shutil.which("tshark")
     if found is None:
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -88,7 +88,7 @@ REPEATED = " || ".join(
         "keep_alive",
     )
 )
-"""Every way in which tshark describes data that the host has sent before."""
+"""tshark's fields for data that the host has sent before."""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_dissector_reads_the_rate(tshark: str, tmp_path: Path) -> None:
     lua = ("-X", f"lua_script:{DISSECTOR}")
     rates = read(tshark, captures(tmp_path / "out")["s1"], "narrows.rate", where="narrows.rate", options=lua)
     last = int(rates[-1][0]) * 8 / 1e6
-    assert last == pytest.approx(20, rel=0.1), "the only flow gets the link"
+    assert last == pytest.approx(20, rel=0.1), "the only active flow gets the whole link"
 
 
 def test_a_capture_changes_no_result(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_factor_or_an_argument_may_be_our_choice() -> None:
     buffer = an_experiment(id="buffer", key="", factor="buffer", ours=100, others=[10])
     finding = judge_choices(at_our_buffer, buffer, runs, {})
     assert finding.verdict is Verdict.UNJUDGED and finding.why.endswith("it does not hold with 10")
-    # A claim about all buffers does not depend on a choice of one.
+    # A claim about all buffers does not depend on the choice of one buffer.
     assert judge_choices(ABOVE, buffer, runs, {}).verdict is Verdict.NOT_REPRODUCED
 
     # The first flow has 90 Mbit/s, which is above 50. The second flow has 40, which is not.

@@ -112,7 +112,7 @@ def test_results_of_a_changed_class_are_not_reused(folder: Path) -> None:
 
 
 def test_a_changed_neighbour_changes_the_class(folder: Path) -> None:
-    """Even if it was changed within a second, and its length is the same."""
+    """The change is found even if it happens within a second and keeps the length of the file."""
     neighbour = folder / "own/neighbour.py"
     before = neighbour.stat()
     first = narrows.run(folder / "my.toml", out=folder / "out")

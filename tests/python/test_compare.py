@@ -124,7 +124,7 @@ def test_figures_that_no_result_defines_are_not_judged(narrows, backend, tmp_pat
     unknown = Slower(backend, math.nan, math.nan)
     code, out = compared(narrows, tmp_path, unknown, unknown)
     assert code == 1
-    assert out.endswith("; no figure of these is defined in both results, so nothing was judged\n")
+    assert out.endswith("; none of these figures is defined in both results, so nothing was judged\n")
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = ("narrows-control", "narrows-plan", "narrows-sim")
-"""Crates for everybody."""
+"""Crates whose libraries other projects use."""
 PARTS = ("narrows-capture", "narrows-channel", "narrows-emulator", "narrows-quinn", "narrows-py")
 """Crates that `narrows-py` needs, so that other crates can add controllers to it."""
 PUBLISHED = LIBRARIES + PARTS
@@ -122,7 +122,8 @@ def test_a_controller_of_another_crate_is_used_by_name(own_crate: Path) -> None:
     program = [own_crate / "bin/own-controller", "plan.json"]
     printed = subprocess.run(program, cwd=own_crate, capture_output=True, text=True, check=True).stdout
     goodputs = _goodputs(printed)
-    # A constant window is sent once per RTT: the propagation delay, and 0.5 ms in the devices and the queue.
+    # A constant window is sent once per RTT. The RTT is the propagation delay, plus 0.5 ms in devices and
+    # queue.
     assert goodputs["default"] == pytest.approx(40 * 1448 * 8 / 0.0405 / 1e6, rel=0.01)
     assert goodputs["half"] == pytest.approx(goodputs["default"] / 2, rel=0.01)
     ran = _narrows(own_crate, "run", "scenario.toml")

@@ -62,7 +62,7 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
     times = [0.2, 0.2, 0.3, 0.5]
     assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
     assert 0.6 < exponent(times, least_packets=100) < 0.7
-    assert math.isnan(exponent(times, least_packets=400)), "one size has no exponent"
+    assert math.isnan(exponent(times, least_packets=400)), "the exponent is undefined for a single size"
 
 
 def test_flows_are_counted_from_syn_to_last_ack():

@@ -207,7 +207,7 @@ def test_partitions_never_multiply_the_segments(sizes, seeds):
         for seed in range(seeds)
     ]
     chosen = Layout.of({"factors": names, "runs": runs})
-    # Segments that follow the order of runs cross a border of partitions at most this often.
+    # Segments that follow the order of runs cross a border between partitions at most this often.
     assert len(chosen.folders) <= layout.MOST_PARTITIONS
     for run in random.Random(1).sample(runs, min(50, len(runs))):
         wanted = "/".join(layout.part(key, run[key]) for key in chosen.keys)

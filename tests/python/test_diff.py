@@ -15,7 +15,7 @@ SEEDS = 8
 
 
 class Noisy:
-    """A backend whose goodputs depend on the seed and on a factor, which stands for a version of an
+    """A backend whose goodputs depend on the seed and on a factor. The factor stands for a version of an
     algorithm."""
 
     def __init__(self, backend, slower=1.0, *, noise=0.02, unsound=(), stream=0):

@@ -118,7 +118,7 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
-    # After the end of a flow its counters are 0, because the viewer continues the last value.
+    # After the end of a flow, its counters are set to 0, because the viewer continues the last value.
     times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
     (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
     assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
@@ -137,7 +137,7 @@ def test_perfetto_has_lifetimes_states_and_traces(folder: Path, runs: list[Run],
     assert life["pid"] == processes["flow late, bbr"] and life["ts"] == 2e6
     ends = runs[0].column("flows", "end_s")
     assert life["dur"] == pytest.approx((ends[_row(runs[0], "late")] - 2) * 1e6)
-    # The slices of the first flow cover as many samples as have another state than open.
+    # The slices of the first flow cover all samples whose state is not open.
     t, states = runs[0].flow_series(_row(runs[0], "first/flow"), "state")
     own = [e for e in slices if e["pid"] == processes["flow first/flow, cubic"] and e["name"] != "first/flow"]
     assert {event["name"] for event in own} <= {"disorder", "CWR", "recovery", "loss"}
@@ -203,7 +203,7 @@ def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
 
 
 def test_flent_draws_its_file(folder: Path, tmp_path: Path) -> None:
-    """flent's plots need more of the metadata than its loader. `summary` needs the same keys as they do."""
+    """flent's plots need more metadata than its loader. The output `summary` needs the same keys as plots."""
     pytest.importorskip("flent")
     export("flent", folder, (0,), tmp_path)
     command = [sys.executable, "-m", "flent", "-i", str(tmp_path / "run-0.flent.gz"), "-f", "summary"]
@@ -233,7 +233,7 @@ def test_flent_has_no_sums_without_uploads(tmp_path: Path) -> None:
 
 
 def test_a_short_flow_begins_with_its_interval(tmp_path: Path) -> None:
-    """A flow with a single sample: its interval does not begin at 0."""
+    """The interval of a flow with a single sample does not begin at 0."""
     pytest.importorskip("narrows._native")
     text = BASE + "[[flows]]\nname = 'short'\nsize = '20kB'\nstart = '1.95s'\n"
     sweep(loads(text), out=tmp_path / "r")

@@ -28,7 +28,7 @@ def test_colours_have_contrast_on_their_page() -> None:
 
 
 def oklab(colour: str) -> tuple[float, float, float]:
-    """The colour in OKLab (Ottosson 2020), in which distances are as large as the colours look different."""
+    """The colour in OKLab (Ottosson 2020), where the distance of two colours is their visible difference."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     l_ = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)
@@ -46,7 +46,7 @@ def oklab(colour: str) -> tuple[float, float, float]:
     [("rates", "few"), ("pacec", "p1"), ("pacec", "line"), ("bdr", "b1-100"), ("bdr", "b3")],
 )
 def test_bars_of_one_chart_have_different_colours(study: str, file: str) -> None:
-    """Bars have neither dash nor marker, so their colours must differ. Some once differed by only 0.039."""
+    """Bars have neither dash nor marker, so their colours must differ. A distance was once only 0.039."""
     text = (find_study(study) / f"{file}.toml").read_text(encoding="utf-8")
     names = [case["name"] for case in tomllib.loads(text)["sweep"]["case"]]
     assert len(names) > 2

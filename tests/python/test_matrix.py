@@ -94,7 +94,7 @@ def by_hand(monkeypatch):
 
 
 def harmed(**figures: float) -> dict[str, Interval]:
-    """A cell's figures. Each has the same value for every seed, or NaN if it is not given."""
+    """A cell's figures. Each figure has the same value for every seed, or NaN if it is not given."""
     return {name: Interval(value, value, value, 2) for name, value in figures.items()} | {
         name: Interval(math.nan, math.nan, math.nan, 0) for name in FIGURES if name not in figures
     }
@@ -226,8 +226,8 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
 @pytest.mark.parametrize(
     ("low", "warmup", "starved"),
     [
-        ((20, 41), 6.0, 1.0),  # 10.5 s without a break
-        ((20, 40), 6.0, 0.0),  # 10 s are not more than 10 s
+        ((20, 41), 6.0, 1.0),  # lasts 10.5 s without a break
+        ((20, 40), 6.0, 0.0),  # lasts exactly 10 s, which is not more than 10 s
         ((0, 21), 6.0, 0.0),  # only 4.5 s of it are after the warm-up
         ((0, 33), 6.0, 1.0),  # bins from 6 s to 16.5 s
         ((0, 32), 6.0, 0.0),

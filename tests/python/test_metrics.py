@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from narrows import metrics
 
-# Zero, or at least one bit in a quarter of an hour. Scaling smaller rates would give denormal numbers.
+# A rate is zero, or at least one bit in a quarter of an hour. Scaling smaller rates would give denormal
+# numbers.
 RATES = st.lists(st.just(0.0) | st.floats(1e-3, 1e11), min_size=1, max_size=50)
 SOME_RATE = RATES.filter(lambda rates: max(rates) > 0)
 
@@ -288,7 +289,7 @@ def test_processor_sharing_and_estimates() -> None:
 
 
 def test_the_cost_of_feedback() -> None:
-    # Twelve bytes in a full packet, eight in an ACK of 60 bytes (MET-82).
+    # Feedback takes twelve bytes in a full packet, and eight bytes in an ACK of 60 bytes (MET-82).
     assert metrics.feedback_share(12 + 8, 1500 + 60) == pytest.approx(0.01282, abs=1e-5)
     assert metrics.feedback_rate(500, 20.0) == 25.0
 

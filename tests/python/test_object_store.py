@@ -25,9 +25,10 @@ s3fs = pytest.importorskip("s3fs")
 _numbers = itertools.count()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
-"""The Parquet file in the middle of which the server dies. The sweep has more."""
+"""Number of the Parquet file during whose upload the server kills itself. The sweep writes more files."""
 DIE_LATER_AT = 20
-"""The same, if two workers write at a time and each segment has six files: one segment is then complete."""
+"""The same number for a test in which two workers write at a time. Each segment has six files, so one segment
+is then complete."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def use(server, monkeypatch):
 
 
 def try_only(monkeypatch, times):
-    """The number of attempts of an S3 request."""
+    """Set the number of attempts of an S3 request."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", str(times))
     s3fs.S3FileSystem.clear_instance_cache()
 

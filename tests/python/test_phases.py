@@ -87,7 +87,7 @@ def test_the_next_phase() -> None:
     run = made(SEQUENCE)
     assert value("next_phase", run, phase="startup", expected="drain") == 100.0
     assert value("next_phase", run, phase="startup", expected="down") == 0.0
-    # Cruise is left twice: to Refill and to ProbeRTT. The last visit has no successor.
+    # Cruise ends twice, once in Refill and once in ProbeRTT. The last visit has no successor.
     assert value("next_phase", run, phase="cruise", expected="refill") == 50.0
     assert value("next_phase", run, phase="cruise", expected=["refill", "probe_rtt"]) == 100.0
     assert value("next_phase", run, phase="cruise", expected="probe_rtt", after_s=1.0) == 100.0
@@ -96,7 +96,7 @@ def test_the_next_phase() -> None:
 
 def test_the_time_in_a_phase_and_between_phases() -> None:
     run = made([*SEQUENCE, *SEQUENCE[8:]])
-    # 1.6 + 0.8 s of samples; the second sequence begins in Refill.
+    # The samples last 1.6 s and 0.8 s. The second sequence begins in Refill.
     assert value("time_in_phase", run, phase="startup") == pytest.approx(100 * 0.4 / 2.3)
     assert value("time_in_phase", run, phase="startup", after_s=0.5) == pytest.approx(0.0)
     assert value("shortest_phase", run, phase="up") == pytest.approx(0.2)
@@ -127,7 +127,7 @@ def test_the_estimate_is_a_share_of_the_links_rate() -> None:
 def test_rounds_without_growth_count_from_the_last_growth_of_a_quarter() -> None:
     sequence = [*[STARTUP] * 8, DRAIN, CRUISE]
     rounds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-    # TV-B1: the rates of six rounds; Startup ends in the sixth.
+    # These are the rates of six rounds in the test vector TV-B1. Startup ends in the sixth round.
     rates = [0.0, 0.0, 10.0, 20.0, 40.0, 48.0, 49.0, 49.0, 49.0, 49.0]
     run = made(sequence, round=rounds, max_bw=rates)
     assert value("rounds_without_growth", run) == 3.0

@@ -140,7 +140,7 @@ def test_a_file_that_is_not_a_run_gives_a_one_line_error(file, plot, tmp_path, c
     code, out, err = plot(good, file(content))
     assert (code, out, err.count("\n")) == (2, "", 1) and complaint in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["good.json", "run.json"], (
-        "nothing half-written"
+        "no incomplete file is left"
     )
 
 
@@ -163,7 +163,7 @@ def test_each_panel_is_also_a_figure_with_the_same_values_and_the_legend(file):
     whole, each = drawn.whole, drawn.each
     assert [panel.title for panel in whole.panels] == [of.panels[0].title for of in each.values()]
     for of, panel in zip(each.values(), whole.panels, strict=True):
-        assert of.panels[0] is panel, "drawn once"
+        assert of.panels[0] is panel, "the panel is drawn only once"
         assert len(of.panels) == 1 and [key.label for key in of.keys] == ["stream 5", "stream 7"]
         assert of.panels[0].chart.to_dict()["data"] == panel.chart.to_dict()["data"]
 
@@ -217,7 +217,7 @@ def test_an_invalid_value_gives_a_one_line_error(file, plot, tmp_path, wrong, sh
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"{bad}: {shown}")
     assert err.endswith(" in the interval that ends at 2 s, expected a number from 0 to 1e+18\n")
-    assert not list(tmp_path.glob("*.svg")), "nothing half-written"
+    assert not list(tmp_path.glob("*.svg")), "no incomplete file is left"
 
 
 def test_values_that_iperf3_could_not_read_are_left_out(file):

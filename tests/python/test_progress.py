@@ -89,7 +89,7 @@ def test_a_bar_never_moves_back_and_ends_at_the_duration(monkeypatch):
             30.0,
             60.0,
             0.0,
-        ):  # the run has left the clock, and its tables are being written
+        ):  # the run has ended, and its tables are being written
             bar.clock(Pace(seconds, 0), 1)
         bar(1, 1)
     assert completed(updates) == [0.0, 12.0, 30.0, 60.0, 60.0, 60.0]
@@ -200,7 +200,7 @@ def test_an_interrupted_run_leaves_what_it_has_so_far(tmp_path):
     assert end > 2 and len(stopped.flows) > 0
     whole = sweep.run(scenario(f"{round(end * 1e9)}ns"), out=tmp_path / "short")
     for name in ("flow_samples", "link_samples", "events"):
-        # As text, because NaN differs from itself.
+        # Compare the tables as text, because NaN differs from itself.
         assert repr(stopped.table(name).to_pydict()) == repr(whole.table(name).to_pydict()), name
     # The default warm-up is a part of the duration, so the run was stopped in it.
     assert all(map(math.isnan, stopped.flows["goodput_bps"].to_pylist()))

@@ -135,6 +135,4 @@ def test_without_vale_and_go_the_check_says_so_and_fails_on_ci_only(tmp_path, en
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, "")
-    assert (
-        done.stdout == "prose: not checked: Vale is not installed, and Go, which builds it, is not either\n"
-    )
+    assert done.stdout == "prose: not checked: found neither Vale nor Go, which builds Vale\n"

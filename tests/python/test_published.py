@@ -92,7 +92,9 @@ def test_a_failed_transfer_is_one_line(text: str, said: str) -> None:
 def test_each_repetition_has_all_algorithms_before_the_next_begins() -> None:
     full = todo(P1, Path("x"), ["bbr", "bic"], quick=False, seeds=None)
     assert [item.file.name for item in full] == [f"{a}-{n}.json" for n in (1, 2, 3) for a in ("bbr", "bic")]
-    assert {item.asked.seconds for item in full} == {10}, "iperf3's default, as in the paper"
+    assert {item.asked.seconds for item in full} == {10}, (
+        "transfers have iperf3's default duration, as in the paper"
+    )
     quick = todo(P1, Path("x"), ["bbr", "bic"], quick=True, seeds=None)
     assert [(item.asked.repetition, item.asked.seconds) for item in quick] == [(1, 2), (1, 2)]
     assert len(todo(P1, Path("x"), ["bbr"], quick=True, seeds=4)) == 4
@@ -149,7 +151,7 @@ def report(asked: Transfer) -> dict[str, Any]:
 
 
 def pings(asked: Pings) -> dict[str, Any]:
-    """Pings whose RTTs vary more with more hosts. With seven hosts, one host gets only 16 of 20 replies."""
+    """Reports of pings. RTTs vary more with more hosts. One of seven hosts gets only 16 of 20 replies."""
     return {
         f"h{host}": {
             "sent": asked.count,
@@ -189,7 +191,7 @@ def test_a_run_names_the_missing_algorithms_and_keeps_iperf3s_reports(tmp_path: 
         "6 over 2",
         "7 over 2",
     ]
-    # A fifth of the pings has no reply: the attempt failed.
+    # A fifth of the pings has no reply, so the attempt failed.
     failed = {dict(case.factors)["hosts"]: case.most for case in found["O11"].cases}
     assert failed == {2.0: 0, 3.0: 0, 4.0: 0, 5.0: 0, 6.0: 0, 7.0: 100}
     assert not any("veno" in str(dict(case.factors)) for case in found["P3"].cases)
@@ -230,7 +232,7 @@ def test_an_interrupted_run_resumes_with_the_missing_transfers(tmp_path: Path) -
     third = Fake()
     run(tmp_path, third, seeds=1, reuse=True)
     assert third.made == []
-    # Another kernel, another duration or a call without --reuse does not use them.
+    # A run on another kernel, with another duration or without --reuse does not use the kept transfers.
     for other, more in ((Fake(release="6.1"), {"reuse": True}), (Fake(), {"quick": True, "reuse": True})):
         run(tmp_path, other, seeds=1, **more)
         assert len(other.made) == 15
@@ -260,7 +262,7 @@ def test_the_page_has_the_papers_diagrams_charts_and_table(tmp_path: Path) -> No
     figures = [spec.id for spec in STUDY.figures if spec.experiment in ("P1", "P2")]
     assert len(figures) == 10 and all(f'id="fig-{name}"' in page for name in figures)
     assert "Table 1 next to our measurements with iperf3" in page and "without veno, because" in page
-    assert "congctl bbr" in page, "the commands, for a reader who repeats them"
+    assert "congctl bbr" in page, "the page has the commands, so that readers can repeat them"
     write(outcome, tmp_path, files=False)
     with (tmp_path / "measures.csv").open() as file:
         sides = {row["on"] for row in csv.DictReader(file)}
@@ -273,7 +275,7 @@ def test_diagrams_have_the_papers_figures_beside_ours(tmp_path: Path) -> None:
     figure = draw(spec, outcome.runs["P1"])
     assert len(figure.panels) == 4 and figure.caption.endswith("Diamonds are the paper's figures.")
     text = json.dumps(figure.panels[1].chart.to_dict())
-    assert "1285.8" in text, "the RTT of BIC in the paper"
+    assert "1285.8" in text, "the table has the paper's RTT of BIC"
     rows = {row["label"]: row for row in figure.panels[1].chart.to_dict()["layer"][0]["data"]["values"]}
     assert rows["BBR"]["at"] == 82.7, "the label is to the right of the marker, which would cover it"
     assert rows["BIC"]["at"] < 100
@@ -373,5 +375,5 @@ def test_each_window_has_an_axis_of_its_own(tmp_path: Path) -> None:
         spec = next(spec for spec in STUDY.figures if spec.id == name)
         charts = [panel.chart.to_dict() for panel in draw(spec, outcome.runs["P1"]).panels]
         tops[name] = {chart["layer"][0]["encoding"]["y"]["scale"]["domain"][1] for chart in charts}
-    assert len(tops["iperf3-cwnd"]) == 2, "BIC's window is larger"
+    assert len(tops["iperf3-cwnd"]) == 2, "BIC's window is larger, so it has an axis of its own"
     assert len(tops["iperf3-throughput"]) == 1

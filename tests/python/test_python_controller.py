@@ -30,7 +30,7 @@ class Aimd:
         self.count = 0
 
     def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Slow start, then a segment per window."""
+        """Does slow start, and then increases the window by a segment per round trip."""
         if not ack.cwnd_limited:
             return
         if window.cwnd < window.ssthresh:
@@ -149,7 +149,7 @@ class Half:
 def test_invalid_decisions_are_refused_by_name(cls: type, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
         goodput_mbit("own", own=cls)
-    assert not isinstance(caught.value, narrows.NarrowsError), "it is not the scenario's fault"
+    assert not isinstance(caught.value, narrows.NarrowsError), "the error is not a mistake in the scenario"
     assert any(cls.__name__ in text for text in (str(caught.value), *getattr(caught.value, "__notes__", ())))
 
 
@@ -212,7 +212,7 @@ app = {{ rate = "8mbit", on = "500ms", off = "400ms" }}
 cc = "cubic"
 start = "2s"
 """
-"""Losses, marks, timeouts, idle times and competition, so that all hooks are called."""
+"""A scenario with losses, marks, timeouts, idle times and competition, so that all hooks are called."""
 
 
 def outputs(cc: str, backend: Simulator, service: str) -> dict[str, dict[str, list[object]]]:
@@ -279,7 +279,7 @@ def test_an_unknown_built_in_controller_is_refused(name: str, params: dict[str, 
 
 
 class Observer(Aimd):
-    """Records what it sees."""
+    """Records the events that its hooks get."""
 
     seen: ClassVar[list[tuple[str, object]]] = []
 
@@ -295,7 +295,7 @@ class Observer(Aimd):
         self.timer = event.now + 0.25
 
     def on_sample(self, ack: SimpleNamespace) -> None:
-        """Every ACK."""
+        """Records every ACK."""
         self.seen.append(("sample", ack.state))
 
     def on_lost(self, lost: SimpleNamespace, window: SimpleNamespace) -> None:
@@ -304,7 +304,7 @@ class Observer(Aimd):
         window.cwnd = 1
 
     def trace(self) -> dict[str, float]:
-        """The counter of the additive increase."""
+        """Returns the counter of the additive increase."""
         return {"count": float(self.count)}
 
 
@@ -335,7 +335,7 @@ class Marks(Aimd):
     total = marked = 0
 
     def on_sample(self, ack: SimpleNamespace) -> None:
-        """Counts."""
+        """Counts marked segments."""
         Marks.total += ack.acked
         Marks.marked += ack.acked * ack.ece
 
@@ -347,7 +347,9 @@ def test_the_exact_echo_tells_which_packets_were_marked() -> None:
     results = narrows.run(narrows.loads(text), backend=Simulator({"own": Marks}))
     (link,) = [row for row in results.links.to_pylist() if row["name"] == "bottleneck"]
     assert Marks.total > 1000
-    assert Marks.marked == pytest.approx(link["marks"], abs=20), "all but the last packets are acknowledged"
+    assert Marks.marked == pytest.approx(link["marks"], abs=20), (
+        "all packets except the last few are acknowledged"
+    )
 
 
 class BadTimer(Aimd):

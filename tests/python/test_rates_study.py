@@ -171,8 +171,8 @@ def test_completion_times_are_drawn_as_a_distribution() -> None:
     assert by_level[0.5] == pytest.approx(300)
     text = str(panel)
     assert "Completion time (ms)" in text and "Share of the flows" in text
-    low, high = next(part for part in _domains(panel) if part != [0, 1])  # of the times
-    assert 150 < low < 200 and 400 < high < 600  # no empty decade
+    low, high = next(part for part in _domains(panel) if part != [0, 1])  # the domain of the times
+    assert 150 < low < 200 and 400 < high < 600  # the axis has no empty decade
 
 
 def _domains(spec: Any) -> list[list[float]]:

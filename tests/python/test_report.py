@@ -134,7 +134,7 @@ def test_a_legend_of_flows_is_valid_in_all_panels_or_grey(outcome: Outcome) -> N
     assert "from strong (flow.0) to faint (flow.4)" in drawn["newcomers"].caption
     two = drawn["rtt-fairness"]
     dashes = [key.look for key in two.keys if key.label != "fair share"]
-    assert {look.light for look in dashes} == {INK}, "panels have a colour each"
+    assert {look.light for look in dashes} == {INK}, "each panel has its own colour, so the legend is neutral"
     for panel in two.panels:
         scale = panel.chart.to_dict()["layer"][0]["encoding"]["strokeDash"]["scale"]
         assert scale["range"] == [list(look.dash) or [1, 0] for look in dashes]

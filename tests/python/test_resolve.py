@@ -47,7 +47,7 @@ def test_dumbbell_gives_each_pair_its_rtt():
 
 def test_a_bdp_is_of_the_longest_flow_over_the_link():
     queue = link(plan_of(DUMBBELL), "bottleneck")["queue"]
-    # 100 Mbit/s x 100 ms
+    # One BDP is 100 Mbit/s x 100 ms.
     assert queue == {"kind": "fifo", "limit": {"packets": None, "bytes": 1_250_000}}
 
 

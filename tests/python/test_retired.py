@@ -1,4 +1,4 @@
-"""Names of version 0.2. Each is accepted, and is reported in one line with its place and both names."""
+"""Names of version 0.2. Each old name is accepted, and is reported in one line with place and both names."""
 
 import json
 import math

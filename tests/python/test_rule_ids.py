@@ -21,7 +21,7 @@ FOREIGN = {
     *("R1", "R2"),  # links of a topology, named by their ends
     "GFC",  # the ATM Forum's generic fairness configurations, a topology
 }
-"""Prefixes of other things that look like ids."""
+"""Prefixes of other names that look like rule ids."""
 
 ID = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]+)-([A-Z]?\d+[a-z]?)(?![\w-]|\.\d)")
 MORE = re.compile(r"(?:,| and| to|\.\.) ?(\d+)(?![\w.%])")
@@ -34,7 +34,7 @@ TEXT = {".rs", ".py", ".c", ".h", ".toml", ".md", ".html", ".js", ".yml", ".yaml
 
 
 def ids(text: str) -> Iterator[tuple[str, int]]:
-    """Each rule id in a text, with its position. Other ids are left out."""
+    """Each rule id in a text, with its position in the text. Other ids are left out."""
     for match in ID.finditer(text):
         if match[1] not in FOREIGN:
             yield f"{match[1]}-{match[2]}", match.start()

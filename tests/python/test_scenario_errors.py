@@ -29,7 +29,7 @@ rate = "10mbit"
 
 
 def test_an_error_lists_the_kernels_congestion_controllers():
-    """The nearest name (`bbr` for `bbr3`) would be wrong advice, because the simulator knows `bbr3`."""
+    """The nearest name (`bbr` for `bbr3`) would be wrong advice, because the simulator has `bbr3`."""
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
     wanted = "expected one that this kernel has: reno, cubic, bbr, brf"
@@ -159,7 +159,7 @@ def attempt(text):
         (BASE.replace("[[flows]]", "queue = {kind = 'priority', classes = ['9p', '9p', '9p']}\n[[flows]]") + "class = 3", "flows.0.class: found 3, expected 0 to 2 (the queue of 'bottleneck' has 3)"),
         (BASE.replace("[[flows]]", HTB.replace("4mbit", "5mbit") + "[[flows]]"), "topology.queue.classes: found rates of 11mbit in all, expected at most the link's 10mbit"),
         (BASE.replace("[[flows]]", HTB.replace("9mbit", "5mbit") + "[[flows]]"), "topology.queue.classes.1: expected a ceil of at least the rate (6mbit), not 5mbit"),
-        (BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "count = 2", "topology.rtts: found 2 RTTs, but no flow uses pair 2; give each pair an entry of flows (a group is on one pair)"),
+        (BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "count = 2", "topology.rtts: found 2 RTTs, but no flow uses pair 2; give each pair an entry of flows (all flows of an entry use one pair)"),
         (BASE.replace("[[flows]]", "queue = '1kB'\n[[flows]]"), "topology.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
         (BASE.replace("[[flows]]", "queue = '4kB'\n[[flows]]") + "mss = 8948", "topology.queue: found '4kB', expected at least a full packet of its flows (9000B)"),
         (BASE + "[[rate_controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nqueue = '1kB'", "rate_controllers.0.queue: found '1kB', expected at least a full packet of its flows (1500B)"),

@@ -1,4 +1,4 @@
-"""Parts of a sweep, run apart and merged."""
+"""Parts of a sweep that run separately and are then merged."""
 
 import shutil
 

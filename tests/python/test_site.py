@@ -143,7 +143,7 @@ def test_the_command_reference_has_every_command(site, narrows):
 
 
 def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
-    """From file://, with no request to any host."""
+    """The site is read from file://, without a request to any host."""
     api = pytest.importorskip("playwright.sync_api")
     path = chromium()
     with api.sync_playwright() as play:

@@ -136,7 +136,7 @@ def test_every_option_with_a_value_states_its_default(option):
     if (option.is_flag and not option.secondary_opts) or option.required:
         return
     if option.multiple and "May be repeated." in option.help and "default" not in option.help:
-        return  # nothing is replaced by default
+        return  # by default, no module is replaced
     assert "(default: " in option.help
     if isinstance(option.default, str | int) and not isinstance(option.default, bool):
         assert f"(default: {option.default}" in option.help

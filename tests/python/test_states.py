@@ -56,7 +56,7 @@ def test_a_state_lasts_until_the_next_change_of_its_port():
     found = visits(a_run(), "A->B")
     assert [visit.state for visit in found] == [kind.removeprefix("state-") for _, kind in CHANGES]
     assert found[2] == Visit("measure", 0.2, 0.3)
-    assert found[-1] == Visit("settle", 0.7, 1.0), "until the end of the run"
+    assert found[-1] == Visit("settle", 0.7, 1.0), "the last visit lasts until the end of the run"
     assert visits(a_run(), "B->C") == [Visit("alloc", 0.1, 1.0)]
     assert visits(a_run([]), "A->B") == []
 

@@ -69,7 +69,7 @@ def test_order_is_decided_by_the_paired_difference() -> None:
     above = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     finding = judge(above, RUNS)
     assert finding.verdict is Verdict.REPRODUCED
-    # 91-82, 92-84, 93-86: paired by seed.
+    # The differences are paired by seed: 91-82, 92-84 and 93-86.
     assert finding.cases[0].interval.mean == pytest.approx(8.0)
     assert finding.cases[0].interval.low == pytest.approx(8.0 - 4.30265 / math.sqrt(3), abs=1e-4)
     below = above.model_copy(update={"expect": above.expect.model_copy(update={"above": 10.5})})
@@ -163,7 +163,7 @@ def test_identical_seeds_are_one_run() -> None:
     assert finding.why.startswith(
         "one run has no confidence interval; 2 of 3 seeds repeat another seed's run"
     )
-    # The other side may differ: A's variation is still unknown.
+    # The runs of the other side may differ, but A's variation is still unknown.
     half = [
         run if run.factors["algorithm"] == "brf" else a_run("bbr", run.seed, 80 + run.seed, loss=0.1)
         for run in same
@@ -172,7 +172,7 @@ def test_identical_seeds_are_one_run() -> None:
     # A limit for every run needs one run only.
     limit = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 50.0})
     assert judge(limit, {"E": Runs(same)}).verdict is Verdict.REPRODUCED
-    # Two of three seeds that differ are two replicates.
+    # If only two of three seeds give different runs, there are two replicates.
     most = [a_run("brf", seed, 90 + (seed == 3), loss=0.1) for seed in (1, 2, 3)]
     above = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
     finding = judge(above, {"E": Runs(most)})
@@ -257,7 +257,7 @@ def test_bounds_and_values(expect: dict[str, float], verdict: Verdict) -> None:
     [
         # The interval is 92 +- 2.48.
         ({"above": 80.0, "against": 50.0}, Verdict.REPRODUCED),
-        ({"above": 99.0, "against": 90.0}, Verdict.UNJUDGED),  # neither word is shown
+        ({"above": 99.0, "against": 90.0}, Verdict.UNJUDGED),  # the interval exceeds neither limit
         ({"above": 99.0, "against": 93.0}, Verdict.UNJUDGED),
         ({"above": 99.0, "against": 95.0}, Verdict.NOT_REPRODUCED),
         ({"below": 99.0, "against": 120.0}, Verdict.REPRODUCED),
@@ -321,7 +321,7 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 @pytest.mark.parametrize(
     ("expect", "bound", "verdict"),
     [
-        # The interval is 9.97 to 10.03. A bound decides if all values that it allows agree.
+        # The interval is 9.97 to 10.03. A bound decides the claim if all values that it allows agree.
         ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 5.0}, Bound.UPPER, Verdict.UNJUDGED),
@@ -551,7 +551,7 @@ def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
     total = len(runs) + len(varied)
     assert said[0] == f"{total} runs, {60 * total:,} s of simulated time, 2 at a time"
     assert any(line.startswith("E3: ") and line.endswith(" left") for line in said)
-    # Tables with other seeds are not those that were asked for.
+    # Tables with other seeds are not reused, because these seeds were not requested.
     assert len(run(3, reuse=True).runs["E3"]) == len(runs) and "E3: read" in said[0]
     assert {found.seed for found in run(4, reuse=True).runs["E3"]} == {1, 2, 3, 4}
     assert {found.seed for found in run(None, reuse=True).runs["E3"]} == {1, 2, 3, 4}

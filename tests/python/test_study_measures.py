@@ -199,7 +199,7 @@ def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
 
 
 def test_rises_are_counted_in_every_window() -> None:
-    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # after 4.5, which is above `below_ms`, the second 6 is no new rise
+    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # 4.5 is above `below_ms`, so the second 6 is no new rise
     args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
     assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2  # two in each second
     assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)

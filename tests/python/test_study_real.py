@@ -27,7 +27,7 @@ DISTURBED = "the processors were 100 % busy, allowed are 90 %"
 
 
 class Fake(Sketch):
-    """A stand-in for real stacks: one run at a time, with soundness, and without BRF on request."""
+    """A stand-in for real stacks. It runs one run at a time, reports soundness, and can lack BRF."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -173,7 +173,7 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
     other = Fake()
     run_on_both(
         STUDY, tmp_path, other, only=["E6"], simulator=Sketch(), reuse=True
-    )  # another plan: not quick
+    )  # a run that is not quick has another plan
     assert len(other.runs) == 18
 
 

@@ -195,7 +195,9 @@ def test_a_heat_map_in_percent_has_a_unit_and_the_same_colours(
     rows = drawn.panels[0].chart.to_dict()["data"]["values"]
     assert {row["t"] for row in rows} == texts
     ramp = Ramp(0, 0.5, 1, SHARE.colours)
-    assert {row["f"] for row in rows} == {ramp.fill(0.9), ramp.fill(0.8)}, "of the value, whatever is written"
+    assert {row["f"] for row in rows} == {ramp.fill(0.9), ramp.fill(0.8)}, (
+        "the colour depends on the value, not on the text of the cell"
+    )
     assert drawn.panels[0].title.endswith(f"({unit})")
 
 

@@ -42,7 +42,7 @@ def files(folder):
 
 
 def same(a, b):
-    """Same columns and values; NaN is equal to itself (not so in Arrow)."""
+    """Whether columns and values are the same. NaN counts as equal to NaN, unlike in Arrow."""
     return a.schema == b.schema and a.to_pandas().equals(b.to_pandas())
 
 
@@ -471,7 +471,7 @@ def test_ctrl_c_again_does_not_cut_a_clean_up_short(tmp_path, backend):
     cleaned = []
 
     def run(_plan):
-        time.sleep(0.1)  # the pool is up
+        time.sleep(0.1)  # let the pool start
         os.kill(os.getpid(), signal.SIGINT)
         backend.cancelled.wait(10)
         for _ in range(5):

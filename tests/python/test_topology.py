@@ -135,7 +135,7 @@ def test_capacities_scale_and_the_rest_can_be_set():
     access = links["STTLng.host->STTLng"]
     assert access["rate"]["steps"] == [(0, 5 * 10**9 // 8)] and access["delay"] == [(0, MS)]
     assert access["queue"]["limit"] == {"packets": None, "bytes": None}
-    # Packets that leave a host vary, and packets to it do not.
+    # Packets that leave a host have a random delay, and packets to the host do not.
     assert access["jitter"] == {"max": MS // 10, "reorder": False}
     assert links["STTLng->STTLng.host"]["jitter"] is links["STTLng->DNVRng"]["jitter"] is None
     assert [plan["nodes"][f["to"]] for f in plan["flows"]] == ["SNVAng.host"]

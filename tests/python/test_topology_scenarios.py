@@ -152,7 +152,7 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
         (HEAD + "[[flows]]", "flows.0.from: found nothing, expected a node"),
         (HEAD + "[[flows]]\ngroups = 'gfc'", "flows.0.groups: found 'gfc', expected groups only with the topology gfc-1 or gfc-2"),
         (HEAD + "[[flows]]\ngroups = 'all'", "flows.0.groups: found 'all', expected one of gfc"),
-        (HEAD.replace("abilene", "gfc-1") + "[[flows]]\ndemands = 'sndlib'", "flows.0.demands: found 'sndlib', expected a CSV file: 'gfc-1' has no demands (abilene and sndlib/... have them)"),
+        (HEAD.replace("abilene", "gfc-1") + "[[flows]]\ndemands = 'sndlib'", "flows.0.demands: found 'sndlib', expected a CSV file: 'gfc-1' has no demands (abilene and sndlib/... have demands)"),
         (HEAD + "[[flows]]\ndemands = 'sndlb'", "flows.0.demands: found 'sndlb', expected 'sndlib' or a readable CSV file (No such file or directory)"),
         (HEAD + "[[flows]]\ndemands = 'sndlib'\nscale = 1e-9", "flows.0.scale: found 1e-09 (the demand from 'ATLAM5' to 'ATLAng' would be 1bit), expected a scale that gives a rate from 8bit to 1000000gbit"),
         (HEAD + "[[flows]]\ndemands = 'sndlib'\nfrom = 'STTLng'", "flows.0: expected no from, to or return_path with demands"),

@@ -51,7 +51,7 @@ def test_write_a_congestion_controller(tmp_path, environment):
 
 
 def test_all_tutorials_are_run():
-    """This module runs them, except the tutorial that kernel/test_bridge_tutorial.py runs as root."""
+    """This module runs all tutorials except one, which kernel/test_bridge_tutorial.py runs as root."""
     assert {page.name for page in PAGES.glob("*.md")} == {
         "index.md",
         "first-comparison.md",

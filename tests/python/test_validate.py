@@ -198,11 +198,11 @@ def test_both_sides_run_the_same_file_and_finished_cells_are_kept(tmp_path):
     written = (tmp_path / "scenarios/reno" / f"{CELL.name}.toml").read_text()
     assert loads(written).flows[0].cc.name == "reno"
     runner.run(ask(tmp_path), real, "kernel", simulator=simulator)
-    assert len(real.runs) == 2, "nothing is run again"
+    assert len(real.runs) == 2, "no run is repeated"
     runner.run(ask(tmp_path, repetitions=1), real, "kernel", simulator=simulator)
-    assert len(real.runs) == 2, "more runs than asked for are enough"
+    assert len(real.runs) == 2, "the kept runs are more than requested, so no run is added"
     runner.run(ask(tmp_path, repetitions=3), real, "kernel", simulator=simulator)
-    assert len(real.runs) == 3, "what is lacking is added"
+    assert len(real.runs) == 3, "only the missing run is added"
     (found,) = runner.run(ask(tmp_path), None, "kernel", simulator=simulator).findings
     assert found.real.runs == 3
     folders = sorted(path.name for path in (tmp_path / "kernel/reno").iterdir())
@@ -227,7 +227,7 @@ def test_runs_from_before_their_scenario_named_the_buffer_that_sockets_have_are_
     metadata["scenario"]["receive_buffer"] = f"1{buffer}"
     path.write_text(json.dumps(metadata))
     runner.run(ask(tmp_path), real, "kernel", simulator=Sketch())
-    assert len(real.runs) == 4, "another buffer is another run"
+    assert len(real.runs) == 4, "a cell with another buffer needs another run"
 
 
 def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
@@ -242,8 +242,8 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
     (aside,) = outcome.marked
     assert aside.real.runs == 2
     row = f"| Reno | `{CELL.name}` | {aside.real.median('goodput_bps') / 1e6:.2f} | +11.1 % |"
-    assert row in page_text, "shown, with the error that it has"
-    assert "| Reno | 1 |" not in page_text, "and in no median"
+    assert row in page_text, "the page shows the disturbed run with its error"
+    assert "| Reno | 1 |" not in page_text, "no median includes the disturbed run"
     real = Real()
     assert len(runner.run(ask(tmp_path), real, "kernel", simulator=Sketch()).findings) == 1
     assert len(real.runs) == 2
@@ -435,7 +435,7 @@ def test_windows_under_the_same_losses_are_drawn_if_both_sides_have_them():
     assert figure is not None and [panel.title for panel in figure.panels] == ["Reno", "BBR"]
     spec = figure.panels[0].chart.to_dict()
     assert max(row["x"] for row in spec["data"]["values"]) <= 8.0
-    assert charts.same_losses(found[:1]) is None, "without losses there are none in common"
+    assert charts.same_losses(found[:1]) is None, "flows without losses have no losses in common"
     assert "seed 1" in figure.caption and lossy.name in figure.caption
 
 

@@ -34,7 +34,9 @@ def test_ns3_is_measured_like_our_simulator(tmp_path):
     assert near.figures["resent"] == [0.02] * 2 and near.figures["cwnd_mean"] == [20.0] * 2
     assert near.windows[0][0] == pytest.approx([2.05, 2.10, 2.15])
     program.write_text("#!/bin/sh\nexit 1\n")
-    assert ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=2, jobs=1)["near"].runs == 2, "kept"
+    assert ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=2, jobs=1)["near"].runs == 2, (
+        "the runs are kept"
+    )
     with pytest.raises(NarrowsError, match="ns-3"):
         ns3.sides(program, CELL, "reno", "20s", 2.0, seeds=3, jobs=1)
 

@@ -37,7 +37,7 @@ def test_both_backends_get_the_network_of_the_cells_name(cell):
 
 
 def kept(disturbed: tuple[int, ...] = ()) -> Results:
-    """Two runs of one flow: windows of 10 and 30 segments, one below and one above 1 s."""
+    """Two runs of one flow. After the warm-up of 1 s, the first run has windows of 10 and 30 segments."""
     soundness = {str(run): {"sound": run not in disturbed} for run in (0, 1)}
     flows = [
         {

@@ -420,7 +420,7 @@ def test_a_run_waits_for_its_turn_before_it_wakes_a_guest(no_boot, tmp_path, mon
     monkeypatch.setattr(backend, "Machine", lambda *_: pytest.fail("woke a guest"))
     said, free = [], threading.Event()
     vm = backend.Vm(said.append)
-    vm.cancel()  # otherwise it would wait forever
+    vm.cancel()  # without this call, the run would wait forever
     with (
         turn(tmp_path / "turns", 2, free),
         turn(tmp_path / "turns", 2, free),

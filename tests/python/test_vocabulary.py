@@ -27,7 +27,7 @@ RETIRED = [word for _, words in rows() for word in words]
 
 
 def texts() -> dict[str, str]:
-    """Texts that people read, by place. The changelog and the glossary may name old words."""
+    """All texts that users read, by their place. The changelog and the glossary may name old words."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("studies/*.md"), *ROOT.glob("docs/**/*.md")]
     pages += [*ROOT.glob("crates/*/README.md"), *ROOT.glob("crates/narrows-agent/src/cli/*.rs")]
     pages += [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("packaging/examples/*")]

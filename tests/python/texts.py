@@ -1,4 +1,4 @@
-"""Scenarios that several tests extend."""
+"""Texts of scenarios that several tests extend."""
 
 DUMBBELL = """
 duration = "2s"

@@ -1,8 +1,9 @@
 """Runs a tutorial as its reader does.
 
-All ```sh blocks of a page run in order in one shell, in an empty folder. A comment says what to do with the
-next block: `<!-- file: NAME -->` saves it, `<!-- tested in: PATH -->` leaves it to another test. A ```text
-block after a ```sh block is the output. After `<!-- output varies -->`, the numbers in the output may differ.
+All ```sh blocks of a page run in order in one shell, in an empty folder. A comment applies to the next block:
+`<!-- file: NAME -->` saves the block, and `<!-- tested in: PATH -->` leaves the block to another test. A
+```text block after a ```sh block is the output. After `<!-- output varies -->`, the numbers in the output may
+differ.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
 The changes are in `mutations.toml` and the scenarios in `suite/`. Each changed engine is compared with the
-engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose random
-numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of seeds of
-the unchanged engine with each other, and counts false alarms. Results are kept in `target/mutations`, so a
-call that was stopped can be repeated and continues.
+engine of the current commit in two ways. With other seeds, the comparison is a statistical test, as for an
+engine whose random numbers changed. With the same seeds, runs are paired, and also compared bit by bit.
+`unchanged` compares blocks of seeds of the unchanged engine with each other, and counts false alarms. Results
+are kept in `target/mutations`, so a call that was stopped continues when it is repeated.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
 
 
 def engine_of(mutation: Mutation | None, commit: str) -> Path:
-    """The Python package of an engine. It is built if an earlier call has not done so."""
+    """The Python package of an engine. The engine is built unless an earlier call has built it."""
     # The engine and its Python code depend only on these sources.
     sources = "-".join(engines.tree(ROOT, commit, part)[:12] for part in ("crates", "python"))
     package = FOLDER / sources / (mutation.digest if mutation is not None else "unchanged") / "python"
@@ -86,7 +86,7 @@ def engine_of(mutation: Mutation | None, commit: str) -> Path:
 
 
 def results_of(mutation: Mutation | None, commit: str, blocks: Sequence[int]) -> list[Side]:
-    """The results of the suite for blocks of seeds, numbered from 0. Missing ones are run."""
+    """The results of the suite for blocks of seeds, numbered from 0. Missing blocks are run."""
     package = engine_of(mutation, commit)
     folders = {1 + block * SEEDS: package.parent / f"{digest()}-{block}" for block in blocks}
     run(package, folders)

@@ -24,7 +24,7 @@ class Mutation:
 
     @property
     def digest(self) -> str:
-        """A name for the engine with this change. It differs if the change does."""
+        """A name for the engine with this change. Different changes give different names."""
         content = "\n".join((self.file, self.old, self.new))
         return f"{self.id}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 

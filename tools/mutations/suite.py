@@ -16,9 +16,10 @@ SUITE = Path(__file__).with_name("suite")
 SEEDS = 10
 """Seeds of each scenario."""
 CONFIDENCE = 0.999
-"""Confidence of the comparisons: at most one false alarm is expected in 1000 of unchanged engines."""
+"""Confidence of the comparisons. With this value, 1000 comparisons of unchanged engines are expected to give
+at most one false alarm."""
 DONE = "done"
-"""File in a folder of results that are complete."""
+"""Name of the file that marks a folder of complete results."""
 
 _RUN = """
 import sys

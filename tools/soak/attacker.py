@@ -1,9 +1,9 @@
-"""The attackers of the soak. They run until SIGTERM.
+"""The attackers of the soak. Each attacker runs until SIGTERM.
 
     attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in the server's reports, FILE
     attacker.py bytes SEED PORT...               # send random bytes to ports of loopback
 
-The forger of packets is not on the path. It knows addresses and ports, and guesses all other fields.
+The forger of packets is not on the path. It reads addresses and ports from FILE, and guesses other fields.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Figures:
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
     """For each sample, the bytes of a fair share since the first sample. All connections have equal shares.
 
-    Short connections often use less than their share. The true fair share is then larger than this one.
+    Short connections often use less than their share. The true fair share is then larger than this value.
     """
     sums = [0.0]
     for before, now in pairwise(samples):

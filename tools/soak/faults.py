@@ -85,7 +85,7 @@ class Faults:
         self._find_ended()
 
     def _undo(self, begun: Open, program: Program | None) -> bool:
-        """Repairs a fault. Returns false if its program has not ended yet."""
+        """Repairs a fault. Returns false if the fault's program has not ended yet."""
         kind, target = begun.fault.kind, begun.fault.target
         if program is not None and kind.ends_program:
             if program.pid is not None:

@@ -69,7 +69,7 @@ class Usage:
     """Resident memory."""
 
     def most(self, other: Usage) -> Usage:
-        """The larger value of each resource."""
+        """For each resource, the larger value of this usage and another usage."""
         return Usage(**{name: max(value, vars(other)[name]) for name, value in vars(self).items()})
 
 

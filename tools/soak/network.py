@@ -24,7 +24,7 @@ SENDERS = ("s1", "s2")
 HOSTS = (*SENDERS, "x", "c")
 RATE_MBIT = 100
 WIRE_MBIT = 200
-"""Rate of a sender's cable. It limits the load on the machine while the switch does not run."""
+"""Rate of a sender's cable. This rate limits the load on the machine while the switch does not run."""
 
 
 class Network(TimelyLab):

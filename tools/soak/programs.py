@@ -29,7 +29,7 @@ START_S = 30.0
 LONG_FLOWS = 3
 """Number of long flows of each sender."""
 MAX_FLOWS = 256
-"""Size of the flow table. It is small, so that leaked slots exhaust the table during the run."""
+"""Size of the flow table. The table is small, so that leaked slots exhaust it during the run."""
 FORGET_S = 5
 """Time after which the slot of a silent flow is freed. The agent's default is longer."""
 

@@ -20,9 +20,9 @@ class Result:
     failures: list[str] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
     inventories: dict[str, Inventory] = field(default_factory=dict)
-    """By phase: `before`, `idle`, `after`, `end`."""
+    """Numbers of objects by phase: `before`, `idle`, `after`, `end`."""
     connections: Counter[str] = field(default_factory=Counter)
-    """By outcome: `long`, `short`, `broken`, `refused`."""
+    """Number of connections by outcome: `long`, `short`, `broken`, `refused`."""
     forged: Counter[str] = field(default_factory=Counter)
     """Forged packets by kind."""
     switch: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""The traffic of the soak, one process per network namespace. It runs until SIGTERM.
+"""The traffic of the soak, one process per network namespace. Each process runs until SIGTERM.
 
     traffic.py server ADDRESS
     traffic.py client ADDRESS FIRST COUNT SEED   # COUNT long flows, whose ids start at FIRST, and short flows

@@ -42,14 +42,14 @@ class Cached:
         self.found = 0
         """Number of runs of this process whose output was in the cache."""
         self.problem: str | None = None
-        """Why an output could not be added. The sweep continues nevertheless."""
+        """The reason why an output could not be added. The sweep continues nevertheless."""
 
     def __reduce__(self) -> tuple[type[Cached], tuple[Simulator, Cache]]:
-        """A copy in another process has its own runs, in the same cache."""
+        """Make a copy for another process. The copy uses the same cache."""
         return Cached, (self._simulator, self._cache)
 
     def facts(self) -> dict[str, Any]:
-        """Facts about the machine. They do not depend on the cache."""
+        """Facts about the machine. These facts do not depend on the cache."""
         return self._simulator.facts()
 
     def check(self, plan: Plan) -> None:
@@ -84,7 +84,7 @@ class Cached:
         self._simulator.check_parameters(name, params)
 
     def cancel(self) -> None:
-        """End all runs soon."""
+        """Tell all active runs to end soon."""
         self._simulator.cancel()
 
     def begin(self) -> None:
@@ -92,7 +92,7 @@ class Cached:
         self._simulator.begin()
 
     def stop(self) -> None:
-        """End all runs soon. Their outputs contain the results so far, and `stopped_s`."""
+        """Tell all active runs to end soon. Their outputs contain the results so far, and `stopped_s`."""
         self._simulator.stop()
 
     def pace(self) -> Pace:

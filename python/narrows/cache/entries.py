@@ -5,8 +5,8 @@ A key is the hash of everything that decides an output.
 FOLDER/CACHEDIR.TAG       marks the folder
 FOLDER/<xx>/<rest>.run    an entry; the key is <xx><rest>
 
-Entries are written atomically. Each has a checksum, because a machine that loses power may leave a file with
-wrong content. An entry that is not valid counts as absent.
+Entries are written atomically. Each entry has a checksum, because a machine that loses power may leave a file
+with wrong content. An entry that is not valid counts as absent.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Cache:
             output = _decoded(key, path.read_bytes())
         except _INVALID:
             return None
-        with contextlib.suppress(OSError):  # readers without write permission may not set it
+        with contextlib.suppress(OSError):  # a reader without write permission cannot set the time
             os.utime(path)
         return output
 
@@ -158,7 +158,7 @@ class Cache:
             unused_s: entries that were not used for this time are removed (negative infinity: all).
 
         Raises:
-            OutputError: if one cannot be removed.
+            OutputError: if an entry cannot be removed.
         """
         now = time.time()
         removed, kept_bytes = [], 0
@@ -183,7 +183,7 @@ class Cache:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder has the mark of this cache. The marks of other programs have another text."""
+    """Whether a folder has the mark of a cache of Narrows. Marks of other programs have another text."""
     try:
         return (folder / _TAG).read_text(encoding="utf-8") == _MARK
     except (OSError, ValueError):
@@ -191,7 +191,7 @@ def is_cache(folder: Path) -> bool:
 
 
 def _checksum(key: str, body: bytes | memoryview) -> bytes:
-    """The checksum of an entry. It belongs to one key, so an entry with another name is not valid."""
+    """The checksum of an entry. It covers the key, so an entry under another key is not valid."""
     checksum = hashlib.sha256(key.encode())
     checksum.update(body)
     return checksum.digest()

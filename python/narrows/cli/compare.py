@@ -54,7 +54,7 @@ def _print(a: Path, b: Path, first: Results, second: Results, comparison: Compar
 
 
 def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> None:
-    """Print the figures of both results, their differences, and the number of those beyond the tolerances."""
+    """Print both results' figures, their differences, and how many differences exceed the tolerances."""
     for entity in ("flow", "link"):
         pairs = [pair for pair in comparison.pairs if pair.entity == entity]
         if pairs:
@@ -79,7 +79,7 @@ def _findings(comparison: Comparison) -> list[str]:
     elif judged:
         findings = ["all judged figures are within them"]
     elif any(pair.entity == "flow" for pair in comparison.pairs):
-        findings = ["no figure of these is defined in both results, so nothing was judged"]
+        findings = ["none of these figures is defined in both results, so nothing was judged"]
     else:
         findings = ["no flow in common, so nothing was judged"]
     if one_sided := len(comparison.one_sided):

@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 
 WIDEST = 100_000
-"""Columns of the console without a terminal, more than any line has."""
+"""Width of the console without a terminal, in columns. No line is longer."""
 DEFAULT_WIDTH = 80
 """Columns that are assumed for a terminal whose width is unknown."""
 

@@ -73,7 +73,8 @@ def controller(
 ) -> None:
     """Run the SDN controller.
 
-    It forwards, detects congestion and serves a web page. Options replace values of the configuration.
+    It forwards packets, detects congestion and serves a web page. Options replace values of the
+    configuration.
     """
     extras.require("controller", "controller")
     from narrows.controller import config as configuration  # noqa: PLC0415 (needs the packages checked above)
@@ -89,7 +90,7 @@ def controller(
         "agents.key": agents_key,
         "agents.certificate": agents_certificate,
         "agents.trusted": agents_trusted,
-        "agents.secret": secret,  # refused, with a line that names the options above
+        "agents.secret": secret,  # refused with an error that names the options above
         "http.host": http_host,
         "http.port": http_port,
         "http.token": http_token,

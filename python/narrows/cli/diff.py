@@ -30,7 +30,10 @@ CHANGED = 1
 
 @dataclass(frozen=True)
 class Request:
-    """The runs of the engines of two revisions. Without scenarios, the sides are folders of results."""
+    """The runs to make with the engines of two git revisions.
+
+    If there are no scenarios, nothing runs, and the two sides are folders of results.
+    """
 
     scenarios: Sequence[Path]
     override: Sequence[str]
@@ -112,7 +115,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
         if names.count(name) > 1:
             raise NarrowsError(f"--scenario: found two scenarios named {name}, expected different names")
     keep = request.keep
-    # Results of an earlier call would count as those of this one.
+    # Results of an earlier call would count as results of this call.
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise NarrowsError(f"--keep: found {found(str(keep))}, expected a new or empty folder")
     clone = engines.find_clone(Path.cwd())

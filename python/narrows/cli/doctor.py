@@ -16,7 +16,7 @@ from narrows.cli.console import plain
 from narrows.cli.table import Table
 
 PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "deploy": "narrows-agent"}
-"""Parts that may be ready, and the command of each."""
+"""Parts of Narrows that have requirements, each with the command that uses the part."""
 NOT_READY = 1
 MOST_NAMED = 4
 """Maximum number of printed namespaces of dead runs. `--json` prints all."""
@@ -58,7 +58,7 @@ def examine() -> list[Finding]:
 
 
 def readiness(findings: list[Finding]) -> dict[str, bool]:
-    """Whether each part has all its requirements."""
+    """For each part, whether all its requirements are present."""
     return {part: all(f.have for f in findings if part in f.needed) for part in PARTS}
 
 
@@ -83,7 +83,7 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
 
 
 def _found(finding: Finding) -> str:
-    """The finding's detail, or the remedy if it is missing."""
+    """The finding's detail, or the remedy if the requirement is missing."""
     if finding.have:
         return finding.detail or "yes"
     return f"{'no' if finding.tried else 'not tried'}: {finding.remedy}"

@@ -26,7 +26,7 @@ class Gate:
         claims(scenario)
 
     def judge(self, results: Results, junit: Path | None, markdown: Path | None) -> Verdicts:
-        """The verdicts. They are also written to each file that is given."""
+        """Judge the expectations, and write the verdicts to each file that is given."""
         verdicts = judge_results(self._scenario, results)
         for path, text in ((junit, files.junit), (markdown, files.markdown)):
             if path is not None:

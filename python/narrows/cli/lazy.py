@@ -116,7 +116,7 @@ class LazyGroup(TyperGroup):
 
 
 def _item(entry: Entry) -> Any:
-    """A completion. Its class is in click or in typer, depending on typer's version."""
+    """A completion. The class of completions is in click or in typer, depending on typer's version."""
     try:
         from typer._click.shell_completion import CompletionItem  # noqa: PLC0415
     except ImportError:

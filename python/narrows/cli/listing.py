@@ -27,7 +27,7 @@ def _docs(classes: dict[str, type]) -> Rows:
 
 
 def _networks() -> Rows:
-    """Values of `name` in [topology]. Those of topohub are summarised by family."""
+    """Values of `name` in [topology]. The names of topohub are summarised by family."""
     own = {**catalogue.OWN, catalogue.FAT_TREE: fat_tree.fat_tree}
     rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
     families = Counter(name.split("/")[0] for name in hub.names())

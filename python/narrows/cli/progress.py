@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _SAYS_SECONDS = 60.0
-"""Longest time without a line about long runs."""
+"""Longest time between two lines about the progress of long runs."""
 _RATE_SECONDS = 5.0
 """Time over which the rate of events is measured."""
 _MOST_HOSTS = 8
@@ -67,7 +67,7 @@ class Events:
         self._total = 0
 
     def __call__(self, active: int, now_s: float) -> None:
-        """Note the number of events of the active runs. It decreases if a run ends."""
+        """Note the number of events of the active runs. The number decreases when a run ends."""
         self._total += max(active - self._active, 0)
         self._active = active
         self._seen.append((now_s, self._total))
@@ -111,7 +111,7 @@ def _time(seconds: float) -> str:
 
 
 class Lines:
-    """A line for each tenth of the runs, and in long runs a line a minute."""
+    """Prints the progress as lines: one for each tenth of the runs, and one per minute during long runs."""
 
     def __init__(self, name: str, duration_s: float) -> None:
         self._name, self._duration_s = name, duration_s
@@ -181,7 +181,7 @@ class Bar:
         whole = self.total * self.duration_s
         self.passed_s = min(max(self.passed_s, self.done * self.duration_s + active_s), whole)
         if self.total == 1 and not self.has_clock:
-            # Without a clock the end of a single run is unknown: the bar pulses.
+            # Without a clock, the progress of a single run is unknown, so the bar pulses.
             self.bar.update(self.task, total=None, state=f"{whole:g} s to simulate")
             return
         self.bar.update(self.task, completed=self.passed_s, total=whole, is_single=self.total == 1)

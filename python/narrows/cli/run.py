@@ -157,7 +157,7 @@ def run(
 
 
 def expectations(loaded: Scenario) -> Gate | None:
-    """The scenario's expectations, checked before the runs, which may take long; None if there are none."""
+    """The scenario's expectations, checked now, because runs may take long. None if there are none."""
     if not loaded.expect:
         return None
     from narrows.cli.expect import Gate  # noqa: PLC0415 (imports the judge, which most scenarios do not need)

@@ -84,7 +84,7 @@ def study(
         raise NarrowsError(
             f"--data: found --on {on}, expected --on sim, because only simulations use recorded traces"
         )
-    # Check this before the runs, because runs take long.
+    # Check the extra's modules before the runs, because runs take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415

@@ -37,7 +37,7 @@ Cell = str | Text
 
 
 class Kind(Enum):
-    """The contents of a column. They determine how it changes if the table is too wide."""
+    """The contents of a column, which determine how the column changes if the table is too wide."""
 
     NAME = auto()
     """The name of the row. All parts of a divided table repeat it."""

@@ -1,4 +1,4 @@
-"""Lines for arguments that the command line does not accept."""
+"""Error messages, each of one line, about arguments that the command line does not accept."""
 
 from __future__ import annotations
 

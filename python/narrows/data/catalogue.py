@@ -1,4 +1,4 @@
-"""The data sets that Narrows knows: files, checksums, licences and citations.
+"""The catalogue of data sets: files, checksums, licences and citations.
 
 Each checksum was computed from the upstream file at the commit that its URL names. A file without
 a URL cannot be downloaded by `narrows data fetch`.

@@ -1,4 +1,4 @@
-"""Downloading a data set: each file is verified before it appears in the data folder."""
+"""Downloads a data set. Each file is verified before it appears in the data folder."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def extract(archive: Path, wanted: Columns) -> bytes:
 
 
 def _place_all(files: list[tuple[Path, Path]]) -> None:
-    """Move files into the data folder. If one cannot be moved, the others are removed again."""
+    """Move files into the data folder. If a file cannot be moved, the moved files are removed again."""
     created: list[Path] = []
     try:
         for source, target in files:

@@ -25,7 +25,7 @@ def data_folder(option: Path | None = None) -> Path:
     """The data folder, which need not exist.
 
     Args:
-        option: value of ``--data``. Without it, the folder is the value of NARROWS_DATA. If that variable is
+        option: value of ``--data``. Without a value, the folder is that of NARROWS_DATA. If that variable is
             not set either, the folder is the platform's user data folder.
     """
     if option is not None:

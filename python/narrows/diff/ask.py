@@ -24,7 +24,7 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument (`flows` or `link`) that the user left out. Each flow or link fills it in turn.
+        """The argument (`flows` or `link`) that the user left out. It takes the name of each flow or link.
 
         Empty if there is no such argument.
         """

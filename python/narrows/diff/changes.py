@@ -1,4 +1,4 @@
-"""Decides which figures changed between two sides. Pure."""
+"""Decides which figures changed between two sides. All functions are pure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Outcome(StrEnum):
     """All runs of both sides have the same values."""
     ONE_SIDED = "undefined in one result"
     UNJUDGED = "cannot be judged"
-    """Fewer than two runs count on a side."""
+    """One of the sides has fewer than two runs that count."""
 
 
 DIFFERENT = frozenset({Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED})
-"""Outcomes of figures that may differ between the sides. One of them suffices for exit code 1."""
+"""Outcomes of figures that may differ between the sides. A single such figure gives exit code 1."""
 
 
 @dataclass(frozen=True)

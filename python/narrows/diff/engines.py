@@ -54,7 +54,7 @@ class Engine:
     """A Python package with its native module."""
 
     name: str
-    """The revision, for messages."""
+    """Name of the revision in messages."""
     package: Path
     """The folder to import `narrows` from."""
 
@@ -65,7 +65,7 @@ class Engine:
             NarrowsError: if the engine cannot run it, with the engine's message.
         """
         words = ["run", str(scenario), "--out", str(out), *options.words]
-        # -P keeps the current folder, which may hold another version, off the path.
+        # With -P, Python does not import from the current folder, which may hold another version.
         done = subprocess.run(
             [sys.executable, "-P", "-m", "narrows", *words],
             env={**os.environ, "PYTHONPATH": str(self.package)},
@@ -125,7 +125,7 @@ def tree(clone: Path, commit: str, folder: str) -> str:
 
 
 def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
-    """The engine of a commit. It is built if an earlier call has not done so.
+    """The engine of a commit. The engine is built unless an earlier call has built it.
 
     Raises:
         NarrowsError: if cargo cannot build it.
@@ -155,7 +155,7 @@ def export(clone: Path, commit: str, target: Path) -> None:
 
 
 def compile_module(source: Path, target: Path, module: Path) -> None:
-    """Build the native module. It appears complete or not at all."""
+    """Build the native module. Its file appears only when it is complete."""
     # Without link-time optimisation, the results are the same and the build takes a third of the time.
     profile = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
     done = subprocess.run(

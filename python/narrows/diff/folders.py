@@ -15,7 +15,7 @@ class Side:
 
     label: str
     results: Mapping[str, Results]
-    """By name of the scenario, or by name of the folder if there are several."""
+    """The results by name of the scenario or of their folder. The name of a single folder is empty."""
 
 
 def read_side(folder: Path, label: str = "") -> Side:

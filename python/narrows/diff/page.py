@@ -65,7 +65,7 @@ def _runs(diff: Diff, side: int) -> int:
 
 
 def _drawn(diff: Diff) -> list[tuple[Part, Compared]]:
-    """The tested figures with a relative difference, the most certain first."""
+    """The tested figures that have a relative difference. Figures with the smallest p-values come first."""
     found = [
         (part, item)
         for part in diff.parts

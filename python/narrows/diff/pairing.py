@@ -1,4 +1,4 @@
-"""Chooses the runs of two results that are compared with each other. Pure."""
+"""Chooses the runs of two results that are compared with each other. All functions are pure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Pairing:
     paired: bool
     """Whether runs with the same seed are compared. Otherwise the means of all runs are compared."""
     pairs: int
-    """Seeds that both sides have."""
+    """Number of seeds that both sides have."""
     identical: int
-    """Seeds whose runs are bit-for-bit equal on both sides."""
+    """Number of seeds whose runs are bit-for-bit equal on both sides."""
     repeats: int
-    """Runs that do not count because a run with another seed on the same side is equal."""
+    """Number of runs that do not count, because a run with another seed on the same side is equal."""
     unsound: int
-    """Runs in real time that do not count because their measurement was disturbed."""
+    """Number of runs in real time that do not count, because their measurement was disturbed."""
 
     @property
     def is_identical(self) -> bool:

@@ -1,4 +1,4 @@
-"""The values of each figure by seed, on both sides. Pure."""
+"""The values of each figure by seed, on both sides. All functions are pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from narrows.results.measures import measure_run
 from narrows.results.runs import Run
 
 Values = Mapping[int, float]
-"""A figure by seed; NaN if it is undefined."""
+"""The values of a figure by seed. An undefined value is NaN."""
 ALL = "all"
 """Name of the flow in rows about all flows."""
 

@@ -1,4 +1,4 @@
-"""Table rows of findings."""
+"""Makes the rows of the tables that show findings."""
 
 from __future__ import annotations
 

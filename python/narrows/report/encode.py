@@ -19,10 +19,10 @@ ALGORITHM = "algorithm"
 FLOOR_MS = 0.01
 """Smallest queueing delay on a logarithmic axis."""
 NUMBERS = ",.6~r"
-"""Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
+"""Format of tick labels: 0.05, 12.5, 120. Without a precision, Vega would choose it and write 1.2e+2."""
 LEAST_FOR_A_BAND = 3
 """Smallest number of seeds for which a band is drawn. With two seeds, the half width of the 95 % interval is
-12.7 times their distance from the mean.
+12.7 times the distance of the two values from their mean.
 """
 
 
@@ -58,7 +58,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # With a tick count, Vega would also reduce explicit values: of six values, three would be missing.
+        # With a tick count, Vega would also leave out explicit tick values, for example three of six.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
@@ -77,7 +77,7 @@ def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, *
 
 
 _BESIDE, _BESIDE_LOG = 0.035, 1.15
-"""Room beyond a factor's first and last value: a part of the axis, or a ratio on a logarithmic axis."""
+"""Room beyond a factor's first and last value, as a part of the axis, or as a ratio on a logarithmic axis."""
 _MOST_NAMED = 10
 """Largest number of values that a linear axis labels one by one."""
 
@@ -85,7 +85,10 @@ _MOST_NAMED = 10
 def bands(
     base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
 ) -> list[alt.Chart]:
-    """The layer of confidence intervals, or none if no row has a ``band``: an empty layer has no extent."""
+    """The layer of confidence intervals. The result is empty if no row has a ``band``.
+
+    An empty layer would have no extent.
+    """
     if not any(row["band"] for row in values):
         return []
     area = base.transform_filter("datum.band").mark_area(line=False, **mark)
@@ -216,7 +219,7 @@ def number(value: Factor) -> float:
 
 
 def trace_label(stem: str) -> str:
-    """A trace's file name as a title."""
+    """A title made from the name of a trace's file."""
     words = re.split(r"[-_.]", stem)
     return " ".join(
         word.upper() if word in {"lte", "att", "ucc"} else word

@@ -16,7 +16,7 @@ VALIDATE = False
 """Whether to check charts against Vega-Lite's schema. The check makes drawing ten times as slow, so only
 tests use it."""
 PANEL_WIDTH, PANEL_HEIGHT = 330, 230
-"""Size of a panel in files. On the page the width follows the window."""
+"""Size of a panel in files. On the page, the width of a panel follows the window."""
 
 
 _LABELS = 100
@@ -50,7 +50,7 @@ class Panel:
     chart: alt.Chart | alt.LayerChart | alt.FacetChart
     height: int = PANEL_HEIGHT
     width: int | None = None
-    """Width on the page (None: the width of its place). In a narrower place the panel shrinks."""
+    """Width on the page (None: the width of its container). In a narrower container, the panel shrinks."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Figure:
         return _END.split(self.caption, maxsplit=1)[0]
 
     def specs(self) -> list[dict[str, Any]]:
-        """Vega-Lite of each panel for the page, as wide as its place."""
-        # A panel follows the width of its place on the page, which may be narrower than a panel in files.
+        """The Vega-Lite specification of each panel for the page, as wide as its container."""
+        # On the page, a panel is as wide as its container, which may be narrower than a panel in files.
         return [
             _spec(
                 panel.chart.properties(
@@ -86,12 +86,12 @@ class Figure:
     def _wide(self) -> bool:
         """Whether panels in files have double width.
 
-        They do if panels are below each other, or if one panel is below a legend.
+        The width is double if panels are below each other, or if one panel is below a legend.
         """
         return self.columns == 1 or (len(self.panels) == 1 and bool(self.keys))
 
     def spec(self) -> dict[str, Any]:
-        """Vega-Lite of the whole figure with its legend, for PNG, SVG and PDF."""
+        """The Vega-Lite specification of the whole figure with its legend, for PNG, SVG and PDF."""
         place = PANEL_WIDTH * (2 if self._wide else 1)
         charts = [
             panel.chart.properties(

@@ -1,7 +1,8 @@
 """Whiskers of confidence intervals: the axis they need, their ends, and the places of labels.
 
 A 95 % interval is symmetrical and may exceed the range of its measure. With two seeds, its half width is
-12.7 times their distance from the mean. Therefore axes follow the values, not the intervals.
+12.7 times the distance of the two values from their mean. Therefore axes follow the values, not the
+intervals.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CUT_WHISKERS = " Whiskers that reach the end of the axis may be longer."
 
 
 def possible(measure: str, *, harm: bool = False) -> tuple[float, float]:
-    """The range of a measure, or of the harm to it, which is at most 1 and has no lower bound."""
+    """The range of a measure. If `harm` is set, the range of the harm: at most 1, without a lower bound."""
     if harm:
         return -math.inf, 1.0
     if measure not in _PARTS:
@@ -43,7 +44,7 @@ def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[flo
 def reach(value: float, high: float, seeds: int) -> float:
     """The largest number that an axis must show.
 
-    It is the interval's end if there are enough seeds, otherwise the value.
+    The axis must show the interval's end if there are enough seeds, otherwise the value.
     """
     return max(value, high) if seeds >= LEAST_FOR_A_BAND else value
 
@@ -61,7 +62,7 @@ class Frame:
     def end(self, rows: Sequence[dict[str, Any]]) -> bool:
         """Add whisker and label position (`v`, `from`, `upto`, `at`) to rows with `y`, `lo` and `hi`.
 
-        The label is at the whisker's end if that end is near, otherwise at the value.
+        The label is at the whisker's end if the end is near the value, otherwise at the value.
 
         Returns:
             Whether a whisker is clipped by the axis.

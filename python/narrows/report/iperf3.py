@@ -25,7 +25,7 @@ PANEL_HEIGHT = 150
 
 
 class Of(Enum):
-    """The time that a value describes. It decides at which point in time the value is drawn."""
+    """The time that a value describes. This time decides where on the time axis the value is drawn."""
 
     INTERVAL = auto()
     """The whole interval: the value is drawn in its middle."""
@@ -152,7 +152,7 @@ def _received(intervals: list[dict[str, Any]]) -> bool:
 
 
 def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
-    """A scale from zero. It ends at 1 if all values are zero: an axis from 0 to 0 has no direction."""
+    """A scale from zero. It ends at 1 if all values are zero, because an axis must have a length."""
     return alt.Scale(domain=[0, 1]) if all(row["v"] == 0 for row in values) else alt.Scale(zero=True)
 
 

@@ -93,7 +93,7 @@ def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[
 
 
 def figure(identity: str, seen: Survey) -> Figure:
-    """The network as a figure of a report. If it is small and not a map, hosts have names and labels."""
+    """The network as a figure for a report. If it is small and not a map, hosts have names and labels."""
     nodes, links = parts(seen)
     if len(nodes) <= MOST_LABELS // 2 and not seen.graph.geographic:
         nodes = [replace(node, host=False) for node in _with_long_ends(nodes, links)]
@@ -131,7 +131,7 @@ def _distance(a: Node, b: Node) -> float:
 
 
 def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) -> dict[str, Any]:
-    """Vega-Lite of the picture.
+    """The Vega-Lite specification of the picture.
 
     Args:
         title: title of the picture.

@@ -82,7 +82,7 @@ class Plots:
         return _chart(Figure("share", "Share of the goodput", "", [panel], columns=1))
 
     def cdf(self, quantity: str = "rtt", **factors: Any) -> Any:
-        """The distribution of a quantity, a line for each flow or link, of the run with the smallest seed.
+        """The distribution of a quantity in the run with the smallest seed. Each flow or link has a line.
 
         Args:
             quantity: `rtt` (of flows), or `sojourn`, the time in the queue (of links).

@@ -20,7 +20,7 @@ _LAST_DIGIT = 5e-4
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
-    """A row for each value of the table's factor. A column of the paper has two columns: its values and ours.
+    """A row for each value of the table's factor. A column of the paper becomes two: its values and ours.
 
     None if the experiment was not run, or if the table has no rows.
     """
@@ -81,7 +81,7 @@ def _measured(column: TableColumn, runs: Runs, factor: str, name: Factor) -> Cel
     interval = mean_of(column, runs, factor, name)
     if math.isnan(interval.mean):
         return Cell(DASH)
-    # The mean has three digits. An interval that is narrower than the last digit says nothing.
+    # The mean has three digits. Leave out an interval that is narrower than the last digit.
     known = interval.half_width >= _LAST_DIGIT * abs(interval.mean) and interval.half_width > 0
     half = f"{PLUS_MINUS}\N{NO-BREAK SPACE}{number(interval.half_width)}" if known else ""
     return Cell(number(interval.mean), half)

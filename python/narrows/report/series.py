@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from narrows import metrics
 
 POINTS = 400
-"""Largest number of buckets of a series. Each keeps its smallest and its largest value."""
+"""Largest number of buckets of a series. Each bucket keeps its smallest and its largest value."""
 
 
 def thin(

@@ -11,7 +11,8 @@ DARK_TEXT, LIGHT_TEXT = "#000000", "#ffffff"
 class Ramp:
     """Colours between three values, e.g. bad, neutral and good.
 
-    They are mixed by channel, because white has no hue. Values outside have the colours of the ends.
+    The colours are mixed by channel, because white has no hue. Values beyond the ends have the colours of the
+    ends.
     """
 
     low: float

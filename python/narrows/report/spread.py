@@ -1,4 +1,4 @@
-"""Chooses the points of a large sweep to draw. They show as many levels of the factors as possible."""
+"""Chooses points of a large sweep to draw. The choice shows as many levels of the factors as possible."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _is_free(number: int) -> bool:
 
 
 _DIFFERENT = _HUES * len(_DASHES) * len(_MARKERS)
-"""Combinations of hue, dash and marker. Looks beyond them have hues in between."""
+"""Number of combinations of hue, dash and marker. Any further look has a hue in between."""
 
 
 def _spare_colours(number: int) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def order(names: list[str]) -> list[str]:
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    They range from the controller's colour to a paler colour. Two or three flows also differ by dash.
+    The looks range from the controller's colour to a paler colour. Two or three flows also differ by dash.
     """
     base = look(name)
     if count == 1:

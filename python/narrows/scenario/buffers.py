@@ -19,7 +19,7 @@ slow start sends up to twice the content of a full path before it detects a loss
 
 
 def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:
-    """Linux's default, or four times the content of the largest path if that is more. In bytes.
+    """The size in bytes: Linux's default or four times the content of the largest path, whichever is larger.
 
     The content of a path is its RTT at the rate of its slowest link, plus that link's queue. The size affects
     algorithms that count ACKs, because a receiver acknowledges each segment while its window grows

@@ -19,7 +19,7 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """The flow. Its keys `from` and `to` are not expanded; `source` and `to` below are the nodes."""
+    """The flow. The flow's keys `from` and `to` are not expanded. `source` and `to` below are the nodes."""
     index: int
     """Number of the entry in the scenario's list of flows."""
     source: str | None
@@ -27,7 +27,7 @@ class Entry:
     to: str | None
     """Receiving node; None: the topology's default."""
     ends: str = ""
-    """Key that defines both ends, if they do not come from the flow's own keys."""
+    """Key that defines both ends of the flow, if the ends do not come from the flow's own keys."""
     file: str = ""
     """File that contains the key `ends`, if it is not the scenario file."""
 
@@ -37,7 +37,7 @@ class Entry:
         return f"flows.{self.index}"
 
     def end(self, which: str) -> str:
-        """The key that defines its `from` or `to`."""
+        """The key that defines the flow's `from` or `to`."""
         return self.ends or f"{self.key}.{which}"
 
     def misplaced(self, error: ScenarioError) -> ScenarioError:
@@ -101,7 +101,7 @@ def _matrix(scenario: Scenario, flow: Flow, index: int, folder: Path) -> list[En
         if facts is None or not facts.demands:
             what = "no topology is named" if facts is None else f"{found(facts.name)} has no demands"
             raise ScenarioError(
-                f"found {found(file)}, expected a CSV file: {what} (abilene and sndlib/... have them)",
+                f"found {found(file)}, expected a CSV file: {what} (abilene and sndlib/... have demands)",
                 key,
             )
         listed, file = [(demand, key) for demand in facts.demands], ""

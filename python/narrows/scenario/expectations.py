@@ -14,7 +14,8 @@ class Selection(Table):
     """One side of a comparison."""
 
     where: dict[str, Data] = {}
-    """Points of the sweep: a value, or a list of values, for each of some factors (default: all points)."""
+    """The selected points of the sweep: for each named factor, a value or a list of values
+    (default: all points)."""
     args: dict[str, Data] = {}
     """Arguments of the measure."""
 
@@ -29,11 +30,11 @@ class Expectation(Table):
     args: dict[str, Data] = {}
     """Arguments of the measure, e.g. `{ flows = "a*" }`."""
     where: dict[str, Data] = {}
-    """Points of the sweep: a value, or a list of values, for each of some factors, e.g.
+    """The selected points of the sweep: a value or a list of values for each named factor, e.g.
     `{ "topology.rate" = "50mbit" }` (default: all points)."""
     than: Selection | None = None
-    """The second side of a comparison. It has the `where` and `args` of the first side, except for the keys
-    that it gives."""
+    """The second side of a comparison. This side uses the `where` and `args` of the first side, except for
+    the keys that it sets itself."""
     compare: Literal["difference", "ratio", "gain"] | None = None
     """How the two sides become one number for each seed: the difference (first minus second), the ratio
     (first divided by second), or the gain (by how many percent the first is larger)."""

@@ -1,4 +1,4 @@
-"""Field types of the scenario's models. Each has a unit, which is parsed and printed."""
+"""Field types of the scenario's models. The types of quantities parse and print values with units."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _data(value: Any, depth: int = 0) -> Any:
 
 
 AUTO = "auto"
-"""Value of a key that is to be derived from the network."""
+"""Value of a key whose actual value Narrows derives from the network."""
 _LEAST_PERIOD = 10_000
 MOST_DELAY = 1000 * units.NANOS_PER_SEC
 """Maximum propagation delay, ns."""

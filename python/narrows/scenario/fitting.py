@@ -86,7 +86,7 @@ def _crossed(path: Path) -> list[int]:
 
 
 def _class(flow: Flow, key: str, with_classes: Sequence[tuple[Direction, int]]) -> None:
-    """Check that a flow's class exists. Otherwise the simulator would use the last class.
+    """Check that a flow's class exists. The simulator would replace a missing class by the last class.
 
     Args:
         flow: the flow.
@@ -114,7 +114,7 @@ def _classes(link: Direction) -> int:
 
 
 def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
-    """Check that flows use each RTT. All flows of an entry use the same pair, so RTTs can be unused."""
+    """Check that each RTT has flows. All flows of an entry use the same pair, so some RTTs can be unused."""
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
         return
@@ -127,7 +127,7 @@ def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
     if idle and scenario.flows:
         raise ScenarioError(
             f"found {n} RTTs, but no flow uses pair {idle[0]}; give each pair an entry of flows "
-            "(a group is on one pair)",
+            "(all flows of an entry use one pair)",
             "topology.rtts",
         )
 
@@ -143,7 +143,7 @@ def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, i
 
 
 def check_limit(limit: units.Limit, packet: int, key: str) -> None:
-    """Check that a queue holds a packet. Otherwise it drops every packet that arrives while the link is busy.
+    """Check that a queue holds a packet. A shorter queue drops every packet that arrives at a busy link.
 
     Raises:
         ScenarioError: if `limit` is less than a packet of `packet` bytes.
@@ -155,7 +155,7 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
 
 
 def check_burst(burst: int, packet: int, key: str) -> None:
-    """Check that a policer's bucket holds a packet. Otherwise it drops every such packet.
+    """Check that a policer's bucket holds a packet. A policer with a smaller bucket drops every such packet.
 
     Raises:
         ScenarioError: if `burst` is less than a packet of `packet` bytes.

@@ -53,8 +53,9 @@ class Graph:
 
     Args:
         scenario: the scenario.
-        folder: the folder to which its paths are relative.
-        ends: nodes that its flows name. Each switch of a published network among them gets a host.
+        folder: the folder to which the scenario's paths are relative.
+        ends: nodes that the scenario's flows name. If such a node is a switch of a published network, it gets
+            a host.
     """
 
     def __init__(self, scenario: Scenario, folder: Path, ends: Iterable[str] = ()) -> None:
@@ -102,7 +103,7 @@ class Graph:
         """Index of a flow's end. If `name` is a switch of a published network, it is the switch's host.
 
         Raises:
-            ScenarioError: with the most similar name.
+            ScenarioError: if there is none with this name. The message suggests the most similar name.
         """
         return self.node(self._hosts.get(name, name), key)
 
@@ -110,7 +111,7 @@ class Graph:
         """Index of a node.
 
         Raises:
-            ScenarioError: with the most similar name.
+            ScenarioError: if there is none with this name. The message suggests the most similar name.
         """
         if name not in self._index:
             raise ScenarioError(f"found {found(name)}, expected a node{hint(name, self.nodes)}", key)
@@ -120,7 +121,7 @@ class Graph:
         """Index of a directed link by its name, ``A->B`` or ``A-B``.
 
         Raises:
-            ScenarioError: with the most similar name.
+            ScenarioError: if there is none with this name. The message suggests the most similar name.
         """
         if name not in self._by_name:
             names = [link.name for link in self.links]
@@ -182,7 +183,7 @@ class Graph:
         return links + access
 
     def _whole(self, topology: Named) -> None:
-        """Check that a topology is connected. Links of the scenario may connect its parts."""
+        """Check that a topology is connected. The scenario's own links may connect its parts."""
         self._core = sorted(self._by_name[name] for name in self.bottlenecks)
         pairs = [(self.nodes[link.source], self.nodes[link.to]) for link in self.links]
         published = topology.facts().nodes
@@ -246,8 +247,8 @@ class Graph:
     def _way_back(self, link: Link, capacity: traces.Capacity | None) -> Traits:
         """The properties of the reverse direction.
 
-        It has the mean rate, delay and queue of the forward direction, and the same changes of rate and
-        delay. `back` overrides them.
+        The reverse direction has the mean rate, delay and queue of the forward direction, and the same
+        changes of rate and delay. `back` overrides these properties.
         """
         shared: dict[str, object] = {
             "rate": link.rate if capacity is None else capacity.mean,

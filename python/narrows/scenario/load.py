@@ -43,7 +43,7 @@ class Run:
     id: int
     """Number of the run, from 0."""
     point: Scenario
-    """The scenario of the run's point, without a sweep. Its seed is that of the point's first run."""
+    """The scenario of the run's point, without a sweep. It has the seed of the point's first run."""
     seed: int
     """Seed of the run."""
     factors: dict[str, str | float] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
         data = retired.scenario(data, source)
         for key, value in (overrides or {}).items():
             override(data, retired.dotted_key(key, source), value)
-        data = retired.scenario(data, source)  # again, because an override may have set a sweep
+        data = retired.scenario(data, source)  # convert again, because an override may have set a sweep
         return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None
@@ -147,7 +147,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
     ``bbr`` for a flow without a name of its own.
 
     Raises:
-        ScenarioError: if the key names nothing.
+        ScenarioError: if the key is not a dotted key, or leads to a table or entry that does not exist.
     """
     parts = _parts(key)
     if len(parts) > _DEEPEST or not all(parts):
@@ -163,7 +163,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
                     place[part] = copy.deepcopy(value)
                 else:
                     if _is_cc(parts[: depth + 1]) and not isinstance(place.get(part), dict):
-                        # Replace a name alone by a table, so that it can get parameters.
+                        # Replace a bare name with a table, which can have parameters.
                         place[part] = {"name": _cc_name(place.get(part))}
                     following.append(place.setdefault(part, {}))
             elif isinstance(place, list):

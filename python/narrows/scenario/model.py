@@ -1,4 +1,4 @@
-"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan of it."""
+"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` converts it to a plan."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _steps(value: object) -> object:
 
 
 class RateController(Table):
-    """A rate controller at the port of a link, or one at each of several ports."""
+    """A rate controller at the port of a link, or equal rate controllers at several ports."""
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     """Name of the rate controller's kind, e.g. 'brf'."""
@@ -79,7 +79,7 @@ class RateController(Table):
     ) = None
     """Rate, or list of rates over time, to which the port is shaped (default: the link's rate)."""
     capacity: Literal["told", "measured"] = "told"
-    """Whether the rate controller is told the capacity of the port, or measures the capacity."""
+    """Whether the rate controller gets the capacity of the port (`told`), or measures the capacity."""
     queue: Limit | None = None
     """Limit of each leaf queue (default: the link's limit)."""
     outages: list[Outage] = []
@@ -147,11 +147,12 @@ class Capture(Table):
     """The packets that a run records, as pcapng, and logs of QUIC. See [captures](captures.md)."""
 
     links: list[Name] = []
-    """Links: packets that arrive at the link's end."""
+    """Links to capture: the packets that arrive at the end of each link are recorded."""
     hosts: list[Name] = []
-    """Nodes: packets that the flows of the node send and receive."""
+    """Nodes to capture: the packets that the flows of each node send and receive are recorded."""
     snap: Annotated[Size, Field(ge=64, le=65535)] = 128
-    """Snap length: recorded bytes per packet, at most. Headers have at most 100 bytes, payload is zero."""
+    """Snap length: maximum number of recorded bytes per packet. Headers have at most 100 bytes. The payload
+    is recorded as zeros."""
     qlog: Flag = False
     """Whether the sender of each QUIC flow writes a [qlog](quic.md#qlog)."""
 
@@ -173,7 +174,8 @@ class Kernel(Table):
     interval: Period = 10_000_000
     """Sampling interval of sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"
-    """Generator of the flows: own sockets, or iperf3 (only for single flows without a size or pauses)."""
+    """Program that generates the flows: `own` is Narrows' own program, `iperf3` works only for single flows
+    without a size or pauses."""
     delay: Literal["relay", "netem"] | None = None
     """Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the
     kernel's own emulation (default: `netem` for the vm backend, `relay` for the kernel backend)."""
@@ -250,9 +252,9 @@ class Scenario(Table):
     kernel: Kernel | None = None
     """How the kernel backend builds the network (default: the defaults of its keys)."""
     sweep: Sweep | None = None
-    """Runs with other values."""
+    """The runs of the scenario: cases, varied values and seeds (default: one run)."""
     expect: Annotated[list[Expectation], Field(max_length=1000)] = []
-    """Conditions that the results must meet. They do not change the runs."""
+    """Conditions that the results must meet. The conditions do not change the runs."""
 
     _source: str = PrivateAttr(default="scenario")
 

@@ -72,18 +72,18 @@ class Named(Table):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or a name from topohub such as 'topozoo/Geant2012'."""
     k: Annotated[Int, Field(ge=2, le=32)] | None = None
-    """Fat tree: number of ports of a switch, even."""
+    """Fat tree: number of ports of each switch; an even number."""
     rate: Rate | None = None
     """L3 rate of every link; required if the topology has no capacities (fat-tree, topohub)."""
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    """Factor for the topology's own capacities; instead of `rate`."""
+    """Factor that multiplies the topology's own capacities; an alternative to `rate`."""
     queue: Queue | None = None
     """Queue of every link in both directions (default: one BDP)."""
     delay: Distance = "distance"
     """One-way propagation delay. 'distance' is 5 us per km of each link, or the topology's own delays if it
-    has no lengths. A time applies to all links."""
+    has no lengths. A time such as '20ms' is the delay of every link."""
     access: Access = Access()
-    """The links of the hosts; they never drop."""
+    """The links of the hosts. These links never drop packets."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Named:
@@ -143,7 +143,7 @@ class Named(Table):
         return scaled
 
     def hosts(self, ends: Iterable[str], links: list[Link]) -> tuple[dict[str, str], list[Link]]:
-        """The hosts of the switches among `ends`, by the name in `ends`, and the hosts' links."""
+        """The name of the host for each switch among `ends`, by the name in `ends`; and the hosts' links."""
         facts = self.facts()
         switches = set(facts.nodes) - facts.hosts
         hosts: dict[str, str] = {}
@@ -165,7 +165,7 @@ class Named(Table):
         return hosts, made
 
     def core(self) -> list[tuple[str, str]]:
-        """The links from its switches to its other nodes, as (from, to)."""
+        """The links from switches of the topology to its other nodes, as (from, to)."""
         facts = self.facts()
         both = [pair for edge in facts.edges for pair in ((edge.a, edge.b), (edge.b, edge.a))]
         return [(a, b) for a, b in both if a not in facts.hosts]

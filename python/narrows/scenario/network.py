@@ -107,7 +107,7 @@ class _Codel(Limited):
     target: PositiveDuration = 5_000_000
     """Acceptable standing sojourn time (RFC 8289, section 4.4)."""
     interval: PositiveDuration = 100_000_000
-    """Interval, about the longest RTT (RFC 8289, section 4.3)."""
+    """CoDel's interval, about the longest RTT of the flows (RFC 8289, section 4.3)."""
     ecn: Flag = False
     """Mark packets of ECN-capable flows instead of dropping them."""
 
@@ -266,7 +266,7 @@ class Jitter(Table):
 
 
 class Policer(Table):
-    """A token bucket that drops packets for which it has no tokens. It is full at the start of the run."""
+    """A token bucket that drops packets for which it has no tokens. At the start of the run, it is full."""
 
     rate: Rate
     """L3 rate at which the bucket fills."""
@@ -291,7 +291,8 @@ class Trace(Table):
     unit: str = "mbit/s"
     """CSV: unit of the rate."""
     repeat: Flag = True
-    """CSV: repeat the trace; otherwise its last rate stays. Mahimahi traces always repeat."""
+    """CSV: whether the trace repeats. If false, its last rate applies until the end of the run. Mahimahi
+    traces always repeat."""
     max_gap: PositiveDuration | None = None
     """CSV: maximum step between two lines (default: 10 times the median step, but at least 10 s)."""
 
@@ -333,7 +334,7 @@ class Traits(Table):
     aggregation: PositiveDuration | None = None
     """Length of an interval: packets that leave the queue during it are sent together at its end."""
     trace: Trace | None = None
-    """Rate over time from a file; instead of `rate`."""
+    """Rate over time from a file; an alternative to `rate`."""
     at: list[Change] = []
     """Changes during the run, in order of time."""
 

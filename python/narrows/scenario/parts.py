@@ -19,7 +19,7 @@ QUIC_PACKET = 1200
 """Bytes of a packet that every path carries (RFC 9000, section 14): the unit of `receive_window` for QUIC."""
 
 MAX_UDP_PACKETS = 10_000_000_000
-"""Maximum number of packets of a UDP flow or group, about an hour of computing."""
+"""Maximum number of packets of a UDP flow or group. This many take about an hour to simulate."""
 
 _Value = TypeVar("_Value")
 
@@ -44,7 +44,10 @@ def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> lis
 
 
 def _steps(first: _Value, later: Sequence[tuple[int, _Value]]) -> list[tuple[int, _Value]]:
-    """Steps with unique times: a change at 0 replaces the first value, and the last change at a time wins."""
+    """Steps with unique times. A change at 0 replaces the first value.
+
+    If several changes have the same time, the last one applies.
+    """
     by_time = {0: first}
     by_time.update(later)
     return sorted(by_time.items(), key=lambda step: step[0])
@@ -57,7 +60,10 @@ def _loss(model: Bernoulli | GilbertElliott) -> LossPlan:
 
 
 def names(flows: list[Flow]) -> list[str]:
-    """Names of flows. A flow without a name has its kind (`Flow.kind`), with a number if several share it."""
+    """Names of flows. A flow without a name is named after its kind (`Flow.kind`).
+
+    A number is added if several flows share the kind.
+    """
     return result_names([(flow.name, flow.kind) for flow in flows])
 
 
@@ -91,13 +97,13 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
         given = next(iter(params))
         raise ScenarioError(
             f"found a parameter of {flow.transport}'s own {flow.cc.name}, expected none "
-            f"(cc = '{stacks.prefix()}{flow.cc.name}' is the one of Narrows)",
+            f"(cc = '{stacks.prefix()}{flow.cc.name}' is Narrows' own controller)",
             f"{key}.{given}",
         )
     row = catalogue.find(name)
     if row is not None:
         return {"name": flow.cc.name, **in_base_units(params, row[0].parameters, row[0].name, key)}
-    # The controller is a class of the user, which checks its parameters itself.
+    # The controller is a user's class. The class checks its parameters itself.
     for name, value in params.items():
         if not isinstance(value, bool | int | float | str):
             raise ScenarioError(

@@ -1,4 +1,4 @@
-"""The pairs of hosts between which the flows of an entry with several senders or receivers go."""
+"""Pairs of hosts for an entry of flows that has several senders or receivers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _named(given: str | list[str] | None, known: Sequence[str], key: str) -> lis
 
 
 def _cycle(hosts: Sequence[str], random: Random) -> list[str]:
-    """For each host another one, so that each receives once.
+    """A receiver for each host, in the order of `hosts`. Each host is the receiver of exactly one other host.
 
     This is Sattolo's algorithm: the hosts form one cycle, and all cycles are equally likely.
     """

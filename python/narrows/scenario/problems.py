@@ -1,4 +1,4 @@
-"""pydantic's validation errors as one line in the scenario's own terms."""
+"""Translates a validation error of pydantic into one line in the terms of scenario files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
     Args:
         error: the error that pydantic raised.
-        data: the validated data. It shows which parts of pydantic's locations are keys, not tags of unions.
-        model: the validated model. It has the valid names of each table.
+        data: the validated data. From it follows which parts of pydantic's locations are keys, and which are
+            tags of unions.
+        model: the validated model, which has the valid names of each table.
     """
     first, key = _first(error, data)
     message, key = _message(first, key, data, model)
@@ -99,7 +100,7 @@ def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel])
 
 
 _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
-"""Types of pydantic's errors that do not mean that a list was given in the place of one value."""
+"""Types of pydantic's errors for which the message gives no advice to write a list under [sweep.vary]."""
 _VARY = "sweep.vary."
 _BY_NAME = "named"
 """Kind of a topology that has a name instead of a kind."""
@@ -108,7 +109,7 @@ _PLACES = ("topology", "links.0", "flows.0", "sweep")
 
 
 def _remedy(first: Any, key: str, model: type[BaseModel]) -> str:
-    """How to write a value that has the wrong form, or nothing."""
+    """Advice on how to write a value that has the wrong form. Empty if there is no advice."""
     value = first.get("input")
     is_named = bool(first["loc"]) and isinstance(first["loc"][-1], str)
     is_in_sweep = key.split(".", maxsplit=1)[0] == "sweep"
@@ -129,7 +130,7 @@ def double_brackets(names: Sequence[str]) -> str:
 
 
 def is_list_of_tables(model: type[BaseModel], names: Sequence[str]) -> bool:
-    """Whether the key of these names is a list of tables."""
+    """Whether the dotted key with these parts is a list of tables."""
     *parents, last = names
     fields = [
         field
@@ -187,7 +188,7 @@ def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
 
 
 def _is_table(model: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
-    """Whether the model expects a table at `loc`. If so, an error there is about keys of this table."""
+    """Whether the model expects a table at `loc`. If so, an error at `loc` is about keys of this table."""
     if not loc:
         return True
     fields = [

@@ -1,4 +1,4 @@
-"""Makes the reference of scenario files in Markdown from the models and their docstrings, a row per key."""
+"""Makes the reference of scenario files in Markdown from the models and their docstrings: a row per key."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PLACES: dict[type[fields.Table], str] = {
     expectations.Expectation: "[[expect]]",
     expectations.Selection: "than = { ... }",
 }
-"""The first line of each table in a file. Tables with a kind are listed by kind."""
+"""How a scenario file begins each table. A table that has a kind is not in this list."""
 
 _TYPES: list[tuple[Any, str]] = [
     (fields.PositiveDuration, "time above 0"),
@@ -147,7 +147,7 @@ def reachable() -> set[type[fields.Table]]:
 
 
 def rows(table: type[fields.Table]) -> list[Row]:
-    """The keys of a table. Its own keys come before inherited ones.
+    """The keys of a table. The table's own keys come before inherited keys.
 
     For a topology, the keys that every link has are left out.
     """
@@ -229,7 +229,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """The types of a union in words. Alternative tables have the same words, which occur only once."""
+    """The types of a union in words. If several members have the same words, the words occur only once."""
     words = list(dict.fromkeys(_type(member) for member in members))
     return (", or " if any(", " in one for one in words) else " or ").join(words)
 
@@ -252,7 +252,7 @@ def _has_input_type(item: BeforeValidator) -> bool:
 
 
 def _range(metadata: list[Any]) -> str:
-    """``, 1 to 4096``: the bounds of a field."""
+    """The bounds of a field in words, such as ``, 1 to 4096``."""
     least = most = ""
     above = False
     for item in (inner for outer in metadata if isinstance(outer, FieldInfo) for inner in outer.metadata):

@@ -39,7 +39,7 @@ from narrows.scenario.model import Capture, Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
-"""By default all directed links are sampled if there are at most this many."""
+"""By default, all directed links are sampled if there are at most this many."""
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
@@ -63,7 +63,8 @@ def resolve(
         scenario: the scenario, whose sweep is ignored.
         congestion_controllers: names that `cc` may take; not checked if empty.
         rate_controllers: names that a controller's `kind` may take; not checked if empty.
-        kernel: what messages call the kernel with these congestion controllers (empty: the simulator).
+        kernel: name in messages of the kernel that offers these congestion controllers (empty: the simulator
+            offers them).
 
     Raises:
         ScenarioError: if names, routes or values contradict each other.
@@ -86,7 +87,7 @@ class Survey:
     scenario."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
-        """An error about the plan, with its key translated to the scenario's numbers."""
+        """An error about the plan, with the number in its key replaced by that of the scenario's entry."""
         name, _, rest = error.key.partition(".")
         number, dot, rest = rest.partition(".")
         origins = self.origins.get(name, [])
@@ -266,10 +267,10 @@ class _Resolver:
         }
 
     def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> LimitPlan:
-        """The limit of a queue in packets or bytes. It always admits a full packet.
+        """The limit of a queue in packets or bytes. A queue with this limit always admits a full packet.
 
         A BDP is the link's rate times the longest two-way propagation delay of the flows that send data over
-        the link. If there is no such flow, the longest delay of the scenario counts.
+        the link. If there is no such flow, the longest delay of the scenario is used.
         """
         packet = self.packets.get(index, 0)
         if limit.bdp is None:
@@ -350,7 +351,7 @@ class _Resolver:
         """The message about an unknown congestion controller.
 
         If a kernel offers the controllers, the message lists all names, because they are few. The most
-        similar name alone (`bbr` for `bbr3`) would look like a correction, although the simulator knows both.
+        similar name alone (`bbr` for `bbr3`) would look like a correction, although the simulator has both.
         """
         name = flow.cc.name
         if not self.kernel:

@@ -71,7 +71,7 @@ class Routes:
         return frozenset(links)
 
     def _ends(self, source: int, to: int) -> tuple[list[int], int, int, list[int]] | None:
-        """The links that all paths share at their two ends, and the nodes between which they differ."""
+        """The links that all paths share at either end, and the two nodes between which the paths differ."""
         first, last = self._out[source], self._out[to]
         if not first or not last:
             return None
@@ -120,4 +120,4 @@ class _Tree:
 
 
 _MOST_REMEMBERED = 5_000_000
-"""Maximum number of nodes in all trees together. Beyond it, all trees are discarded and computed again."""
+"""Maximum number of nodes in all trees together. If it is exceeded, all trees are computed again."""

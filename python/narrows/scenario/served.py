@@ -21,7 +21,7 @@ def served_by() -> dict[str, str]:
 
 
 def marked() -> dict[str, str]:
-    """For each congestion controller that depends on marks: the one that it behaves like without marks."""
+    """For each congestion controller that depends on marks: the controller that it equals without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
@@ -86,7 +86,7 @@ def presets(runs: Iterable[Run]) -> list[str]:
 
 
 def _names(scenario: Scenario) -> list[str]:
-    """The names of the congestion controllers of the scenario's flows that are of the catalogue."""
+    """The names of the flows' congestion controllers, without those that are not in the catalogue."""
     names = (stacks.catalogue_name(flow.transport, flow.cc.name) for flow in scenario.flows)
     return [name for name in names if name is not None]
 
@@ -106,7 +106,8 @@ def _marks(queue: Queue) -> bool:
 def unserved(runs: Iterable[Run]) -> list[str]:
     """A sentence for each congestion controller whose rate controller is missing in the run.
 
-    This is not an error, because the behaviour without an answer (mostly CUBIC) may be of interest.
+    This is not an error, because a user may want to see how the controller behaves without an answer. Most
+    controllers then behave like CUBIC.
     """
     missing: dict[str, None] = {}
     needed = served_by()
@@ -123,8 +124,8 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 
 def _kind(controller: RateController) -> str:
-    """The kind of rate controller that senders see."""
-    # With the parameters for stock hosts, rate controllers write rates into ACKs with BRF's option.
+    """The kind of rate controller that senders recognise."""
+    # With the parameters for unmodified hosts, rate controllers write rates into ACKs, in BRF's TCP option.
     needed = rate.on_switches().get(controller.kind)
     writes = needed is not None and all(controller.params.get(key) == value for key, value in needed.items())
     return "brf" if writes else controller.kind

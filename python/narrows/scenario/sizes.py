@@ -1,6 +1,6 @@
 """Measured distributions of flow sizes, as simulations of data centres use them.
 
-The papers print them as curves. Later papers read these points off the curves, and share them.
+The original papers print the distributions as curves. Later papers published these points of the curves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layouts by kind. They convert a few keys into nodes, links and default endpoints of flows."""
+"""Layouts by kind. A layout converts a few keys into nodes, links and default endpoints of flows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ class Dumbbell(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:
-        """The bottleneck has `delay`, or half of the shortest pair's delay. Access links have the rest."""
+        """The bottleneck link has `delay`, or half of the smallest one-way delay of a pair.
+
+        The access links of a pair share the rest of its delay.
+        """
         pairs = self.pairs or (len(self.rtts) if self.rtts else min(max(1, flows), 4096))
         one_way = [rtt // 2 for rtt in (self.rtts or [self.rtt or 0] * pairs)]
         middle = self.delay if self.delay is not None else min(one_way) // 2
@@ -100,7 +103,7 @@ class Dumbbell(Bottlenecked):
 class ParkingLot(Bottlenecked):
     """Routers r1..r(n+1) with bottleneck links hop1..hopn between them.
 
-    One long pair s0-d0 and, for each hop i, a cross pair si-di.
+    The hosts are one long pair s0-d0 and, for each hop i, a cross pair si-di.
     """
 
     kind: Literal["parking-lot"]
@@ -161,7 +164,7 @@ class Star(Traits):
 
 
 def _by_name(value: object) -> object:
-    """Adds the kind of a published network, which has a name instead."""
+    """Add the kind `named` to a table that has a name instead of a kind."""
     if isinstance(value, dict) and "name" in value and "kind" not in value:
         return {"kind": "named"} | value
     return value

@@ -28,10 +28,10 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""Longest gap in a mahimahi trace. A radio may be silent for long, but a gap of over a minute means that a
-part of the recording is missing."""
+"""Longest gap in a mahimahi trace. A radio may be silent for many seconds. A gap of over a minute means that
+a part of the recording is missing."""
 _SEPARATED = re.compile(r"[,;\s]")
-"""A separator of columns. Each data line of a CSV file has one, and no line of a mahimahi trace has one."""
+"""A separator of columns. Each data line of a CSV file has a separator. Mahimahi traces have none."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,10 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each trace, traffic matrix and file of a parameter, by path as the scenarios spell it."""
+    """SHA-256 of each file that the scenarios name: traces, traffic matrices and files in parameters.
+
+    The keys are the paths as the scenarios spell them.
+    """
     known = list(scenarios)
     files = {
         flow.demands
@@ -148,7 +151,7 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     """Each line has a time and a rate. Columns have names (with a header) or numbers.
 
-    They are separated by commas, semicolons, tabs or blanks.
+    Columns are separated by commas, semicolons, tabs or blanks.
     """
     try:
         per_unit = units.parse_rate(f"1{trace.unit}")

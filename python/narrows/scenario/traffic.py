@@ -50,7 +50,7 @@ NOT_OF_PROGRAMS = {
 """Keys of flows that a program decides, or that need several equal flows."""
 
 NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
-"""Keys of TCP flows that QUIC does not have, because the stack decides these things."""
+"""Keys of TCP flows that QUIC flows do not have, because the QUIC stack sets these properties itself."""
 
 
 class App(Table):
@@ -76,7 +76,7 @@ class SizeDistribution(Table):
     distribution: Literal["fixed", "exponential", "pareto", "web-search", "data-mining", "hadoop"]
     """Kind of the distribution. The last three were measured in data centres: a web search cluster
     (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
-    al., SIGCOMM 2015). Their points are those that pFabric and HPCC use."""
+    al., SIGCOMM 2015). The points of these distributions are those that pFabric and HPCC use."""
     mean: Size | None = None
     """Mean size; for `fixed` the size itself. A measured distribution is scaled to this mean
     (default: not scaled)."""
@@ -100,7 +100,7 @@ class Arrivals(Table):
     rate: Annotated[Float, Field(gt=0, le=1e6)]
     """Arrival rate, flows per second."""
     size: Annotated[SizeDistribution, BeforeValidator(_size, json_schema_input_type=Size | SizeDistribution)]
-    """Their sizes: one size, or a table with a distribution."""
+    """Sizes of the flows: one size, or a table with a distribution."""
 
 
 def _ends(value: object) -> object:
@@ -164,15 +164,15 @@ class Flow(Table):
     to: Ends | None = None
     """Receiving node, or a list as in `from`."""
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
-    """Makes this entry several flows between hosts. `permutation`: from each host to one other, so that each
-    receives once. `all-to-all`: from each host to all others. `random`: from each host to one random other
-    host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are drawn
-    at random with the scenario's seed. All seeds of a sweep have the same pairs."""
+    """Makes this entry several flows between hosts. `permutation`: from each host to one other host, and each
+    host receives one flow. `all-to-all`: from each host to all others. `random`: from each host to one random
+    other host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are
+    drawn at random with the scenario's seed. All seeds of a sweep have the same pairs."""
     transport: Literal["tcp", "udp", "quinn"] = "tcp"
     """Transport protocol. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in the simulator."""
     cc: Cc = Congestion(name="cubic")
     """TCP and QUIC: congestion controller, by name or with parameters. With `transport = "quinn"`, `bbr`,
-    `cubic` and `newreno` are those of quinn, and `narrows:NAME` is always the one of Narrows."""
+    `cubic` and `newreno` are those of quinn, and `narrows:NAME` is always Narrows' own controller."""
     rate: Rate | None = None
     """UDP: L3 rate at which the flow sends."""
     packet: Annotated[Int, Field(ge=29, le=60000)] = FULL_PACKET
@@ -187,7 +187,7 @@ class Flow(Table):
     """Time between the starts of consecutive flows."""
     start_jitter: Duration = 0
     """Maximum random delay of each flow's start. Simulated flows that start at the same time can stay in
-    step. Real flows do not."""
+    step, unlike real flows."""
     size: Size | None = None
     """Application bytes to send (default: unlimited)."""
     app: App | None = None
@@ -206,7 +206,7 @@ class Flow(Table):
     ecn: Flag = False
     """TCP: whether the flow negotiates ECN."""
     pacing: Flag = False
-    """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
+    """TCP: whether window-based congestion controllers are paced, too, as in Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
     """TCP: maximum receive window in segments (default: no limit). The window opens as in Linux, from
     64 KiB. QUIC: window of the stream and the connection in packets of 1200 bytes (default: quinn's)."""
@@ -218,8 +218,8 @@ class Flow(Table):
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
     service: Annotated[Int, Field(ge=1, le=32767)] | None = None
-    """Number of the service for BRF's predictor, like the port of a server (default: a service of its own).
-    Simulator only."""
+    """Number of the service for BRF's predictor. It corresponds to the port of a server (default: the flow is
+    a service of its own). Simulator only."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
     """Path of the ACKs as a list of nodes with both ends (default: the shortest path)."""
 
@@ -246,7 +246,10 @@ class Flow(Table):
         return self
 
     def _changed(self, keys: set[str]) -> set[str]:
-        """The keys among these that have another value than the default. A printed scenario has all keys."""
+        """Those of `keys` whose values are not the default.
+
+        Values are compared, because a printed scenario contains all keys.
+        """
         fields = type(self).model_fields
         return {key for key in self.model_fields_set & keys if getattr(self, key) != fields[key].default}
 
@@ -302,10 +305,9 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """The default name of the flow.
+        """The default name of the flow: its congestion controller or Python class, ``udp``, or its program.
 
-        This is the congestion controller or its Python class (a stack: after its name), ``udp``, or the
-        name of the program.
+        If an external stack carries the flow, the stack's name precedes the controller's.
         """
         if self.program is not None:
             return self.program.name

@@ -1,1 +1,1 @@
-"""Published networks as facts: nodes and their positions, links with lengths and capacities, traffic."""
+"""Facts about published networks: nodes and their positions, links with lengths and capacities, traffic."""

@@ -83,7 +83,7 @@ def abilene() -> Facts:
 
 
 def abilene_zoo() -> Facts:
-    """The Topology Zoo's variant (PAC-31). It lacks the second node in Atlanta, and every link is an OC-192.
+    """The Topology Zoo's variant (PAC-31), without the second node in Atlanta. Every link is an OC-192.
 
     Names, lengths, and the demands between the remaining nodes come from SNDlib.
     """

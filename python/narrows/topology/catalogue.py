@@ -18,7 +18,7 @@ OWN: dict[str, Callable[[], Facts]] = {
 }
 """Networks that need no other package and no parameter."""
 FAT_TREE = "fat-tree"
-"""The network with a parameter."""
+"""Name of the only network that has a parameter."""
 
 
 @functools.lru_cache(maxsize=16)

@@ -31,7 +31,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Group:
-    """Equal flows that belong to a network, as in the fairness configurations."""
+    """Equal flows that belong to a network, as in the generic fairness configurations (GFC)."""
 
     name: str
     """Letter of the group."""

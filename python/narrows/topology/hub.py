@@ -16,8 +16,8 @@ from typing import Any
 from narrows.topology.facts import Demand, Edge, Facts
 
 _LONGEST = 48
-"""Maximum length of a node's name in characters. It is short, because the name of an access link contains two
-node names."""
+"""Maximum length of a node's name in characters. Names are short, because the name of an access link contains
+two node names."""
 
 
 def installed() -> bool:
@@ -52,8 +52,8 @@ def read(name: str) -> Facts:
 def facts(name: str, data: dict[str, Any]) -> Facts:
     """A network in node-link form.
 
-    A node without a name is called n and its number. If several nodes have the same name, each gets its
-    number as a suffix.
+    A node without a name is called `n`, followed by its number. If several nodes have the same name, each
+    gets its number as a suffix.
     """
     raw = {str(node["id"]): _plain(str(node.get("name") or "")) for node in data["nodes"]}
     shared = Counter(raw.values())

@@ -54,8 +54,8 @@ def _scaled(nodes: list[int], near: list[set[int]]) -> dict[int, Position]:
     )
     values, vectors = np.linalg.eigh(centred)
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
-    # The sign of an eigenvector is arbitrary. It is chosen so that the first node is on the left and not
-    # below the middle.
+    # The sign of an eigenvector is arbitrary. The sign is chosen so that the first node is on the left and
+    # not below the middle.
     axes *= np.where(axes[0] > 0, [-1.0, 1.0], [1.0, -1.0])
     return {node: (float(x), float(y)) for node, (x, y) in zip(nodes, axes, strict=True)}
 

@@ -64,7 +64,7 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
         )
         squares = base.mark_rect().encode(color=alt.Color("f:N", scale=None))
         text = base.mark_text(fontSize=9).encode(text="t:N", color=alt.Color("k:N", scale=None))
-        # Draw the frame inside the cell. Otherwise it would look like the frame of a neighbouring cell.
+        # Draw the frame inside the cell. A frame around the cell would look like that of a neighbouring cell.
         inset = alt.RelativeBandSize(0.9), alt.RelativeBandSize(0.8)
         frames = (
             base.transform_filter("datum.beyond")

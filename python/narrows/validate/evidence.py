@@ -39,4 +39,4 @@ class Source(Protocol):
     """A source of evidence."""
 
     def evidence(self, place: Place) -> Evidence | None:
-        """Runs of the cell's present scenario, or None."""
+        """The runs of the cell's current scenario; None if there are none."""

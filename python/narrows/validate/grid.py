@@ -164,10 +164,10 @@ between = ["r1", "r2"]
 rate = "{rate}mbit"
 delay = "{delay}us"
 queue = "{queue}p"
-{loss}# Random, up to a packet's time at the bottleneck. Else the queue has room for the same flow each time.
+{loss}# ACKs get a random delay of up to a packet time. Without it, the queue would favour one of the flows.
 back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "{jitter}us" }} }}
 
-{links}{flows}# Not netem: after a token bucket it forwards two packets at once, and one can decide a run.
+{links}{flows}# netem is not used. Behind a token bucket, it delivers two packets at once, and alters runs.
 # The relay serves packets one after the other, and loses the same packets as the simulator.
 [kernel]
 delay = "relay"
@@ -190,8 +190,8 @@ cc = "{cc}"
 def scenario(cell: Cell, algorithm: str, duration: str) -> str:
     """A cell's scenario file for an algorithm.
 
-    One link has the delay and the loss, so that each packet passes one relay in real time. Packets of the far
-    flow (`Flows.RTTS`) pass a second relay, for its longer RTT.
+    Only one link has delay and loss, so each packet passes only one relay in real time. Packets of the far
+    flow (`Flows.RTTS`) also pass a second relay, which adds the rest of this flow's longer RTT.
     """
     pairs = [("near", algorithm, 0)]
     if cell.flows is Flows.CUBIC:

@@ -1,4 +1,4 @@
-"""Compares the errors of a validation with its targets. Pure."""
+"""Compares the errors of a validation with its targets. All functions are pure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Kept:
     def parts(self, place: Place, kernel: str | None = None) -> Iterator[Results]:
         """Yields the runs of a cell in parts, one part per call of the command.
 
-        Each call continues where the previous one ended.
+        Each call continues where the previous call ended.
 
         Args:
             place: the cell.
@@ -74,7 +74,7 @@ class Kept:
         for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):
-                continue  # not ours
+                continue  # not a folder of this validation
             if int(number) > first:
                 try:
                     shutil.rmtree(later)
@@ -99,7 +99,7 @@ class Kept:
 
     @cached_property
     def _days(self) -> dict[str, set[str]]:
-        """The days of the measurements, by algorithm and cell."""
+        """The days of the measurements, by the name of algorithm and cell."""
         path = self.out / FINISHED
         found: dict[str, set[str]] = {}
         for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:
@@ -109,7 +109,7 @@ class Kept:
                     name = f"{entry['algorithm']}/{entry['cell']}"
                     found.setdefault(name, set()).add(str(entry["when"])[:10])
             except (ValueError, KeyError, TypeError):
-                continue  # truncated by an interrupted call, or not ours
+                continue  # truncated by an interrupted call, or not written by this command
         return found
 
 

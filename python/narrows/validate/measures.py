@@ -118,7 +118,7 @@ def weighted(values: Array, weights: Array) -> tuple[float, float]:
 
 
 def median(values: Iterable[float]) -> float:
-    """The median of the defined values, NaN without any."""
+    """The median of the defined values; NaN if there are none."""
     defined = [value for value in values if not math.isnan(value)]
     return float(np.median(defined)) if defined else math.nan
 

@@ -1,4 +1,4 @@
-"""The page of the docs about a validation: method, errors and their causes. Pure."""
+"""The page of the docs about a validation: method, errors and their causes. All functions are pure."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _sides(rows: Iterable[dict[str, Any]]) -> dict[str, Side]:
 
 
 def add(path: Path, source: Source, places: Sequence[Place], backend: str) -> int:
-    """Add a source's runs of these cells to a recording. They replace earlier rows of the same runs.
+    """Add a source's runs of these cells to a recording. New rows replace earlier rows of the same runs.
 
     Returns:
         Number of rows in the recording.

@@ -97,11 +97,11 @@ class Outcome:
     marked: list[Finding] = field(default_factory=list)
     """Runs of cells in which every run was disturbed. The page shows them but does not count them."""
     absent: list[str] = field(default_factory=list)
-    """Cells without a run on real stacks, by algorithm and cell."""
+    """Names of the pairs of algorithm and cell that have no run on real stacks."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Reasons for cells without figures, by algorithm and cell."""
+    """The reason why a cell has no figures, by the name of the pair of algorithm and cell."""
     unsound: dict[str, int] = field(default_factory=dict)
-    """Number of disturbed runs on real stacks that are left out, by algorithm and cell."""
+    """Number of disturbed runs on real stacks that are left out, by the name of the pair."""
     kernels: list[str] = field(default_factory=list)
     """Versions of the measured kernels."""
     dates: list[str] = field(default_factory=list)
@@ -240,7 +240,7 @@ def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: 
                     seconds, measured = future.result()
                     kept.note(place, into.backend, kernel, ask.repetitions - there[place.name], seconds)
                     if not all(verdict["sound"] for verdict in measured.soundness.values()):
-                        # Print it at once: the user may want to stop other load on the machine.
+                        # Print the verdict at once, because the user may want to stop other load.
                         say(f"{place.name}: {soundness.line(measured.soundness)}")
                 except NarrowsError as error:
                     # A failing cell must not discard hours of other runs.

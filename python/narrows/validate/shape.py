@@ -1,7 +1,7 @@
-"""Compares two congestion windows over time. Pure.
+"""Compares two congestion windows over time. All functions are pure.
 
 Two runs of the same sawtooth are not synchronised for long, so their windows cannot be subtracted. Instead
-this compares the distributions of window sizes, and the periods of the sawtooth.
+this module compares the distributions of window sizes, and the periods of the sawtooth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUANTILES = np.linspace(0.005, 0.995, 100)
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Mean distance of two distributions of windows (Wasserstein's, order one), divided by the mean of `b`.
 
-    It is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth on average.
+    The distance is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth on average.
     """
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     if not len(a) or not len(b) or not b.mean():

@@ -30,7 +30,7 @@ SHAPE = Shape((("s1", "s2"),), {"h1": "s1", "h2": "s1", "h3": "s2"})
 
 
 def require():
-    """Skips with a reason, or fails, without an agent or Open vSwitch."""
+    """Skips the test with a reason, or fails it, if the agent or Open vSwitch is missing."""
     ovs_lab.require()
     missing = [tool for tool in ("iperf3", "tc") if shutil.which(tool) is None]
     if find() is None:
@@ -157,7 +157,7 @@ def received(sender):
 
 
 class Queue:
-    """Samples of the rated classes' backlog at the bottleneck, in packets, during the context."""
+    """Samples the queue of rated flows at the bottleneck, in packets, while the `with` block runs."""
 
     def __init__(self, lab, every=0.02):
         self.lab, self.every = lab, every

@@ -80,13 +80,13 @@ def client(key, certificate, trusted):
 
 
 class Agent:
-    """Sends and receives bodies. It is written from the description of the protocol and uses no code of the
-    controller.
+    """Sends and receives bodies. This class is written from the description of the protocol, and uses no code
+    of the controller.
     """
 
     def __init__(self, host, port, name="a", keys=None, greeting=None):
-        """`keys`: key, certificate and trusted certificates. `greeting`: a greeting other than the right
-        one.
+        """`keys`: key, certificate and trusted certificates. `greeting`: bytes to send instead of the correct
+        greeting.
         """
         self.socket = socket.create_connection((host, port), timeout=20)
         if keys is not None:

@@ -14,7 +14,8 @@ from types import SimpleNamespace
 def alertmanager(certificate=None):
     """Starts the server, with TLS if `certificate` names a file with a key and a certificate.
 
-    Its `url`, the `requests` (path, headers, alerts), and the `answers` for the next requests."""
+    Yields an object with the server's `url`, the `requests` (path, headers, alerts), and the `answers` for
+    the next requests."""
     got = SimpleNamespace(requests=[], answers=[], arrived=threading.Condition(), hold=threading.Event())
     got.hold.set()
 

@@ -27,7 +27,7 @@ def port(number):
 
 
 def match(*fields):
-    """A match. Each field is a pair of its number in OpenFlow's class and its value."""
+    """A match. Each field is a pair: the field's number in OpenFlow's class, and the field's value."""
     inner = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
     length = 4 + len(inner)
     return struct.pack("!HH", 1, length) + inner + bytes(-length % 8)

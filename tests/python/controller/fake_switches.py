@@ -49,7 +49,9 @@ def pipeline(rules, in_port, src, dst, eth_type=0x0800):
         if not hits:
             break  # table miss: dropped
         best = max(hits, key=lambda rule: rule.priority)
-        assert sum(rule.priority == best.priority for rule in hits) == 1, "two entries match: undefined"
+        assert sum(rule.priority == best.priority for rule in hits) == 1, (
+            "two entries of equal priority match"
+        )
         outputs |= set(best.outputs)
         copied |= best.to_controller
         table = best.goto
@@ -155,7 +157,7 @@ class Network:
             case Install(_, rule):
                 rules[rule.key] = rule
             case Remove(_, rule):
-                assert rules.pop(rule.key, None) is not None, "an entry is removed that does not exist"
+                assert rules.pop(rule.key, None) is not None, "the removed entry does not exist"
             case Barrier(dpid, number):
                 self.event(BarrierDone(dpid, number))
 

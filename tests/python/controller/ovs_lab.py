@@ -71,7 +71,7 @@ ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_fil
 
 
 def require():
-    """Skips with a reason, or fails, if Open vSwitch cannot run."""
+    """Skips the test with a reason, or fails it, if Open vSwitch cannot run."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     reason = ""
     if os.geteuid() != 0:

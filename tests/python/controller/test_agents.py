@@ -1,8 +1,9 @@
-"""Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
+"""Agents and controller as one system, on real stacks.
 
-The tests are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for
-a busy machine. docs/reference/controller.md has the measured figures. Tests that judge figures run in real
-time, where other work disturbs them sometimes, so they are repeated (`flaky`) with the same bounds.
+The tests need root, the agent's program and Open vSwitch. Elsewhere they are skipped with a reason, or fail
+with NARROWS_REQUIRE_KERNEL=1. The bounds allow for a busy machine. docs/reference/controller.md has the
+measured figures. Tests that judge figures run in real time, where other work disturbs them sometimes, so they
+are repeated (`flaky`) with the same bounds.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # Equation 5, from OpenFlow's counters (read once a second) and the agent's capacity.
+        # The load by equation 5, from OpenFlow's counters (read once a second) and the agent's capacity.
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
     # On an idle machine, each flow has 46 to 47 Mbit/s.
@@ -65,8 +66,8 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # Start a new controller. The old one would merge further changes of a port that has changed in the last
-    # minute.
+    # Start a new controller. The old controller would merge further changes of a port that has changed in the
+    # last minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")
@@ -122,8 +123,10 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
 
         wait(stamped, "ACKs with the advertised rate", seconds=6)
         (shown,) = lab.agents.status("a")["ports"]
-        assert sum(leaf["packets"] for leaf in shown["leaves"][:2]) > 1000, "its data goes there"
-        assert dict(shown["counters"])["inserted"] == 0, "and none of its ACKs"
+        assert sum(leaf["packets"] for leaf in shown["leaves"][:2]) > 1000, (
+            "the flow's data crosses this switch"
+        )
+        assert dict(shown["counters"])["inserted"] == 0, "no ACK of the flow crosses this switch"
         # The sender is paced at 0.97 of the link, so there is no queue. With CUBIC the queueing delay was 60
         # ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]

@@ -95,13 +95,13 @@ def test_a_silent_agent_is_an_alert_until_its_next_message():
 def test_an_agent_that_disconnects_or_never_connects_is_an_alert():
     alerts = Alerts(0, AGENT)
     none, both = Sample((), {}), Sample((), {"s1": 0.0, "s9": 0.0})
-    assert run(alerts, [none] * 7) == [(5, True)], "s9 is expected"
+    assert run(alerts, [none] * 7) == [(5, True)], "the expected agent s9 never connects"
     assert [alert.key.agent for alert in alerts.active] == ["s9"]
     assert run(alerts, [both, none, none, none], 7) == [(7, False)]
     assert run(alerts, [none] * 5, 11) == [(13, True), (13, True)]
     assert {alert.key.agent for alert in alerts.active} == {"s1", "s9"}
     later = FORGET_NS // SECOND + 100
-    assert run(alerts, [none], later) == [(later, False)], "s1 is forgotten"
+    assert run(alerts, [none], later) == [(later, False)], "the alert about s1 ends"
     assert [alert.key.agent for alert in alerts.active] == ["s9"]
 
 
@@ -127,7 +127,9 @@ def test_a_flow_that_is_slow_for_a_short_time_is_none():
     slow, fast = port(flows=[flow(1, 100_000)]), port(flows=[flow(1, 900_000)])
     assert run(Alerts(0, FLOW), ([slow] * 5 + [fast]) * 5) == []
     other = port(flows=[flow(2, 100_000)])
-    assert run(Alerts(0, FLOW), ([slow] * 4 + [other] * 4) * 3) == [], "each flow has its own time"
+    assert run(Alerts(0, FLOW), ([slow] * 4 + [other] * 4) * 3) == [], (
+        "the time is measured for each flow separately"
+    )
 
 
 def test_without_thresholds_there_is_nothing():
@@ -139,7 +141,7 @@ def test_the_number_of_alerts_is_bounded():
     ports = tuple(port(12.0, interface=f"eth{n}") for n in range(ACTIVE_MAX + 100))
     assert len(run(alerts, [Sample(ports, {})] * 7)) == len(alerts.active) == ACTIVE_MAX
     assert alerts.left_out == 100
-    assert len(run(alerts, [Sample(ports[100:], {})] * 7, 7)) == 200, "100 end, and 100 begin"
+    assert len(run(alerts, [Sample(ports[100:], {})] * 7, 7)) == 200, "100 alerts end, and 100 alerts begin"
 
 
 def test_the_memory_of_agents_and_flows_is_bounded():

@@ -161,7 +161,7 @@ def test_an_agent_that_reconnects_replaces_its_old_connection(listening, keys):
     assert first.receive() is None, "the old connection is closed"
     channel.send("a", '{"type":"poll"}')
     assert second.receive() == {"type": "poll"}
-    assert events.empty(), "its end is not the agent's"
+    assert events.empty(), "the end of the old connection does not disconnect the agent"
 
 
 def test_an_agent_cannot_use_another_agents_name(listening, keys):
@@ -245,7 +245,7 @@ def test_peers_without_tls_or_without_an_own_certificate_are_refused(listening, 
     nobody.load_verify_locations(str(keys.of_agent("a").trusted))
     connection = nobody.wrap_socket(socket.create_connection(("127.0.0.1", channel.port), timeout=20))
     with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
-        connection.recv(1000)  # with TLS 1.3 the client's end of the handshake comes first
+        connection.recv(1000)  # with TLS 1.3, the client ends the handshake before the server refuses it
     old = client(*map(str, keys.of_agent("a")))
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
@@ -258,7 +258,7 @@ def test_silent_peers_are_disconnected(listening, keys, monkeypatch):
     monkeypatch.setattr(channel_module, "GREETING_S", 0.3)
     silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
     assert silent.recv(1000) == b"", "disconnected during the handshake"
-    # Long enough for a handshake on a machine with other work.
+    # This limit is long enough for a handshake on a busy machine.
     monkeypatch.setattr(channel_module, "GREETING_S", 4.0)
     after = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
     tls_only = client(*map(str, keys.of_agent("a"))).wrap_socket(after)
@@ -269,7 +269,7 @@ def test_silent_peers_are_disconnected(listening, keys, monkeypatch):
 def ended(connection):
     try:
         return connection.recv(1000) == b""
-    except ssl.SSLEOFError:  # no close_notify
+    except ssl.SSLEOFError:  # the peer closed the connection without close_notify
         return True
 
 
@@ -295,5 +295,7 @@ def test_files_are_checked(keys, tmp_path):
 def test_names_of_certificates():
     subject = ((("organizationName", "x"),), (("commonName", "a"),))
     assert tls.common_name({"subject": subject}) == "a"
-    assert tls.common_name({"subject": (*subject, (("commonName", "b"),))}) == "", "two names are none"
+    assert tls.common_name({"subject": (*subject, (("commonName", "b"),))}) == "", (
+        "a certificate with two names has no valid name"
+    )
     assert tls.common_name(None) == ""

@@ -148,7 +148,9 @@ def test_loads_and_eq_5_follow_the_counters():
     agents = Agents("a", ports=(1,))
     desc = PortDesc(4, "eth1", "02:00:00:00:00:01", True, 10_000_000_000)
     agents.event(SwitchUp(7, (desc,)))
-    assert agents.domain.capacity_bps((7, 4)) == 100_000_000, "the agent's port is this port"
+    assert agents.domain.capacity_bps((7, 4)) == 100_000_000, (
+        "the agent's port and the switch's port are the same"
+    )
     for packets in (1000, 1500):
         agents.now += SECOND // 10
         counters = Counters(0, packets, 0, packets * 1514, 0, 0)
@@ -158,7 +160,7 @@ def test_loads_and_eq_5_follow_the_counters():
     assert load.netcard_rate == pytest.approx(500 * 1500 * 8 / (0.1 * 100e6))
     agents.now += SECOND
     agents.event(CountersRead(7, {4: Counters(0, 3, 0, 9, 0, 0)}))
-    assert (7, 4) not in agents.domain.loads.by_port, "counters that went back tell nothing"
+    assert (7, 4) not in agents.domain.loads.by_port, "counters that decreased give no load"
 
 
 def test_eq_5_equals_the_detectors():

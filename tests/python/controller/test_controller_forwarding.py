@@ -96,7 +96,7 @@ def test_broadcasts_never_loop_while_switches_change_their_entries(graph, rng):
     net.lazy = True
 
     def broadcast():
-        net.send(rng.choice(sorted(net.hosts)), BROADCAST)  # fails if it loops
+        net.send(rng.choice(sorted(net.hosts)), BROADCAST)  # fails if the broadcast loops
 
     for _ in range(3):
         cable = tuple(rng.choice(sorted(net.cables, key=sorted)))
@@ -118,7 +118,7 @@ def test_a_new_cable_that_closes_a_ring_causes_no_loop():
     for _ in range(10):
         net.run(0.3)
         check_broadcast(net)
-    assert net.send("0a:00:00:00:00:01", "0a:00:00:00:00:03")[1] == 2, "and the short way is used"
+    assert net.send("0a:00:00:00:00:01", "0a:00:00:00:00:03")[1] == 2, "the shortest path is used"
 
 
 def check_broadcast(net):
@@ -131,7 +131,7 @@ def test_switches_connect_and_disconnect():
     net = settled(nx.cycle_graph([1, 2, 3, 4]))
     assert check(net) == 12
     net.disconnect(2)
-    net.rules[2].clear()  # power off
+    net.rules[2].clear()  # a switch without power loses its entries
     net.run(1)
     assert check(net) == 6
     net.connect(2)
@@ -141,7 +141,7 @@ def test_switches_connect_and_disconnect():
 
 
 def test_a_switch_that_loses_its_controller_causes_no_loop():
-    # The switch continues to forward by its last entries, including broadcasts.
+    # The disconnected switch continues to forward by its last entries, including broadcasts.
     net = settled(nx.complete_graph([1, 2, 3]))
     net.disconnect(3)
     for _ in range(20):
@@ -173,7 +173,9 @@ def test_a_new_controller_keeps_working_entries(late):
     check_all_reach(net)
     net.run(12)
     assert net.rules == before, "the network is the same, and so are its entries"
-    assert set(net.domain.hosts.by_mac) == set(net.hosts), "hosts are known again, from the switches"
+    assert set(net.domain.hosts.by_mac) == set(net.hosts), (
+        "the new controller finds the hosts in the switches' entries"
+    )
     # The controller is in control: it reacts to a cut cable.
     net.toggle(tuple(next(iter(net.cables))), False)
     net.run(3)
@@ -239,7 +241,7 @@ def test_a_cable_that_works_in_one_direction_carries_no_traffic():
     net = network(nx.path_graph([1, 2]))
     for dpid in (1, 2):
         net.connect(dpid)
-    net.cut |= net.cables  # LLDP would cross both directions
+    net.cut |= net.cables  # otherwise LLDP would cross both directions
     net.event(LldpSeen(2, 1, 1, 1))
     assert net.domain.topology.links() == []
     assert net.domain.topology.port((1, 1)).kind is Kind.TRUNK

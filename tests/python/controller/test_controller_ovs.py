@@ -1,6 +1,6 @@
 """The controller with real Open vSwitch.
 
-It needs root, and is skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 it fails).
+The tests need root. Elsewhere they are skipped with a reason, or fail with NARROWS_REQUIRE_KERNEL=1.
 """
 
 from __future__ import annotations

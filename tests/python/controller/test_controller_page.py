@@ -116,7 +116,7 @@ def test_the_page_shows_everything(visit, site, width, theme):
     assert page.locator("#drawing .switch").count() == 5
     assert page.locator("#drawing .host").count() == 6
     assert page.locator("#drawing .link").count() == 12
-    assert page.locator("#drawing .link.l3").count() == 1, "97 % of its capacity"
+    assert page.locator("#drawing .link.l3").count() == 1, "the load of one link is 97 % of its capacity"
     assert page.locator("#drawing .hot").count() == 1
     assert page.locator("text.figure", has_text="97 %").count() == 1
     sync_api.expect(rows(page)).to_have_count(12)  # the page requests flows separately
@@ -163,7 +163,7 @@ def test_a_lost_controller_is_stated(visit):
     with served(runtime()) as url:
         page = visit(url)
     sync_api.expect(page.locator("#live")).to_have_text("no controller", timeout=30_000)
-    visit.troubles.clear()  # the browser's own messages about it
+    visit.troubles.clear()  # remove the browser's own messages about the lost controller
 
 
 def test_names_from_the_network_are_shown_as_text(visit, site):

@@ -76,12 +76,12 @@ def test_connections_are_bounded_by_address_and_in_all():
         assert not is_served(connect(port))
         other = connect(port, "127.0.0.2")
         assert is_served(other)
-        assert not is_served(connect(port, "127.0.0.3")), "four in all"
+        assert not is_served(connect(port, "127.0.0.3")), "at most four connections in all are served"
         assert all(is_served(connection) for connection in first)
         first.pop().close()
         deadline_s = time.monotonic() + GUARD_S
         while not is_served(connect(port, "127.0.0.3")):
-            assert time.monotonic() < deadline_s, "the place is free again"
+            assert time.monotonic() < deadline_s, "a closed connection frees its place"
 
 
 def test_refused_connections_do_not_keep_the_event_loop_from_its_work():
@@ -125,7 +125,7 @@ def test_a_stream_stays_while_its_client_reads_and_ends_if_it_does_not():
         assert live.recv(1 << 16).startswith(b"HTTP/1.1 200")
         flood = connect(port, send=REQUEST.replace(b"/ ", b"/flood "))
         time.sleep(2)
-        assert ends(flood), "it sent until the buffers were full"
+        assert ends(flood), "a server that fills the buffers closes the connection"
         live.settimeout(0.1)
         with contextlib.suppress(TimeoutError):
             while True:

@@ -136,14 +136,16 @@ def test_a_link_without_an_agent_limits_the_flows_that_cross_it():
     line.work(4)
     rates = {to: mbit(line.granted[IPS[to]]) for to in (B, C)}
     assert rates == {C: pytest.approx(9.8, rel=0.02), B: pytest.approx(29.4, rel=0.02)}
-    assert 70 <= line.asked <= 90, "once in a control period of 50 ms"
+    assert 70 <= line.asked <= 90, "the counters are read once in each control period of 50 ms"
     (state,) = view.congestion(line.domain, line.now)
     assert (state.rate_controller, state.kind) == ("pacec", None)
     assert state.available_bps == pytest.approx(39.2e6, rel=0.01)
     assert state.utilisation == pytest.approx(0.98, abs=0.02)
     line.change(key(A, C), begun=False)
     line.work(1)
-    assert mbit(line.granted[IPS[B]]) == pytest.approx(39.2, rel=0.02), "what one leaves the other has"
+    assert mbit(line.granted[IPS[B]]) == pytest.approx(39.2, rel=0.02), (
+        "the flow to B gets the rate that the other flow leaves"
+    )
 
 
 def test_other_traffic_keeps_its_rate():
@@ -161,14 +163,14 @@ def test_a_port_without_rate_and_agent_is_not_read():
     line.listen()
     line.asked = 0
     line.work(1)
-    assert line.asked <= 1, "once in a second, for people"
+    assert line.asked <= 1, "the counters are read only once a second, for the page"
     assert mbit(line.granted[IPS[C]]) == pytest.approx(39.2, rel=0.01)
     line.event(AgentDown("edge", "gone"))
     line.domain.params.ports[2, 2] = PortParams(rate_bps=8 * SECOND_LINK)
     line.notes.clear()
     line.run(1)
     asked = [effect for effect in line.notes if effect == AskCounters(2)]
-    assert len(asked) == 1, "nobody is there to be told"
+    assert len(asked) == 1, "no agent needs the counters"
 
 
 def test_a_flow_with_an_unknown_end_gets_no_rate():
@@ -177,7 +179,7 @@ def test_a_flow_with_an_unknown_end_gets_no_rate():
     stranger = key(A, C) | {"daddr": "10.9.9.9"}
     line.change(stranger)
     line.work(0.5)
-    assert line.granted == {"10.9.9.9": 2**64 - 1}, "no limit"
+    assert line.granted == {"10.9.9.9": 2**64 - 1}, "the flow has no limit"
     line.event(FrameSeen(3, 8, C, "10.9.9.9"))
     line.change(stranger)
     line.work(2)

@@ -35,7 +35,9 @@ def test_the_description_is_openapi_3_1(document):
     validate(document, cls=OpenAPIV31SpecValidator)
     paths = {f"/api/v1/{name}" for name in [*LISTS, "topology", "state", "live", "history", "alerts"]}
     assert set(document["paths"]) == paths
-    assert all(list(methods) == ["get"] for methods in document["paths"].values()), "it reads only"
+    assert all(list(methods) == ["get"] for methods in document["paths"].values()), (
+        "the interface has only GET requests"
+    )
 
 
 @pytest.mark.parametrize("name", [*LISTS, "topology", "state", "alerts"])

@@ -1,4 +1,4 @@
-"""Other threads and agents cannot end the deciding thread, and cannot fill the memory."""
+"""Other threads and agents cannot end the thread that makes decisions, and cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_notes_of_other_threads_do_not_disturb_it(running):
     running._noted._episodes = Slow()
     for number in range(20):
         running.put(AgentMessage("nobody", "{}"))
-        time.sleep(0.002)  # it reads the values now
+        time.sleep(0.002)  # the other thread reads the values during this pause
         running.note(Note("alert", "text", {"rule": "queue", "agent": "a", "interface": str(number)}))
     assert is_deciding(running)
 
@@ -71,7 +71,7 @@ def test_queued_bodies_are_bounded_by_their_size(monkeypatch, caplog):
         shown.put(AgentMessage("a", body))
     assert shown._events.qsize() == BODIES_MAX >> 20
     shown.put(AgentUp("a", "127.0.0.1:1"))
-    assert shown._events.qsize() == (BODIES_MAX >> 20) + 1, "other events have places"
+    assert shown._events.qsize() == (BODIES_MAX >> 20) + 1, "the queue still accepts other events"
     assert caplog.text.count("too many events: dropped AgentMessage") == 10
     shown.start()
     try:

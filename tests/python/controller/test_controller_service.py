@@ -47,7 +47,7 @@ def run(words):
 def test_systemd_accepts_the_unit(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is needed")
-    # The program need not be installed here.
+    # systemd-analyze checks the path of the program, which may not be installed on this machine.
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("=narrows ", f"={sys.executable} -m narrows.cli.main "))
     done = run(["systemd-analyze", "verify", unit])

@@ -35,7 +35,7 @@ def test_a_controller_that_is_alone_becomes_active_after_the_time():
     alone = election()
     assert not alone.tick(TAKEOVER - 1) and not alone.is_active
     assert alone.tick(TAKEOVER) and alone.is_active
-    assert not alone.tick(TAKEOVER), "once"
+    assert not alone.tick(TAKEOVER), "the controller becomes active only once"
 
 
 def test_a_standby_waits_while_the_other_is_active_and_takes_over_after_its_end():
@@ -81,7 +81,7 @@ def test_of_two_that_start_together_the_first_by_name_becomes_active():
 
 
 def test_a_controller_that_returns_does_not_take_over():
-    returning = election("east", "west")  # first by name, as before
+    returning = election("east", "west")  # "east" is the first by name, as before
     for now in range(0, 60 * SECOND, SECOND // 2):
         assert not returning.on_peer(now, True, 100)
         assert not returning.tick(now)
@@ -99,9 +99,11 @@ def test_of_two_active_ones_exactly_one_stays():
 
 def test_an_active_controller_that_lost_a_switch_to_another_steps_down():
     made = active()
-    assert not made.on_switch(TAKEOVER, 50, demoted=False), "a new connection of a switch"
+    assert not made.on_switch(TAKEOVER, 50, demoted=False), (
+        "a new connection of a switch is no takeover by another controller"
+    )
     assert made.raise_generation() == 51
-    assert not made.on_switch(TAKEOVER, 40, demoted=True), "it takes the switch back"
+    assert not made.on_switch(TAKEOVER, 40, demoted=True), "this controller takes the switch back"
     assert made.on_switch(TAKEOVER, 60, demoted=True)
 
 
@@ -205,7 +207,7 @@ def test_an_invalid_line_of_the_other_controller_is_one_line_in_the_log(line, ca
         listener.settimeout(20)
         pair = Pair("east", "west", listener.getsockname(), None, 1.0)
         pair.start()
-        for _ in range(2):  # it connects again, so its thread lives
+        for _ in range(2):  # the controller connects again, so its thread still runs
             peer, _ = listener.accept()
             with peer:
                 peer.sendall(line.encode() + b"\n")
@@ -232,7 +234,7 @@ def test_a_controller_watches_only_the_listener_with_the_right_certificate(tmp_p
     trusted.write_text(trusted.read_text() + (tmp_path / "east.crt").read_text())
     forged = Running("a", "east", keys.of_controller("a"))
     east = Running("east", "west", keys.of_controller("east"))
-    # It says that it is active, with any generation.
+    # The forged controller says that it is active, with a very high generation.
     forged.pair.state = lambda: json.dumps({"active": True, "generation": 1 << 60})
     east.watch(forged)
     wait_for(lambda: east.pair.is_active)

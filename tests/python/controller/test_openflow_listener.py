@@ -210,7 +210,7 @@ def options(folder):
 
 
 def by_tls(folder, name):
-    """The client's side of TLS with the certificate of `name`."""
+    """A function that connects a socket by TLS as a client with the certificate of `name`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_verify_locations(folder / "ca.pem")

@@ -1,5 +1,5 @@
-"""The checks before os-ken's parser. Valid messages pass, and every message that passes is parsed in bounded
-work.
+"""The checks before os-ken's parser. Valid messages pass the checks, and os-ken parses every message that
+passes in a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -214,8 +214,8 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Sets numbers at every place of every message. This is cheaper than hypothesis, so it tries many more
-    messages.
+    """Sets numbers at every place of every message. This is cheaper than hypothesis, so the test tries many
+    more messages.
     """
     passed, source = 0, random.Random(1)
     for name in READY:

@@ -15,7 +15,7 @@ NAMES = ("east", "west")
 
 
 class TwoControllers(TimelyLab):
-    """The laboratory of `agents_lab` with two controllers. They reach each other if they are linked."""
+    """The laboratory of `agents_lab` with two controllers. They reach each other only if `linked` is true."""
 
     def __init__(self, folder, linked):
         keys = keys_of(folder, "below-s1", controllers=NAMES)
@@ -58,7 +58,7 @@ class TwoControllers(TimelyLab):
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
         roles = {name: set() for name in NAMES}
         for target, role in json.loads(rows)["data"]:
-            # An unset role is an empty set, as JSON a list.
+            # An unset role is an empty set, which is a list in JSON.
             roles[NAMES[int(target.rpartition(":")[2]) - OPENFLOW]].add(str(role))
         return roles
 
@@ -91,7 +91,7 @@ def lab(request, tmp_path):
 @pytest.mark.flaky(reruns=2)
 def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.roles() == {"east": {"master"}, "west": {"slave"}}, "the roles")
-    assert lab.is_in_control("east"), "the first by name"
+    assert lab.is_in_control("east"), "the first controller by name is active"
     senders = [send(lab, "h1", 5201, 16), send(lab, "h2", 5202, 16)]
     time.sleep(2)
     lab.controllers["east"].send_signal(signal.SIGKILL)
@@ -100,7 +100,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.is_in_control("west"), "the standby to be in control")
     print(f"in control again {time.monotonic() - killed:.1f} s after the kill")
     wait(lambda: lab.roles()["west"] == {"master"}, "the roles of the standby")
-    # West knows the flows that began before it took over.
+    # West has the flows that began before it took over.
     wait(lambda: len([f for f in lab.of("west", "flows") if f["allocation_bps"]]) == 2, "the flows' rates")
 
     lab.start_one("east")

@@ -1,11 +1,11 @@
-"""A path whose data and ACKs take different routers: two routers with an agent each, and the controller.
+"""A path on which data and ACKs take different routers. Each of the two routers has an agent.
 
              a (100 Mbit/s towards h2, controlled; the controller)
         h1 <   > h2          data through a, ACKs through b
              b
 
-The two nodes are routers, because Open vSwitch with this controller sends both directions by the shortest
-path. The agent at b reaches the controller over the network, so keys are used.
+The nodes a and b are routers, because Open vSwitch with this controller would send both directions along the
+shortest path. The agent at b reaches the controller over the network, so keys are used.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ PYTHON_PATH = str(Path(__file__).parents[3] / "python")
 
 
 class Cluster:
-    """A head without CPUs, and workers that come and go."""
+    """A head node without CPUs, and worker nodes that a test adds and kills."""
 
     def __init__(self) -> None:
         # Ray's sockets have paths of at most 107 bytes.

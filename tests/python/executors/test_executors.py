@@ -240,7 +240,7 @@ def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs
 
 
 def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
-    """The segment has only the runs before the failure. A worker that was killed sends no report."""
+    """The segment has only the runs before the failure, and a killed worker sends no report."""
     monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
 
     class Lost(Elsewhere):
@@ -353,7 +353,7 @@ def test_a_worker_that_outlives_a_killed_sweep_adds_nothing_to_the_next_one(tmp_
 
     class Next(Elsewhere):
         def perform(self, task, batches, scratch):
-            # It no longer sees its stage, and its files are lost.
+            # The worker no longer finds the folder that it writes to, and its files are lost.
             late = killed.task(killed.late)
             assert late.segments
             assert late.error is None

@@ -50,7 +50,7 @@ def _lacking(line: str) -> None:
 
 @pytest.fixture
 def lacking():
-    """Skips with a reason; fails if NARROWS_REQUIRE_KERNEL=1."""
+    """A function that skips the test with a reason, or fails it if NARROWS_REQUIRE_KERNEL=1."""
     return _lacking
 
 

@@ -1,4 +1,4 @@
-"""Helpers of tests of runs with a controller."""
+"""Helpers for tests of runs with an SDN controller."""
 
 
 def controller_log(folder):

@@ -40,7 +40,8 @@ ExecStopPost=/bin/systemctl exit --force
 def boot(package: Path, folder: Path, result: Path) -> None:
     """Installs the package into an overlay and replaces this process by the overlay's systemd."""
     root, _ = package_lab.overlay(folder)
-    # Read-only, as in a container, so that systemd changes neither the hardware nor kernel parameters.
+    # Mount these file systems read-only, as in a container. Then systemd changes neither the hardware nor
+    # kernel parameters.
     for name in ("sys", "proc/sys"):
         subprocess.run(["mount", "--bind", root / name, root / name], check=True)
         subprocess.run(["mount", "-o", "remount,ro,bind", root / name], check=True)

@@ -58,7 +58,7 @@ def test_each_role_is_configured_once(plan):
     assert port["interface"] == f"l{index}"
     assert (port["rate"], port["overhead"], port["limit"]) == ("12500000B/s", 0, "1000p")
     assert port["interface"] not in switch["switch"]["interfaces"]
-    assert len(switch["switch"]["interfaces"]) == 2, "those of the senders"
+    assert len(switch["switch"]["interfaces"]) == 2, "the switch has the interfaces to the two senders"
     assert sender["sender"] == {"choice": "chosen", "algorithm": "brf12_3"}
     assert [n["path"] for n in sender["namespaces"]] == [
         f"/run/netns/{PREFIX}n{made['nodes'].index(name)}" for name in ("s1", "s2")
@@ -261,7 +261,7 @@ class TestOnThisKernel:
         assert link["dropped_packets"] == 0
         assert link["backlog_mean_packets"] < 20
         told = results.flow_samples.to_pandas().query("t_s > 3")["allocation_bps"]
-        assert told.median() == pytest.approx(49e6, rel=0.02)  # 0.98 of the link, halved
+        assert told.median() == pytest.approx(49e6, rel=0.02)  # half of 0.98 of the link
 
     @pytest.mark.flaky(reruns=2)
     def test_a_group_has_events_and_allocations(self):

@@ -57,7 +57,7 @@ disturbance of the machine affects both.
 
 GOODPUT = 0.03
 RTT = 0.10
-"""Largest accepted difference between the two."""
+"""Largest accepted difference between the two algorithms' mean RTTs."""
 
 
 def registered():
@@ -204,7 +204,8 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
-    # All or none: the first name has no effect if the second cannot be loaded or unloaded.
+    # The command handles all names or none. The first name has no effect if the second cannot be loaded or
+    # unloaded.
     for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
         assert narrows("cc", *wrong)[:2] == (2, "")
         assert list(cc.loaded()) == ["narrows_bbr_b"]
@@ -225,7 +226,7 @@ def test_load_list_and_unload(narrows):
 
     with cc.at_hand(["narrows_bbr_b"]) as notes:
         assert notes == ["narrows_bbr_b was loaded before the run with exit-125"]
-    assert "narrows_bbr_b" in registered(), "what a run finds it leaves"
+    assert "narrows_bbr_b" in registered(), "a run does not unload an algorithm that was loaded before it"
     code, out, _ = narrows("cc", "unload", "all")
     assert (code, out) == (0, "narrows_bbr_b is unloaded\n")
     assert "narrows_bbr_b" not in registered()
@@ -246,7 +247,7 @@ def test_the_last_of_two_runs_unloads():
         with cc.at_hand(["narrows_bbr_a"]) as first:
             assert first == []
             notes = second.enter_context(cc.at_hand(["narrows_bbr_a", "narrows_bbr_c"]))
-            assert notes == [], "what another run loaded is no news"
+            assert notes == [], "a run does not report an algorithm that another run loaded"
         assert set(cc.loaded()) == {"narrows_bbr_a", "narrows_bbr_c"}
     assert cc.loaded() == {}
 

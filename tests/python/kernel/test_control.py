@@ -40,7 +40,7 @@ params = { poll = "40ms" }
 outages = [["1s", "2s"]]
 """
 # The path over r3 has a lower delay and more hops. The simulator uses this path, but the controller uses the
-# other one.
+# path with fewer hops.
 DETOUR = """
 [[links]]
 name = "slow"
@@ -95,7 +95,9 @@ def test_the_controller_accepts_its_configuration(plan, tmp_path):
     loaded = config.load(file, {})
     assert loaded.openflow.host == loaded.agents.host == "192.168.0.1"
     assert loaded.http.is_loopback
-    assert loaded.detection.poll == 40_000_000, "the rate controller's, as [sdn] has none"
+    assert loaded.detection.poll == 40_000_000, (
+        "the period of the rate controller applies, because [sdn] has none"
+    )
     assert loaded.forwarding.link_expire > made["duration"]
     first = next(i for i, link in enumerate(made["links"]) if link["name"] == "first")
     known = {entry.port: (entry.rate, entry.delay) for entry in loaded.ports}
@@ -131,7 +133,7 @@ def test_bridges_are_the_controllers(plan):
     assert "fail_mode=secure" in words and "protocols=OpenFlow13" in words
     assert f"datapath-id={control.datapath(node):016x}" in words
     assert "connection-mode=out-of-band" in words
-    assert ovs.flows(layout, node) == [], "no entry but the controller's"
+    assert ovs.flows(layout, node) == [], "the switch has only entries of the controller"
 
 
 def test_the_controller_must_discover_the_whole_network(plan):
@@ -159,7 +161,7 @@ def test_paths_that_differ_from_the_controllers_are_refused(plan):
     control.check_paths(made, lay_out(made, "ovs"))
     other = plan(CHAIN.replace("[[flows]]", DETOUR + "[[flows]]"))
     layout = lay_out(other, "ovs")
-    assert len(layout.endpoints[0].forth) == 4, "the plan goes by r3"
+    assert len(layout.endpoints[0].forth) == 4, "the path of the plan crosses r3"
     with pytest.raises(ScenarioError, match=r"kernel.forwarding: .*at 'r1' the controller uses link 'first'"):
         control.check_paths(other, layout)
 

@@ -86,7 +86,11 @@ MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
     ("mounts", "have", "remedy"),
     [
         ([MOUNT], True, ""),
-        ([MOUNT, MOUNT.replace("30 23", "31 30")], True, ""),  # a file system mounted twice hides nothing
+        (
+            [MOUNT, MOUNT.replace("30 23", "31 30")],
+            True,
+            "",
+        ),  # a file system that is mounted twice hides nothing
         (
             [MOUNT, "31 30 0:31 / /sys/fs/bpf rw - bpf bpf rw"],
             False,

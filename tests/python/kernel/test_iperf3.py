@@ -1,5 +1,6 @@
 """Flows that iperf3 generates: supported flows, command lines, and a run. The run judges figures in real
-time, and other work on the machine sometimes disturbs it. It is repeated (`flaky`), with the same bounds.
+time, and other work on the machine sometimes disturbs it. The run is repeated (`flaky`), with the same
+bounds.
 """
 
 from __future__ import annotations
@@ -86,6 +87,6 @@ def test_a_run_measures_both_and_keeps_their_json(tmp_path):
     assert 0.5 * 2e6 / 8 * 2.5 < slow["delivered_bytes"] < 1.2 * 2e6 / 8 * 2.5
     kept = tmp_path / "out" / "logs" / "0"
     own = json.loads((kept / "iperf3-bulk.json").read_text())
-    # iperf3 counts written bytes, and the kernel counts received bytes. They differ by the content of a
-    # buffer.
+    # iperf3 counts written bytes, and the kernel counts received bytes. The two counts differ by the content
+    # of a buffer.
     assert own["end"]["sum_sent"]["bytes"] == pytest.approx(bulk["delivered_bytes"], abs=5e6)

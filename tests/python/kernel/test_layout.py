@@ -225,7 +225,7 @@ def test_an_initial_window_other_than_linux_has_is_a_part_of_the_senders_route(p
 
     assert not [route for route in routes("") if "initcwnd" in route]
     changed = [route for route in routes("initial_window = 2\n") if "initcwnd" in route]
-    assert len(changed) == 2  # of the sender, and of the receiver's packets
+    assert len(changed) == 2  # for the packets of the sender, and for those of the receiver
     assert all(" src " in route and route.endswith("initcwnd 2") for route in changed)
 
 

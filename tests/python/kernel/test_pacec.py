@@ -1,4 +1,4 @@
-"""PACEC on this machine's kernel: agents, Open vSwitch, the controller, and stock TCP with BRF's sender."""
+"""PACEC on this machine's kernel: agents, Open vSwitch, the controller, and Linux's TCP with BRF's sender."""
 
 from __future__ import annotations
 

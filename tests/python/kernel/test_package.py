@@ -1,4 +1,4 @@
-"""The agent's Debian package: built, installed, started by its unit's command, removed."""
+"""The agent's Debian package is built, installed, started by its unit's command, and removed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture
 def package(agent, lacking, tmp_path_factory):
-    """The package, on a machine that can install it and where it is not installed."""
+    """The package. The machine must be able to install it, and must not have it installed."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)

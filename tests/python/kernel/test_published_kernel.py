@@ -1,4 +1,4 @@
-"""The survey's experiment with iperf3 on this machine's kernel, in a very short form, by the command."""
+"""`narrows study survey --as-published` on this machine's kernel, in a very short form."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_command_measures_and_reports_and_resumes(survey, tmp_path):
     for name in ("reno", "cubic"):
         report = json.loads((out / "kernel" / "P1" / f"{name}-1.json").read_text())
         assert report["end"]["sender_tcp_congestion"] == report["end"]["receiver_tcp_congestion"] == name
-        assert report["end"]["sum_sent"]["bits_per_second"] < 10e9, "tbf's rate"
+        assert report["end"]["sum_sent"]["bits_per_second"] < 10e9, "tbf limits the rate"
         assert report["end"]["sum_sent"]["bytes"] > 1e6
         sent = report["end"]["sum_received"]["bytes"]
         assert report["narrows"]["ports"]["h1-eth0"]["bytes"] > sent, "all data passes tbf"

@@ -1,4 +1,4 @@
-"""Runs on this machine's kernel: they need root. Without root they are skipped, or fail if
+"""Runs on this machine's kernel. These tests need root. Without root they are skipped, or fail if
 NARROWS_REQUIRE_KERNEL=1.
 
 Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
@@ -97,7 +97,7 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
 
 @pytest.mark.flaky(reruns=2)
 def test_a_receive_window_in_segments_holds_real_flows(backend):
-    """Linux 6.6 and later forget the limit with the first full segment, so it has to be set again."""
+    """Linux 6.6 and later drop the limit at the first full segment, so the limit has to be set again."""
     text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
     (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
     samples = real.flow_samples.to_pylist()
@@ -186,7 +186,7 @@ def _started(folder):
     run = narrows("run", file, "--on", "kernel", "--no-sim", "--out", folder / "out")
     for _ in range(200):
         if len(namespaces.ours(f"nrw-{run.pid}-1-")) == 7:
-            time.sleep(1)  # into the run
+            time.sleep(1)  # let the run begin
             return run
         time.sleep(0.05)
     run.kill()

@@ -82,7 +82,9 @@ def test_two_flows_below_open_vswitch_are_as_simulated(backend, tmp_path):
     real, log, sound = run(scenario, backend, tmp_path / "out")
     assert (log.count("switch-up:"), log.count("host-new:"), log.count("agent-up:")) == (1, 3, 1)
     flows = real.flows.to_pylist()
-    assert all(flow["delivered_bytes"] > 0 for flow in flows), "the controller's entries forward"
+    assert all(flow["delivered_bytes"] > 0 for flow in flows), (
+        "the switches forward by the controller's entries"
+    )
     pairs = [
         pair
         for pair in compare(sweep.run(scenario), real).pairs
@@ -112,12 +114,14 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
     print(f"queue in packets: at most {early.max():.0f} at first, mean {late.mean():.2f} a second later")
     # The switch's own detector would report only after a minute without messages.
     ends = [kind for _, kind in told].count("congestion-end")
-    assert bool(told) == ("congestion:" in log), "whatever was told was the controller's"
-    assert abs(ends - log.count("clear:")) <= 1, "the last may be on its way at the end"
+    assert bool(told) == ("congestion:" in log), "all messages about congestion come from the controller"
+    assert abs(ends - log.count("clear:")) <= 1, "the last message may be in flight at the end"
     if sound:
         caught = [when for when, kind in told if 4.0 < when < 4.3 and kind != "congestion-end"]
-        assert caught, "caught"
-        assert any(caught[0] < when < 5.0 for when, kind in told if kind == "congestion-end"), "and over"
+        assert caught, "the controller detects the congestion"
+        assert any(caught[0] < when < 5.0 for when, kind in told if kind == "congestion-end"), (
+            "the congestion ends"
+        )
         assert early.max() > 10 > late.mean(), "there was a queue, and it has drained"
 
 
@@ -141,7 +145,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
     print([round(when, 2) for when in told])
     # Earlier messages may still be in flight.
     assert not [when for when in told if 1.2 < when < 4.0]
-    assert log.count("agent-up:") == 1, "it was stopped, not gone"
+    assert log.count("agent-up:") == 1, "the controller was only stopped, so its connection stayed"
     assert "not sdn.delay (1ms)" in " ".join(results.soundness["0"]["notes"])
 
 
@@ -149,7 +153,7 @@ def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
     # A queue or a burst of arrivals causes congestion. Which of them occurs first depends on the timing.
-    assert "is congested (" in log, "ten flows at once on 20 Mbit/s"
+    assert "is congested (" in log, "ten flows that start together congest a link of 20 Mbit/s"
 
 
 @pytest.mark.usefixtures("ovs")

@@ -1,4 +1,4 @@
-"""A minute of the soak: agents and controllers under faults and attacks. `make soak` runs longer ones."""
+"""A minute of the soak: agents and controllers under faults and attacks. `make soak` runs longer soaks."""
 
 import subprocess
 import sys

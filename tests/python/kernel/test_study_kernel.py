@@ -1,4 +1,4 @@
-"""A study of one tiny experiment on this machine's kernel, by the command."""
+"""`narrows study` with one tiny experiment on this machine's kernel."""
 
 from __future__ import annotations
 

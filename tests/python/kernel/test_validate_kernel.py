@@ -1,8 +1,8 @@
 """A small part of the validation on the running kernel: Reno, CUBIC and BBR compared with Linux's.
 
-The runs last ten seconds and have no random loss. Bounds of a single run: goodput and mean RTT within 10 %,
-mean window within 15 %. Next to CUBIC, goodput and window within 25 %, because single runs of the kernel
-differ by as much. A run that was disturbed is repeated (`flaky`), with the same bounds.
+The runs last ten seconds and have no random loss. The bounds of a single run are 10 % for goodput and mean
+RTT, and 15 % for the mean window. Next to CUBIC, goodput and window have a bound of 25 %, because single runs
+of the kernel differ by as much. A run that was disturbed is repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations

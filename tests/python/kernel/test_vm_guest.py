@@ -102,7 +102,7 @@ def test_two_runs_of_a_cell_agree(guests):
     for name in ("delivered_bytes", "sent_packets", "retransmits"):
         assert first[name] == second[name], name
     assert first["rtt_mean_s"] == pytest.approx(second["rtt_mean_s"], rel=1e-4)
-    assert first["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)  # 1448 of 1500 bytes
+    assert first["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)  # 1448 of 1500 bytes are payload
     assert 0.040 <= first["min_rtt_s"] < 0.0405
     assert verdict["sound"], verdict["reasons"]
     assert 0 < verdict["processors"]["busy_max"] < 0.6
@@ -120,7 +120,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """At each bridge, one packet per direction has no entry. The module needs almost no CPU time."""
+    """At each bridge, only one packet per direction has no entry. The module needs almost no CPU time."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))

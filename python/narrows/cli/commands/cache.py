@@ -54,7 +54,7 @@ def prune(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Remove all runs.")] = False,
 ) -> None:
-    """Remove runs from the cache. Sweeps may use it meanwhile."""
+    """Remove runs from the cache. Sweeps may use the cache at the same time."""
     from narrows.cli import cache as work  # noqa: PLC0415
 
     work.prune(folder, most, unused, everything=everything)

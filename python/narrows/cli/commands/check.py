@@ -23,15 +23,15 @@ def check(
         bool,
         typer.Option(
             "--plan",
-            help="Print the plan of the first run alone, as Rust programs read it. `cc` can be a controller "
-            "of the program.",
+            help="Print only the plan of the first run, in the form that Rust programs read. `cc` can name a "
+            "controller of such a program.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a scenario without running it.
 
-    With --on kernel or vm, features that only the simulator has are errors.
+    With --on kernel or vm, a feature that only the simulator supports is an error.
     """
     from narrows.cli import check as work  # noqa: PLC0415
 

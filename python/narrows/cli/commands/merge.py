@@ -23,7 +23,7 @@ def merge(
     """Merge the results of narrows run --shard.
 
     Together, the parts must have all runs of the sweep, each run once. Interrupted sweeps are parts, too. The
-    result is that of the whole sweep in one call.
+    result is the same as that of the whole sweep in one call.
     """
     from narrows.cli import merge as work  # noqa: PLC0415
 

@@ -72,8 +72,8 @@ def study(
         bool,
         typer.Option(
             "--as-published",
-            help="Run the paper's own experiments with iperf3 and ping instead (survey; needs --on kernel or "
-            "vm).",
+            help="Run the paper's own experiments with iperf3 and ping instead (only for survey; needs "
+            "--on kernel or vm).",
         ),
     ] = False,
     replace: Annotated[

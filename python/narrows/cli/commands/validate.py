@@ -85,14 +85,14 @@ def validate(
         ),
     ] = Path("results/validation"),
     kept: Annotated[
-        bool, typer.Option("--kept", help="Compare the real runs of earlier calls, without new ones.")
+        bool, typer.Option("--kept", help="Compare the real runs of earlier calls, without new runs.")
     ] = False,
     recording: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Recording for --on recorded (default: the one of Linux 6.1 in the package).",
+            help="Recording for --on recorded (default: the recording of Linux 6.1 in the package).",
         ),
     ] = None,
     record: Annotated[

@@ -14,13 +14,13 @@ PACKAGE = Path(__file__).parents[2]
 KINDS = ("congestion", "rate", "stacks", "queues", "topologies", "networks", "loss", "measures")
 """Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
-"""Sets of cells that `narrows validate` knows by name."""
+"""Sets of cells that `narrows validate` accepts by name."""
 EXPORTS = ("perfetto", "flent", "qlog")
 """Formats of `narrows export`."""
 KERNEL_CONTROLLERS = ("all", *EBPF)
 """Congestion controllers that `narrows cc` can load."""
 _DEEPEST = 4
-"""Largest number of parts of a scenario key that completion offers."""
+"""Maximum number of parts in a scenario key that completion offers."""
 
 
 def beginning(source: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:

@@ -269,7 +269,7 @@ def _stacked(
     looks: list[Look],
     first_axis: list[float] | None = None,
 ) -> list[Panel]:
-    """Panels on top of each other. The last one has the time axis."""
+    """Panels on top of each other. The last panel has the time axis."""
     shown = [(title, values) for title, values in quantities if any(row["y"] is not None for row in values)]
     last = max((row["t"] for _, values in shown for row in values), default=1.0)
     panels = []
@@ -298,7 +298,7 @@ MOST_FLOWS = 200
 def single_run(run: Run) -> list[Figure]:
     """The figures of a single run.
 
-    They show goodput, window and RTT of each flow that was sampled, and the queues of the busiest links.
+    The figures show goodput, window and RTT of each sampled flow, and the queues of the busiest links.
     """
     figures = [_flows_over_time(run), _links_over_time(run)]
     return [figure for figure in figures if figure.panels]

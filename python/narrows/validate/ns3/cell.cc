@@ -2,8 +2,8 @@
 //
 // The network is the same as in our simulator. The rate and the drop-tail queue are at r1, the delay and the random
 // loss behind r1. Access links and the reverse path are ten times as fast. The reverse path has a random delay. TCP is
-// configured like Linux's (network.h), and only BBR is paced. Samples are also the same: every 50 ms the window, the
-// smoothed RTT and the data delivered since the last sample.
+// configured like Linux's (network.h), and only BBR is paced. Samples are also the same. Every 50 ms they contain the
+// window, the smoothed RTT and the data delivered since the last sample.
 //
 // One thing differs: ns-3 takes RTTs from timestamps in whole milliseconds, Linux from timestamps in microseconds. The
 // error of a sample is up to 1 ms in both directions, and zero on average.
@@ -135,7 +135,7 @@ void Listen(Ptr<Node> host, size_t index) {
                 }
             }));
         }));
-    static std::vector<Ptr<Socket>> s_listeners;  // they live as long as the simulation
+    static std::vector<Ptr<Socket>> s_listeners;  // keeps the listeners until the simulation ends
     s_listeners.push_back(socket);
 }
 
@@ -214,7 +214,7 @@ void Defaults(const Options& options) {
 int main(int argc, char** argv) {
     Options options;
     CommandLine line;
-    line.AddValue("algorithm", "as Linux calls it", options.algorithm);
+    line.AddValue("algorithm", "name of the algorithm in Linux", options.algorithm);
     line.AddValue("rate", "Mbit/s", options.rate);
     line.AddValue("rtt", "ms", options.rtt);
     line.AddValue("queue", "packets", options.queue);
@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
     line.AddValue("flows", "single, cubic or rtts", options.flows);
     line.AddValue("duration", "s", options.duration);
     line.AddValue("warmup", "s", options.warmup);
-    line.AddValue("seed", "of random losses", options.seed);
+    line.AddValue("seed", "seed of random losses", options.seed);
     line.Parse(argc, argv);
     Defaults(options);
     g_warmup = Seconds(options.warmup);

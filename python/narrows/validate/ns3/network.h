@@ -18,8 +18,8 @@ namespace narrows {
 
 using namespace ns3;
 
-// A point-to-point frame carries two bytes of PPP, which our links do not have. Rates are raised by this much, so
-// that a full packet takes the same time on both.
+// A point-to-point frame of ns-3 carries two bytes of PPP. Our links have no such bytes. Rates in ns-3 are raised in
+// proportion, so a full packet takes the same time in both simulators.
 constexpr uint32_t kPpp = 2;
 // Limit in packets of a queue that never drops.
 constexpr uint32_t kUnlimited = 1 << 20;
@@ -50,8 +50,8 @@ class JitterChannel : public PointToPointChannel {
     Ptr<UniformRandomVariable> m_random = CreateObject<UniformRandomVariable>();
 };
 
-// One scenario's network: its nodes, and the queue of every device. `full` is the size of a full packet: the one that
-// takes the same time on both sides.
+// One scenario's network: its nodes, and the queue of every device. `full` is the size of a full packet. Packets of
+// this size take the same time in ns-3 and in our simulator.
 class Network {
   public:
     Network(uint32_t nodes, Routes routes, double full = 1500.0) : m_full(full), m_routes(routes) {
@@ -109,8 +109,8 @@ class Network {
     // The address of a host (a node with one link).
     Ipv4Address AddressOf(uint32_t host) const { return m_address.at(host); }
 
-    // Packets that left a queue onto its link, over all links: at most the packets in flight at the end more than
-    // those that arrived.
+    // Number of packets that left a queue onto its link, summed over all links. It exceeds the number of arrivals by
+    // at most the number of packets in flight at the end.
     uint64_t PacketHops() const {
         uint64_t hops = 0;
         for (const auto& q : m_queues) {
@@ -153,7 +153,7 @@ inline void TcpAsLinux(uint32_t mss, uint32_t buffer) {
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
 }
 
-// Linux's shortest wait for a second segment (TCP_DELACK_MIN), which our receivers have; ns-3 has 200 ms.
+// Sets the shortest wait for a second segment to Linux's (TCP_DELACK_MIN), as in our receivers. ns-3's is 200 ms.
 inline void DelayAcksAsLinux() {
     Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
 }
