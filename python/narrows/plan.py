@@ -78,13 +78,13 @@ class CapturePlan(TypedDict):
     """
 
     hosts: NotRequired[list[int]]
-    """Nodes: packets that the node's flows send and receive."""
+    """Nodes of which the packets that the node's flows send and receive are recorded."""
     links: NotRequired[list[int]]
-    """Links: packets that arrive at the link's end."""
+    """Links of which the packets that arrive at the link's end are recorded."""
     qlog: NotRequired[bool]
     """Whether the stacks of flows write their own logs (qlog)."""
     snap: int
-    """Recorded bytes of a packet, at most."""
+    """Maximum number of recorded bytes of a packet."""
 
 
 class ControllerPlan(TypedDict):
@@ -97,13 +97,13 @@ class ControllerPlan(TypedDict):
     link: int
     """Index of the link whose port is controlled."""
     outages: NotRequired[list[tuple[Time, Time]]]
-    """Outages of the rate controller (from, to). During an outage, packets pass through plain queues and
-    carry no rates."""
+    """Outages of the rate controller, each as (from, to). During an outage, packets pass through plain
+    queues and carry no rates."""
     params: NotRequired[dict[str, bool | float | str]]
     """Parameters of the rate controller, in base units."""
     shape: NotRequired[list[tuple[Time, Rate]] | None]
-    """Rate to which the port is shaped, over time: steps of (start, rate). A switch in front of a
-    bottleneck link shapes its port to the bottleneck's rate. `None`: the link's own rate."""
+    """Rate to which the port is shaped over time, as steps of (start, rate). A switch in front of a
+    bottleneck link shapes its port to the bottleneck's rate. `None`: the port has the link's own rate."""
     told: NotRequired[bool]
     """Whether the rate controller is given the capacity (key `told`). If false, the rate controller
     measures the capacity."""
@@ -132,7 +132,7 @@ class FlowPlan(_FlowPlan):
     return_path: NotRequired[list[int] | None]
     """Nodes of the reverse path, including both ends; `None`: the shortest path."""
     service: NotRequired[int | None]
-    """Number of the service to which the flow belongs (BRF-31); `None`: a service of its own."""
+    """Number of the service to which the flow belongs (BRF-31); `None`: the flow has a service of its own."""
     spacing: NotRequired[Span]
     """Time between the starts of two successive flows of the group."""
     start: Time
@@ -155,7 +155,7 @@ class HtbClassPlan(TypedDict):
     limit: NotRequired[LimitPlan]
     """Limit of the class's FIFO."""
     priority: NotRequired[int]
-    """The priority for borrowing: classes with lower values borrow first."""
+    """Priority for borrowing. Classes with lower values borrow first."""
     rate: Rate
     """Guaranteed rate."""
 
@@ -172,7 +172,7 @@ class JitterPlan(TypedDict):
 class KernelPlan(TypedDict):
     """How real stacks are set up.
 
-    The simulator ignores these options. The backend chooses each value that is `None`.
+    The simulator ignores these options. If an option is `None`, the backend chooses its value.
     """
 
     datapath: NotRequired[Datapath | None]
@@ -212,21 +212,21 @@ class LinkPlan(_LinkPlan):
     """A directed link, which consists of a port with its queue and the wire after the port."""
 
     aggregation: NotRequired[Span | None]
-    """Length of an interval. Packets that leave the queue during an interval are sent together at its end.
-    Intervals are counted from the start of the run."""
+    """Length of an aggregation interval. Packets that leave the queue during an interval are sent together
+    at its end. The first interval begins at the start of the run."""
     delay: list[tuple[Time, Span]]
-    """Propagation delay over time: steps of (start, delay), the first at 0."""
+    """Propagation delay over time, as steps of (start, delay). The first step starts at 0."""
     duplicate: NotRequired[float]
     """Probability that a packet arrives twice."""
     jitter: NotRequired[JitterPlan | None]
     """Random extra delay."""
     loss: NotRequired[list[tuple[Time, LossPlan]]]
-    """Random loss after the queue, over time: steps of (start, model). If the list is empty, there is no
+    """Random loss after the queue over time, as steps of (start, model). If the list is empty, there is no
     loss."""
     name: str
     """Name in results, e.g. `R0->R1`."""
     policer: NotRequired[PolicerPlan | None]
-    """Drops packets above a rate, after the queue."""
+    """A policer after the queue, which drops packets above a rate."""
     queue: QueuePlan
     """Queue of the link's port."""
     rate: RatePlan
@@ -294,7 +294,7 @@ class RedMarkPlan(TypedDict):
 class PolicerPlan(TypedDict):
     """A token bucket that drops packets for which it has no tokens.
 
-    It is full at the start of the run.
+    The bucket is full at the start of the run.
     """
 
     burst: Bytes
@@ -311,7 +311,7 @@ class ProbePlan(TypedDict):
     interval: Span
     """Time between two samples; zero: no samples."""
     links: NotRequired[list[int]]
-    """Indices of the links to sample. The sojourn times in the queues of these links are measured too."""
+    """Indices of the links to sample. The sojourn times in the queues of these links are also measured."""
     traces: NotRequired[bool]
     """Whether the internal state of congestion controllers and rate controllers is recorded (table
     `traces`)."""
@@ -387,7 +387,7 @@ class HtbQueuePlan(TypedDict):
 class StepsRatePlan(TypedDict):
     """A piecewise constant rate, as steps of (start, rate).
 
-    The first step starts at 0. With `period` the steps repeat.
+    The first step starts at 0. If `period` is set, the steps repeat.
     """
 
     kind: Literal["steps"]
@@ -398,13 +398,13 @@ class StepsRatePlan(TypedDict):
 
 
 class OpportunitiesRatePlan(TypedDict):
-    """A trace as mahimahi uses it.
+    """A trace in the format of mahimahi.
 
     At each of the times in `millis`, the link can send `bytes` bytes. Unused opportunities are lost.
     """
 
     bytes: int
-    """Bytes of one opportunity (mahimahi: 1500)."""
+    """Bytes that the link can send at one opportunity (1500 in mahimahi)."""
     kind: Literal["opportunities"]
     millis: list[int]
     """Times of the opportunities in milliseconds, not decreasing."""
@@ -418,9 +418,9 @@ class SdnPlan(TypedDict):
     delay: Span
     """One-way delay between the SDN controller and any switch."""
     outages: NotRequired[list[tuple[Time, Time]]]
-    """Outages of the SDN controller (from, to)."""
+    """Outages of the SDN controller, each as (from, to)."""
     poll: NotRequired[Span | None]
-    """Time between two polls; `None`: the smaller of the switch's control period and 100 ms."""
+    """Time between two polls; `None`: the time is the switch's control period, but at most 100 ms."""
 
 
 class FixedSizePlan(TypedDict):
@@ -454,8 +454,9 @@ class EmpiricalSizePlan(TypedDict):
 
     kind: Literal["empirical"]
     points: list[tuple[float, float]]
-    """Sizes in bytes, each with the share of flows that are at most as large. Both rise; the shares start
-    at 0 and end at 1. Between two points, all sizes are equally likely."""
+    """Points of the distribution. A point is a size in bytes, with the share of flows that are not larger
+    than this size. Sizes and shares increase from point to point. The shares start at 0 and end at 1.
+    Between two points, all sizes are equally likely."""
 
 
 class TcpTransportPlan(TypedDict):
@@ -466,13 +467,13 @@ class TcpTransportPlan(TypedDict):
     ecn: NotRequired[bool]
     """Whether the ends negotiate ECN."""
     initial_window: NotRequired[int]
-    """Window of a new connection, packets. As in Linux, the window after an idle time is at most this,
-    too."""
+    """Window of a new connection, in packets. As in Linux, it is also the maximum of the window after an
+    idle time."""
     kind: Literal["tcp"]
     mss: NotRequired[int]
     """Payload bytes of a full segment (1448 in a 1500-byte packet)."""
     pacing: NotRequired[bool]
-    """Whether window-based congestion controllers are paced too. As in Linux with sch_fq, the rate is 2
+    """Whether window-based congestion controllers are also paced. As in Linux with sch_fq, the rate is 2
     cwnd per srtt in slow start and 1.2 cwnd per srtt otherwise."""
     receive_window: NotRequired[int | None]
     """Limit of the receive window in segments; `None`: the receive buffer determines the window."""
@@ -489,15 +490,15 @@ class UdpTransportPlan(TypedDict):
 
 
 class StackTransportPlan(TypedDict):
-    """A transport protocol that somebody else implemented, e.g.
+    """A transport protocol that another library implements, e.g.
 
     QUIC of quinn, with its own datagrams, loss detection and pacing. The program that runs the plan
-    provides it.
+    provides this library.
     """
 
     cc: str | dict[str, bool | float | str]
-    """The congestion controller: one of the stack's own, or a name of the catalogue. If both have the
-    name, it is the stack's own; `narrows:NAME` is the one of the catalogue."""
+    """The congestion controller, by a name of the stack or of the catalogue. If both have the name, the
+    stack's controller is used. `narrows:NAME` selects the controller of the catalogue."""
     kind: Literal["stack"]
     name: str
     """Name of the stack, e.g. `quinn`."""
@@ -536,7 +537,7 @@ class Plan(TypedDict):
     duration: Span
     """Duration of the run."""
     ecmp: NotRequired[bool]
-    """Whether each flow takes a random one of its equal shortest paths, in each direction. Otherwise all
+    """Whether each flow takes a random path of its equal shortest paths, in each direction. If false, all
     flows between two nodes take the same path."""
     flows: list[FlowPlan]
     """Flows and sources of flows."""
@@ -561,8 +562,8 @@ class Plan(TypedDict):
     seed: int
     """Seed of every random choice."""
     warmup: NotRequired[Span]
-    """Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, but to
-    at least 10 RTTs."""
+    """Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, or to 10
+    RTTs if these are longer."""
 
 
 AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan
