@@ -48,7 +48,7 @@ name = "bbr"
 duration = "12s"
 [topology]
 kind = "dumbbell"
-rate = "10mbit"
+rate = "5mbit"
 rtt = "30ms"
 queue = { kind = "fifo", limit = "2bdp" }
 [[flows]]
@@ -61,7 +61,7 @@ name = "variants"
 duration = "3s"
 [topology]
 kind = "dumbbell"
-rate = "20mbit"
+rate = "10mbit"
 rtt = "20ms"
 [[flows]]
 cc = "bbr-a"
@@ -215,7 +215,7 @@ def test_bbr_in_ebpf_is_the_guests_kernels():
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]
         assert verdict["notes"] == []
-        assert flow["goodput_bps"] > 9e6
+        assert flow["goodput_bps"] > 4.5e6
     assert ebpf[0]["goodput_bps"] == pytest.approx(kernel[0]["goodput_bps"], rel=0.03)
     assert ebpf[0]["rtt_mean_s"] == pytest.approx(kernel[0]["rtt_mean_s"], rel=0.10)
 
@@ -225,8 +225,8 @@ def test_the_gain_variants_run_concurrently_in_a_guest():
     results = sweep.run(loads(VARIANTS), backend=Vm())
     assert results.flows["cc"].to_pylist() == ["bbr-a", "bbr-b", "bbr-c"]
     for name, goodput in zip(("A", "B", "C"), results.flows["goodput_bps"].to_pylist(), strict=True):
-        assert goodput > 1e6, name
-    assert sum(results.flows["goodput_bps"].to_pylist()) > 17e6
+        assert goodput > 5e5, name
+    assert sum(results.flows["goodput_bps"].to_pylist()) > 8.5e6
     assert results.metadata["agent_congestion_controllers"]["bbr-c"] == "narrows_bbr_c"
 
 
