@@ -230,8 +230,8 @@ def test_a_damaged_guest_is_made_again(tmp_path, monkeypatch, broken):
     kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1", "0" * 64)
     monkeypatch.setenv("NARROWS_VM", str(tmp_path))
     monkeypatch.setattr(image, "prepared", lambda: kernel)
-    monkeypatch.setattr(image, "fingerprint", lambda _: "f" * 64)
-    monkeypatch.setattr(image, "pack", lambda _, target: target.write_text("files"))
+    monkeypatch.setattr(image, "fingerprint", lambda *_: "f" * 64)
+    monkeypatch.setattr(image, "pack", lambda _, target, __: target.write_text("files"))
     booted = []
 
     def boot(made: image.Image) -> dict[str, list[str]]:
@@ -282,7 +282,7 @@ def no_boot(tmp_path, monkeypatch):
     monkeypatch.setattr(package, "found", lambda: kernel)
     monkeypatch.setattr(package, "missing", list)
     monkeypatch.setattr(image, "existing", lambda: None)
-    monkeypatch.setattr(image, "ensure", lambda _: pytest.fail("booted a guest"))
+    monkeypatch.setattr(image, "ensure", lambda *_: pytest.fail("booted a guest"))
 
 
 PORT = '[[rate_controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
@@ -416,7 +416,7 @@ def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
 
 def test_a_run_waits_for_its_turn_before_it_wakes_a_guest(no_boot, tmp_path, monkeypatch):
     monkeypatch.setenv("NARROWS_VM", str(tmp_path))
-    monkeypatch.setattr(image, "ensure", lambda _: image.Image(package.found(), tmp_path, {}))
+    monkeypatch.setattr(image, "ensure", lambda *_: image.Image(package.found(), tmp_path, {}))
     monkeypatch.setattr(backend, "Machine", lambda *_: pytest.fail("woke a guest"))
     said, free = [], threading.Event()
     vm = backend.Vm(said.append)
