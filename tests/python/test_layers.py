@@ -1,6 +1,7 @@
 """The packages of `narrows` import each other in one direction only, as ARCHITECTURE.md lists them."""
 
 import ast
+import functools
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -86,6 +87,7 @@ def imported(tree):
             yield from (name.name.split(".")[1] for name in node.names if name.name.startswith("narrows."))
 
 
+@functools.cache
 def arrows():
     """The imports of each part of `narrows`: names of other parts, with a file that has the import."""
     found = {}
