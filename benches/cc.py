@@ -9,8 +9,9 @@ BBR-C share a link.
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
 The kernel backend or the vm backend runs the scenarios one after the other. A run that the kernel backend
-does not trust is repeated, up to three attempts in all. If no attempt is trusted, the last column of the
-table counts the run. A run in a guest is not repeated, because its result would be identical.
+does not trust is repeated, up to three attempts in all. If no attempt is trusted, the run counts in the
+last column of the table, "not trusted". A run in a guest is not repeated, because its result would be
+identical.
 """
 
 import argparse
@@ -86,7 +87,7 @@ def shared(cc: str, seconds: int, seed: int) -> str:
 
 
 def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
-    """The flows of the first trusted run, or of the last attempt, and whether it is trusted."""
+    """The flows of the first trusted run and True; without a trusted run, those of the last and False."""
     for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])

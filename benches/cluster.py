@@ -117,7 +117,7 @@ def main() -> None:
         }
         for name, each in seconds.items():
             print(f"{name}: {each:.1f} s, {runs / each:.1f} runs/s", flush=True)
-        print(f"Ray makes {seconds['threads'] / seconds['Ray']:.2f} times the runs of threads", flush=True)
+        print(f"Ray is {seconds['threads'] / seconds['Ray']:.2f} times as fast as threads", flush=True)
         print(f"disturbed: {disturbed(cluster, folder, runs, options):.1f} s", flush=True)
     expected = tables(folder / "threads")
     for name in ("ray", "disturbed"):

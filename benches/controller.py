@@ -3,7 +3,8 @@
     python benches/controller.py
 
 A port reports every 20 ms under BRF and every 10 ms under PACEC. Once a second, the port's agent lists all
-flows. Under PACEC, it also sends them as flow changes. A quarter of the ports is congested half of the time.
+flows. Under PACEC, the agent also sends all flows as flow changes. A quarter of the ports is congested
+half of the time.
 """
 
 import json

@@ -49,12 +49,13 @@ class Scenario:
     """A scenario of both simulators.
 
     Attributes:
-        name: The letter that names it in both programs.
+        name: The letter that names the scenario in both programs.
         what: Description in the legend of the table.
         seconds: Simulated time, s.
-        ns3: Whether ns-3 runs it too.
-        speed: Whether the speed table contains it. The other scenarios are run to measure memory.
-        completions: Whether the completion times of its flows are compared.
+        ns3: Whether ns-3 runs the scenario, too.
+        speed: Whether the speed table contains the scenario. The scenarios that it does not contain are
+            run to measure memory.
+        completions: Whether the completion times of the scenario's flows are compared.
     """
 
     name: str
@@ -80,8 +81,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The ratio of these two scenarios is of interest, so their runs alternate. They run often, because a run
-# takes only 0.1 s (0.2 s on a busy machine).
+# The ratio of these two scenarios is of interest, so their runs alternate. Each of them runs often, because
+# a run takes only 0.1 s (0.2 s on a busy machine).
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -141,7 +142,7 @@ class Cost:
 
 
 class BenchError(Exception):
-    """A required program failed; the message names it."""
+    """A required program failed; the message names the program."""
 
 
 def cargo_bench(package: str, bench: str) -> Path:
@@ -190,14 +191,14 @@ def progress(text: str) -> None:
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Groups of scenarios: the pair is one group, all others are single."""
+    """Groups of scenarios: PAIR is one group, and each other scenario is a group of its own."""
     listed = list(scenarios)
     pair = [s for s in listed if s.name in PAIR]
     return [*([s] for s in listed if s not in pair), *([pair] if pair else [])]
 
 
 def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
-    """Runs every scenario on every side. Sides that are compared alternate, for equal conditions."""
+    """Runs every scenario on every side. Sides that are compared run in turn."""
     costs = []
     for together in in_turn(scenarios):
         runs: dict[tuple[Scenario, str], list[Run]] = {}
@@ -229,7 +230,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time per delivered packet in ns-3, divided by that in Narrows (in D, flow sizes are random)."""
+    """CPU time per delivered packet in ns-3, divided by the same time in Narrows. In D, sizes are random."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -297,13 +298,13 @@ def completion_table(costs: Sequence[Cost]) -> str:
 
 
 def same_flows(costs: Sequence[Cost]) -> None:
-    """Raises unless both sides had the same flows and finished all of them."""
+    """Raises an error unless both sides had the same flows and finished all of them."""
     for cost in costs:
         if not cost.count("begun") or cost.count("finished") != cost.count("begun"):
             raise BenchError(f"{cost.scenario.name} on {cost.side}: not all flows finished")
     for name in ("workload", "finished", "finished_bytes"):
         if len({cost.count(name) for cost in costs}) > 1:
-            raise BenchError(f"not the same flows everywhere: {name} differs")
+            raise BenchError(f"the simulators have different flows: {name} differs")
 
 
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
@@ -404,7 +405,7 @@ def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def merged(old: str, new: str) -> str:
-    """The table `old`, with the rows of each scenario in `new` replaced by its rows in `new`."""
+    """The table `old`, in which the rows of `new` replace the rows of the same scenarios."""
     header, *rows = cells_of(old.splitlines())
     blocks = by_scenario(rows) | by_scenario(cells_of(new.splitlines())[1:])
     return table(header, [row for name in sorted(blocks) for row in blocks[name]])

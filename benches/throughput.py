@@ -3,11 +3,11 @@
     python benches/throughput.py                         # 10 and 1,000 seeds
     python benches/throughput.py --seeds 10,1000,100000
 
-The side "Rust" is a loop over seeds that discards the results, on all cores. It is the bench
-crates/narrows-sim/benches/seeds.rs, which needs cargo. "Threads" and "Ray" are whole calls of `narrows run`,
-with start, tables and merge. The cluster has one node on this machine with all cores (extra `ray`). A side
-whose requirement is missing is left out, with a message. The overhead of a run is (wall time x cores - time
-of the simulations) / number of runs.
+The side "Rust" is a loop over seeds that discards the results, on all cores. This loop is the bench
+crates/narrows-sim/benches/seeds.rs, which needs cargo. The sides "Threads" and "Ray" are whole calls of
+`narrows run`, with start, tables and merge. The cluster has one node on this machine with all cores
+(extra `ray`). A side that needs a missing program or package is left out, with a message. The overhead
+of a run is (wall time x cores - time of the simulations) / number of runs.
 """
 
 import argparse

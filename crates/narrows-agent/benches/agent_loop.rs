@@ -6,7 +6,7 @@
 //! The benchmark asserts nothing. Times are CPU times.
 //!
 //! All flows are active in every tick of 10 ms. Each flow sends whole packets at its allocation. Every tenth flow sends
-//! only at half of its allocation. Each tick has new samples of both halves of the RTT (20 ms in all).
+//! only at half of its allocation. In each tick, both halves of each flow's RTT get new samples. The RTT is 20 ms.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -28,7 +28,7 @@ use nix::time::{ClockId, clock_gettime};
 const TICK: Span = Span::from_millis(10);
 const HALF_RTT_US: u32 = 10_000;
 const MTU: u64 = 1500;
-/// This rate gives one and a third packets for each flow and tick.
+/// At this rate, each flow sends one and a third packets per tick.
 const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// CPU time of this thread. Other programs affect it only through shared caches.
+/// CPU time of this thread. Other programs affect this time only through shared caches.
 fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -88,7 +88,7 @@ struct Slot {
     /// yet.
     credit: Cell<u32>,
     rtt_us: Cell<u32>,
-    /// Third line, which only the program uses.
+    /// Third cache line, which only the eBPF program uses.
     belief: Cell<[u32; 16]>,
 }
 const _: () = assert!(size_of::<Slot>() == 192);
@@ -212,7 +212,8 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
     switch.start(now, &mut asked);
-    // At most as many flows may be unconfirmed as are confirmed, so opening all flows takes several rounds (BRF-104).
+    // The number of unconfirmed flows must not exceed the number of confirmed flows, so opening all flows takes
+    // several rounds (BRF-104).
     let mut waiting = order;
     while !waiting.is_empty() {
         let (some, rest) = waiting.split_at(switch.work().live.max(32).min(waiting.len()));

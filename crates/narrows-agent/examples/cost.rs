@@ -37,7 +37,7 @@ fn ip(arguments: &str) -> Outcome<()> {
     Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
 }
 
-/// Hosts `a` and `b`, and `s` with the bridge.
+/// The network namespaces: `a` and `b` are hosts, and `s` has the bridge.
 struct Net(String);
 
 impl Net {
@@ -81,8 +81,8 @@ impl Net {
         command
     }
 
-    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default algorithm. If the default is BBR,
-    /// pacing limits the connection instead of the cost of a packet.
+    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default algorithm. With BBR as the default,
+    /// pacing would limit the connection, but the cost of a packet would not.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;

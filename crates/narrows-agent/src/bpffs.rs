@@ -83,7 +83,8 @@ pub enum Error {
 /// If the lock file cannot be created or does not belong to this user, or if one process holds it for too long.
 pub fn lock() -> Result<Flock<File>, Error> {
     let folder = Path::new(FOLDER);
-    // Other users list the agents' sockets in this folder, so its mode must not depend on this process's umask.
+    // Other users list the agents' sockets in this folder, so the folder's mode must not depend on this process's
+    // umask.
     let make =
         || fs::create_dir(folder).and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
     match make() {
@@ -190,7 +191,7 @@ pub fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
-/// Returns the number of bpffs at [`PATH`] that another mount hides in this mount namespace.
+/// Returns how many bpffs mounts at [`PATH`] are hidden by other mounts in this mount namespace.
 ///
 /// # Errors
 /// If the list of mounts cannot be read.
@@ -238,7 +239,8 @@ pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Syn
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
             mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(io::Error::from)?;
             for _ in 0..DEEPEST {
-                // This fails when nothing is mounted at the path any more, or when another mount covers /sys.
+                // The unmount fails when nothing is mounted at the path any more, or when another mount covers
+                // /sys.
                 if umount2(PATH, MntFlags::MNT_DETACH).is_err() {
                     break;
                 }
@@ -285,7 +287,7 @@ fn visible_mount() -> io::Result<u64> {
 /// The state of the mounts at [`PATH`].
 #[derive(Debug, PartialEq, Eq)]
 struct Stack {
-    /// Number of bpffs that a path lookup does not reach.
+    /// Number of bpffs mounts that a path lookup does not reach.
     hidden: usize,
     /// Whether the visible mount is a bpffs with a hidden bpffs directly below it.
     is_cover: bool,
@@ -438,7 +440,8 @@ mod tests {
         let held = lock_file(&path, PATIENCE).unwrap();
         let waiting = thread::scope(|scope| {
             let waiter = scope.spawn(|| lock_file(&path, PATIENCE).unwrap());
-            // The waiter may or may not have opened the old file. In both cases it must lock the new file.
+            // The waiter may or may not have opened the old file. In both cases, the waiter must lock the new
+            // file.
             fs::remove_file(&path).unwrap();
             drop(held);
             waiter.join().unwrap()

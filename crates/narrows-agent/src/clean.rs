@@ -73,7 +73,7 @@ pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     cleaned
 }
 
-/// Like [`clean`], but removes HTBs and filters from all of these namespaces.
+/// Does the same as [`clean`], but removes HTBs and filters from all of these namespaces.
 pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for (place, netns) in namespaces {
@@ -152,7 +152,7 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // The result true would end the search, but more than one hidden bpffs can have pins.
+        // If this function returned true, the search would end, but more than one hidden bpffs can have pins.
         Ok(false)
     };
     let shown = format!("{} below another mount", pins.display());

@@ -39,7 +39,7 @@ impl Damping {
     }
 
     /// Checks whether the agent may use the existing interface or namespace. `number` is its ifindex or cookie.
-    /// Returns an error while it flaps and has not existed for [`SETTLED`].
+    /// Returns an error if the interface or namespace flaps and has not existed for [`SETTLED`] yet.
     pub(crate) fn admit(&mut self, now: Time, number: u64) -> Result<(), Flaps> {
         let since = match self.seen {
             Some((seen, since)) if seen == number => since,

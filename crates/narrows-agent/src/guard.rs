@@ -97,7 +97,7 @@ impl Guardian {
             && let Err(error) = self.restart()
         {
             tracing::warn!(event = "guardian-failed", %error, "if this agent is killed, its objects are not removed");
-            // The agent makes no further attempts.
+            // The agent makes no further attempts to start a guardian.
             self.pipe = None;
         }
     }
@@ -128,13 +128,14 @@ fn spawn(program: &Path) -> io::Result<(Child, Option<ChildStdin>)> {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // The guardian ends once the pipe is closed. The agent waits for it, so that all objects are removed when the
-        // agent has ended.
+        // The guardian ends once the pipe is closed. The agent waits for the guardian's end, so that all
+        // objects are removed when the agent has ended.
         let _ = self.child.wait();
     }
 }
 
-/// Runs the guardian: reads charges until the end of standard input, then removes or restores their objects.
+/// Runs the guardian: reads charges until the end of standard input, then removes or restores the objects that the
+/// charges name.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
         // SAFETY: this call ignores a signal, so it installs no handler that could be unsafe.

@@ -30,7 +30,7 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that the write does not undo a concurrent
 	 * setsockopt. BPF programs cannot use cmpxchg() here, so the plain write could undo a concurrent
-	 * change to SK_PACING_FQ. In that case, TCP and the fq qdisc both pace.
+	 * change to SK_PACING_FQ. In that case, TCP and the fq qdisc both pace the flow.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -46,7 +46,10 @@ static __always_inline struct nrw_bbr *nrw_state(struct sock *sk)
 	return bpf_sk_storage_get(&nrw_bbrs, sk, NULL, 0);
 }
 
-/* Returns the additional state of v2 and v3. A connection has both its common and its additional state, or neither. */
+/*
+ * Returns the additional state of v2 and v3. A connection has either both states, the common and the additional
+ * state, or neither of them.
+ */
 static __always_inline struct nrw_bounded *nrw_bounded_state(struct sock *sk)
 {
 	return bpf_sk_storage_get(&nrw_boundeds, sk, NULL, 0);
@@ -141,8 +144,8 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 }
 
 /*
- * The callback for kernels before Linux 6.10, where the agent sets this function as cong_control. The
- * verifier sees only the function that is set.
+ * This callback is for kernels before Linux 6.10. On such a kernel, the agent sets this function as
+ * cong_control. The verifier sees only the function that is set.
  */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
@@ -158,7 +161,7 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct nrw_bounded *b;
 	struct nrw_bbr *s;
 
-	/* continue only for the first packet after the application was idle (BBR-23) */
+	/* the code below is only for the first packet after the application was idle (BBR-23) */
 	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	s = nrw_state(sk);
@@ -219,7 +222,7 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 
 /*
  * The reduction of the window was spurious. BBR v1 restarts the detection of a full pipe and of policers.
- * It returns the present window, because the end of recovery restores the window.
+ * The callback returns the present window, because the window is restored when recovery ends.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -248,7 +251,7 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 }
 
 /*
- * `nrw_cc` has no min_tso_segs(). The kernel sometimes skips this callback and uses 0 as its result. Slow
+ * `nrw_cc` has no min_tso_segs(). The kernel would sometimes skip such a callback and use 0 as its result. Slow
  * flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
  * packets. The kernel's BBR has the callback, and sends single packets below 1.2 Mbit/s.
  *

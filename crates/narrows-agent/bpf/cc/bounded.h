@@ -4,7 +4,7 @@
  * algorithm with two sets of parameters, as in crates/narrows-control/src/congestion/bbr/bounded, which
  * states the sources. This file uses the names of Google's kernel modules: inflight_hi, inflight_lo and bw_lo
  * are the draft's inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term
- * bound of the bandwidth is the maximum over two probes, which the modules call bw_hi.
+ * bound of the bandwidth is the maximum bandwidth over two probes. The modules call this maximum bw_hi.
  */
 #ifndef NRW_BOUNDED_H
 #define NRW_BOUNDED_H
@@ -12,7 +12,7 @@
 /* Steps of ProbeBW, with the modules' numbers. struct nrw_bbr has the present step in `cycle`. */
 enum nrw_step { NRW_STEP_UP, NRW_STEP_DOWN, NRW_STEP_CRUISE, NRW_STEP_REFILL };
 
-/* The data that the present ACKs acknowledge, relative to the latest probe. */
+/* How the data that the present ACKs acknowledge is related to the latest probe. */
 enum nrw_acks {
 	NRW_ACKS_INIT,		/* data unrelated to a probe */
 	NRW_ACKS_REFILLING,	/* data sent before or in Refill */

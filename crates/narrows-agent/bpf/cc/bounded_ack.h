@@ -115,7 +115,7 @@ static __always_inline void nrw_bounded_gains(struct nrw_bbr *s)
 	s->cwnd_gain = gains.cwnd;
 }
 
-/* Returns the bound of data in flight in the present phase. */
+/* Returns the bound that the present phase sets for data in flight. */
 static __always_inline __u32 nrw_bounded_cap(const struct nrw_bbr *s, const struct nrw_bounded *b)
 {
 	__u32 hi = b->now.inflight_hi;
@@ -150,7 +150,8 @@ static __always_inline void nrw_bounded_cwnd(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Fills in the numbers (history.h) of the packet that was sent when `tp->delivered` had this value.
+ * Stores in `view` the two numbers (history.h) of the packet that was sent when `tp->delivered` had the value
+ * `prior_delivered`.
  */
 static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_bounded *b, const struct tcp_sock *tp,
 					  __u32 prior_delivered)

@@ -2,7 +2,7 @@
 /*
  * Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7). Only
  * probes raise or lower inflight_hi. After losses at other times, inflight_lo and bw_lo fall towards the
- * delivered volume and rate, and the next probe discards them.
+ * delivered volume and rate. The next probe discards inflight_lo and bw_lo.
  */
 #ifndef NRW_BOUNDS_H
 #define NRW_BOUNDS_H
@@ -85,7 +85,7 @@ static __always_inline void nrw_bound_inflight_lo(struct nrw_bounded *b, __u32 c
 		b->now.inflight_lo = cwnd;
 }
 
-/* Lowers inflight_lo and bw_lo once per round with losses outside of probes (BBR3-7). */
+/* Lowers inflight_lo and bw_lo once in each round that has losses outside of probes (BBR3-7). */
 static __always_inline void nrw_lower_bounds(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp)
 {
 	if (!b->loss_round_start)
@@ -102,7 +102,7 @@ static __always_inline void nrw_lower_bounds(struct nrw_bbr *s, struct nrw_bound
 	b->loss_in_round = 0;
 }
 
-/* Returns inflight_hi minus the headroom for other flows, which is at least one packet. */
+/* Returns inflight_hi minus the headroom for other flows. The headroom is at least one packet. */
 static __always_inline __u32 nrw_with_headroom(const struct nrw_bounded *b)
 {
 	__u32 hi = b->now.inflight_hi, headroom;
@@ -114,8 +114,8 @@ static __always_inline __u32 nrw_with_headroom(const struct nrw_bounded *b)
 }
 
 /*
- * Raises inflight_hi to a volume in flight that was safe. Returns whether there is a bound and no
- * excessive loss.
+ * Raises inflight_hi to a volume in flight that was safe. Returns whether inflight_hi is set and the losses are
+ * not excessive.
  */
 static __always_inline int nrw_raise_hi(struct nrw_bounded *b, __u32 lost, __u32 tx_in_flight)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Maximum over a window of time, in constant space. The filter keeps the best sample, and the second and
- * third best samples of later parts of the window (K. Nichols; Linux lib/win_minmax.c;
+ * Maximum over a window of time, in constant space. The filter keeps the best sample of the window, the best
+ * sample of the time after it, and the best sample of the time after that (K. Nichols; Linux lib/win_minmax.c;
  * crates/narrows-control/src/congestion/filter.rs).
  */
 #ifndef NRW_FILTER_H

@@ -45,9 +45,9 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 
 /*
  * Returns the square root of a number up to 2^32, rounded down. The root is computed bit by bit, from a
- * zero whose value the verifier does not know. If the value were known, the verifier would check each
- * combination of the root's bits separately. Two square roots then took 896,000 of the million
- * instructions that the verifier checks.
+ * zero whose value the verifier does not know. If the verifier knew this value, it would check each combination
+ * of the root's bits separately. In a measurement, two square roots then took 896,000 of the million
+ * instructions that the verifier checks at most.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {

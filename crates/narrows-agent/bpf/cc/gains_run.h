@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Programs that only compute the gains for one value of omega, or BBQ's decision for one probe. Tests run
- * them by BPF_PROG_TEST_RUN, and compare their results with the results of the simulator's functions. They
- * are not loaded with the congestion control algorithms.
+ * Programs that only compute the gains for one value of omega, or BBQ's decision for one probe. Tests run these
+ * programs by BPF_PROG_TEST_RUN, and compare their results with the results of the simulator's functions. The
+ * programs are not loaded together with the congestion control algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The number of packets in flight and of lost packets when an acknowledged packet was sent. BBR v2 and v3
- * judge losses by these two numbers (tx.in_flight and tx.lost in the draft). Google's kernels store them in
- * each packet, but a stock kernel stores only tp->delivered, which a rate sample reports as
+ * Records how many packets were in flight, and how many were lost, when an acknowledged packet was sent. BBR v2
+ * and v3 judge losses by these two numbers (tx.in_flight and tx.lost in the draft). Google's kernels store
+ * these numbers in each packet, but a stock kernel stores only tp->delivered, which a rate sample reports as
  * prior_delivered. The program therefore stores both numbers for each value of tp->delivered.
  *
  * Nothing is delivered between two ACKs, so the packets that were sent in this time have the same
@@ -50,8 +50,8 @@ static __always_inline void nrw_continue_history(struct nrw_bounded *b, const st
 }
 
 /*
- * Returns the entry of packets that were sent when this many packets had been delivered, by a binary search.
- * For a packet older than the history, returns the oldest entry.
+ * Finds, by a binary search, the entry of the packets that were sent when `prior_delivered` packets had been
+ * delivered. For a packet older than the history, returns the oldest entry.
  */
 static __always_inline const struct nrw_sent *nrw_when_sent(struct nrw_bounded *b, __u32 prior_delivered)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Model of the path: bottleneck bandwidth, propagation time and rounds (BBR-6, BBR-10 to BBR-13),
- * and the amount in flight.
+ * The model of the path: bottleneck bandwidth, propagation time and rounds (BBR-6, BBR-10 to BBR-13), and the
+ * amount of data in flight.
  */
 #ifndef NRW_MODEL_H
 #define NRW_MODEL_H
@@ -109,8 +109,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * Adds room for bursts at both ends, and rounds up to an even number because of delayed ACKs. Also adds two
- * packets, so that the probing phase can probe a small BDP (BBR-13).
+ * Adds room for bursts at both ends, and rounds up to an even number because of delayed ACKs. In the probing
+ * phase, also adds two packets, so that this phase can probe a small BDP (BBR-13).
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {

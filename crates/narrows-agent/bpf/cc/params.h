@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parameters of the algorithms. The agent sets them before load, from the parameters of the simulator's
- * implementations (crates/narrows-agent/src/cc/params.rs). No program repeats their values.
+ * Parameters of the algorithms. The agent sets these parameters before load, from the parameters of the
+ * simulator's implementations (crates/narrows-agent/src/cc/params.rs). No program repeats their values.
  *
  * The verifier knows the values of constants, so parameters do not increase its work.
  */
 #ifndef NRW_PARAMS_H
 #define NRW_PARAMS_H
 
-/* Pacing rate over bandwidth, and window over bandwidth-delay product, in 1/256. */
+/*
+ * Two gains in units of 1/256: the pacing rate divided by the bandwidth, and the window divided by the
+ * bandwidth-delay product.
+ */
 struct nrw_gain_pair {
 	__u32 pacing;
 	__u32 cwnd;

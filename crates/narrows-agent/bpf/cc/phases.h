@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Startup until the pipe is full (BBR-14), Drain, and the gain cycle of ProbeBW (BBR-15, BBR-16).
+ * The phases of BBR v1: Startup, which lasts until the pipe is full (BBR-14), Drain, and the gain cycle of
+ * ProbeBW (BBR-15, BBR-16).
  */
 #ifndef NRW_PHASES_H
 #define NRW_PHASES_H
@@ -48,9 +49,9 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts
- * until 1.25 BDP is in flight or a packet is lost. The phase ends after two propagation times at the
- * latest, because 1.25 BDP is never in flight with a gain near 1.
+ * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts until
+ * 1.25 BDP is in flight, a packet is lost, or two propagation times have passed, whichever comes first. The
+ * limit on the time is needed because 1.25 BDP is never in flight with a gain near 1.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -61,7 +62,7 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	__u32 in_network, level;
 	int full;
 
-	/* a short probe always has its full length: a loss does not end it earlier (BBQ-2) */
+	/* a loss does not end a short probe early (BBQ-2) */
 	if (s->pacing_gain == NRW_UNIT || s->probe_is_short)
 		return long_enough;
 	in_network = nrw_in_network(s, tp, rs->prior_in_flight);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A steady high loss rate at a steady delivery rate indicates a token bucket, not a queue (BBR-22).
- * BBR then uses the bucket's rate for a while, without probing.
+ * Detects policers. If the loss rate is high and steady while the delivery rate is steady, the cause is a token
+ * bucket, not a queue (BBR-22). BBR then uses the bucket's rate for a while, without probing.
  */
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H

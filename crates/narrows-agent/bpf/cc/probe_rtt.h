@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Propagation time (BBR-11), and ProbeRTT (BBR-17). In ProbeRTT, at most four packets are in flight for
- * 200 ms and at least one round, so that BBR measures the RTT without a queue.
+ * Measures the propagation time (BBR-11), for which ProbeRTT empties the queue (BBR-17). In ProbeRTT, at most
+ * four packets are in flight for 200 ms and at least one round, so that BBR measures the RTT without a queue.
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H

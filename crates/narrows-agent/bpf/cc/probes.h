@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When BBR v2 and v3 probe, and how inflight_hi grows in a probe (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
+ * Decides when BBR v2 and v3 probe, and how inflight_hi grows in a probe (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
  */
 #ifndef NRW_PROBES_H
 #define NRW_PROBES_H
@@ -39,7 +39,7 @@ static __always_inline void nrw_start_cycle(struct nrw_bbr *s, struct nrw_bounde
 	nrw_start_round(s, tp);
 }
 
-/* Doubles the growth of inflight_hi for each round of a probe. */
+/* Doubles the rate at which inflight_hi grows. Called once in each round of a probe. */
 static __always_inline void nrw_raise_slope(struct nrw_bounded *b, __u32 cwnd)
 {
 	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
@@ -78,8 +78,9 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 }
 
 /*
- * Returns whether a probe is due. A probe is due after the cycle's random time, or after the number of
- * rounds in which Reno would cause a loss.
+ * Returns whether a probe is due. A probe is due after the cycle's random time. It is due earlier if the number
+ * of rounds since the latest probe reaches the target for data in flight (in packets) or probe_rounds, because
+ * Reno would cause a loss after so many rounds.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -98,7 +99,7 @@ static __always_inline void nrw_advance_bw(struct nrw_bbr *s, struct nrw_bounded
 	s->max_bw[0].bw = b->bw_hi[0];
 }
 
-/* Puts a delivery rate into the bandwidth filter, the maximum over the cycles of two probes. */
+/* Puts a delivery rate into the bandwidth filter, which holds the maximum over the cycles of the last two probes. */
 static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bounded *b, __u32 bw, int app_limited)
 {
 	if (app_limited && bw < nrw_max_bw(s))

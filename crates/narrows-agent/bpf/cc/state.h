@@ -18,7 +18,7 @@
 #define NRW_CYCLE		8	/* phases of ProbeBW in v1 and its variants */
 #define NRW_NO_RTT		0xffffffffU
 
-/* Constants of a variant. The agent sets them before load. */
+/* Constants of a variant, which the agent sets before load. */
 enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C, NRW_BBQ, NRW_V2, NRW_V3 };
 const volatile __u32 nrw_variant = NRW_V1;
 #define nrw_is_bounded()	(nrw_variant >= NRW_V2)
@@ -29,9 +29,9 @@ const volatile __u32 nrw_down_needs_loss;
 
 /*
  * This constant is 1 on a kernel before Linux 6.10, which may not let programs write app_limited. The
- * program then records which packets were sent in ProbeRTT. The program records them on every kernel with
- * the old form of cong_control, even if that kernel allows the write. The only visible difference is the
- * delivery rate in tcp_info.
+ * program then records which packets were sent in ProbeRTT. The program keeps this record on every kernel with
+ * the old form of cong_control, even if that kernel allows the write. Users can see the difference only in the
+ * delivery rate of tcp_info.
  */
 const volatile __u32 nrw_old;
 
@@ -44,9 +44,9 @@ struct nrw_sample {
 };
 
 /*
- * State of a connection. The state is in socket storage, because icsk_ca_priv has only 104 bytes. The
- * state of v1 (struct bbr of Linux) already fills them, and the gain model needs more. Socket storage
- * also has room for plain fields instead of Linux's bit fields.
+ * State of a connection. The state is in socket storage, because icsk_ca_priv has only 104 bytes. The state of
+ * v1 (struct bbr of Linux) already fills these 104 bytes, and the gain model needs more. Socket storage also
+ * has room for plain fields instead of Linux's bit fields.
  *
  * Times are values of tcp_mstamp in us, unless the comment says otherwise. Where Linux uses jiffies, this
  * program uses microseconds.

@@ -63,7 +63,7 @@ static __always_inline void nrw_enter_up(struct nrw_bbr *s, struct nrw_bounded *
 static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_bounded *b,
 						 const struct nrw_view *view)
 {
-	/* v2 compares the maximum, as v1 does */
+	/* v2 uses the maximum bandwidth here, as v1 does */
 	__u32 seen = nrw_params.up_queue ? nrw_max_bw(s) : view->bw;
 
 	if (b->full_now || !s->round_start || view->app_limited)
@@ -97,7 +97,7 @@ static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct n
 	s->full_bw_reached = 1;
 }
 
-/* Moves from Startup to Drain and from Drain to Down. Both changes may happen with the same ACK. */
+/* Moves from Startup to Drain and from Drain to Down. Both changes of phase may happen at the same ACK. */
 static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp)
 {
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
@@ -114,7 +114,7 @@ static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_boun
 		nrw_enter_down(s, b, tp);
 }
 
-/* Returns whether Up is over without excessive loss (BBR3-6). */
+/* Returns whether Up is over for a reason other than excessive loss (BBR3-6). */
 static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					  const struct rate_sample *rs, const struct nrw_view *view)
 {
@@ -123,7 +123,7 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 		return 1;
 	}
 	if (nrw_params.up_queue)
-		/* the level includes the packet that is about to leave, as in v1 */
+		/* the data in flight includes the packet that is about to leave, as in v1 */
 		return nrw_since(tp->tcp_mstamp, b->up_at) > s->min_rtt_us &&
 		       rs->prior_in_flight + 1 >=
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +

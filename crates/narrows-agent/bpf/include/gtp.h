@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Other tunnels over UDP are only
+ * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Packets of other tunnels over UDP are only
  * counted.
  *
  * A flow's key does not include the tunnel endpoint id, because this id differs by direction and exists
@@ -51,7 +51,10 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 	at += sizeof(optional);
 	next = flags & NRW_GTP_EXTENDED ? optional.next : 0;
 	for (int i = 0; i < NRW_GTP_EXTENSIONS && next; i++) {
-		/* The length is the first byte, in words, and the next header's type is the last byte. */
+		/*
+		 * The first byte of an extension header is its length in words, and the last byte is the type
+		 * of the next header.
+		 */
 		if (bpf_skb_load_bytes(skb, at, &words, sizeof(words)) || !words)
 			return 0;
 		at += words * 4U;
@@ -62,9 +65,9 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 }
 
 /*
- * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
- * length fields must agree, because inserting an option changes each of them. The function does not
- * look into super-packets, because they hold several G-PDUs.
+ * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to the offset of this
+ * datagram. All length fields must agree, because inserting an option changes each of them. The function does
+ * not look into super-packets, because they hold several G-PDUs.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {
@@ -91,8 +94,8 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 
 /*
  * Returns whether a UDP datagram may contain a datagram of a subscriber, which nrw_read_inner() then
- * reads. The function is not static, for the same reason as nrw_read_packet(). If it were a
- * part of nrw_read_inner(), that function would need too much of the stack.
+ * reads. The function is not static, so that the verifier checks it only once. If this code were a part of
+ * nrw_read_inner(), nrw_read_inner() would need too much of the stack.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
 {

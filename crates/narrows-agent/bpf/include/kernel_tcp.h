@@ -147,7 +147,7 @@ enum tcp_ca_event {
 	CA_EVENT_ECN_IS_CE,
 };
 
-/* The loader matches members by name. Members that are missing here stay empty. */
+/* The loader matches members by name. Members of the kernel's structure that are missing here stay empty. */
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);

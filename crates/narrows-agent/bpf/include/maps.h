@@ -21,7 +21,10 @@
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
-/* Constants that the agent needs, too. Unlike macros, they are in the BTF from which its constants are generated. */
+/*
+ * Constants that the agent needs, too. Unlike macros, enumerations are in the BTF, from which the agent's
+ * constants are generated.
+ */
 enum nrw_constants {
 	NRW_SINGLE_GRANTS = 8,		/* each of the first 8 grants is for one newcomer; the next grant is for 8 newcomers, and each later grant is for twice as many as the grant before it */
 	NRW_REPORT_UNIT = 1 << 16,	/* a designated packet counts as this number, and each of its n segments counts as 1/n of this number */
@@ -43,8 +46,8 @@ struct nrw_key {
 };
 
 /*
- * nrw_slot.flags: P sets flags atomically. A clears all flags when it frees the slot, and never a
- * single flag.
+ * nrw_slot.flags: P sets flags atomically. A never clears a single flag: it clears all flags together when it
+ * frees the slot.
  */
 enum nrw_flags {
 	NRW_F_RATED = 1U << 0,			/* the SYN asked for feedback, or the flow uses BRF */
@@ -59,9 +62,9 @@ enum nrw_flags {
 	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
 	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
 	/*
-	 * Packets of both sides were seen, so the flow is not a forgery. P sets the flag, or A sets it when
-	 * A frees the slot or stops waiting for ACKs. The writer that sets the flag also subtracts one from
-	 * nrw_port.unconfirmed.
+	 * Packets of both sides were seen, so the flow is not a forgery. P sets this flag when both sides were
+	 * seen. A sets this flag when A frees the slot or stops waiting for ACKs. The writer that sets the flag
+	 * also subtracts one from nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
 	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */
@@ -70,10 +73,10 @@ enum nrw_flags {
 };
 
 /*
- * One flow, in an mmapable array: three cache lines. Data packets and ACKs are usually handled by two
- * CPUs. Every data packet writes the first line, so ACKs read this line only about once per RTT. The second
- * line is written about once per RTT. Every ACK writes the third line. Data packets that arrive in order do
- * not touch the third line.
+ * One flow, in an mmapable array: three cache lines. Usually, one CPU handles a flow's data packets, and
+ * another CPU handles its ACKs. Every data packet writes the first line, so ACKs read this line only about once
+ * per RTT. The second line is written about once per RTT. Every ACK writes the third line. Data packets that
+ * arrive in order do not touch the third line.
  */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
@@ -135,8 +138,8 @@ enum nrw_mode {
 };
 
 /*
- * Kinds of packets that may contain flows that the program does not see. nrw_packet.unopened is one of
- * these numbers. nrw_port.unopened has a counter for each of these kinds, in this order.
+ * Kinds of packets in which there may be flows that the program does not see. nrw_packet.unopened has one of
+ * these values. nrw_port.unopened has a counter for each kind, in this order.
  */
 enum nrw_unopened {
 	NRW_OPENED,		/* not such a packet */
@@ -233,8 +236,8 @@ struct nrw_missed {
 };
 
 /*
- * Identifies a service for which the predictor has data. This is the key of the map with the services'
- * ready grants. The smaller of the service's grant and the port's ready grant applies (BRF-31, BRF-32).
+ * Identifies a service for which the predictor has data. The map with the services' ready grants has keys of
+ * this type. A flow gets the smaller of the service's grant and the port's ready grant (BRF-31, BRF-32).
  */
 struct nrw_service {
 	__u8 prefix[16];	/* destination network of the data, /24 or /48 */

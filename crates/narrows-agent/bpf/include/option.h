@@ -17,12 +17,12 @@ struct nrw_option {
 
 /*
  * Returns the code in the header that the callback is about. With BPF_LOAD_HDR_OPT_TCP_SYN in `flags`,
- * returns the code in the saved SYN of a passive connection. The kernel parses the options. If a list
- * of options has wrong lengths, it counts as a list without the rate option.
+ * returns the code in the saved SYN of a connection that this host accepted. The kernel parses the options. If
+ * a list of options has wrong lengths, it counts as a list without the rate option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {
-	/* Length 4 here asks for a search by kind and 16-bit ExID. */
+	/* The length 4 asks the helper to search by kind and 16-bit ExID. */
 	struct nrw_option option = { .kind = NRW_OPT_KIND, .len = 4, .exid = bpf_htons(NRW_EXID) };
 
 	if (bpf_load_hdr_opt(ctx, &option, sizeof(option), flags) != sizeof(option))

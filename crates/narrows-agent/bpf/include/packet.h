@@ -29,7 +29,7 @@
 
 /*
  * Extension headers of RFC 8200 and RFC 6275 that are skipped. AH and ESP are not skipped, because they
- * sign or encrypt the headers. The program does not change their packets.
+ * sign or encrypt the headers. The program does not change packets with these headers.
  */
 #define NRW_NEXT_HOP_BY_HOP	0
 #define NRW_NEXT_ROUTING	43
@@ -150,9 +150,9 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 }
 
 /*
- * Reads a frame that is not an IP packet. If it is a frame of a PPPoE session that carries an IP packet,
- * returns the EtherType of this packet; otherwise 0. A flow's key does not include the session id, because
- * only packets at the session's port carry it, and the flow's ACKs may leave by another port.
+ * Reads a frame that is not an IP packet. If the frame belongs to a PPPoE session and carries an IP packet,
+ * returns the EtherType of this packet. Otherwise returns 0. A flow's key does not include the session id,
+ * because only packets at the session's port carry it, and the flow's ACKs may leave by another port.
  */
 static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
 {
@@ -326,8 +326,8 @@ static __always_inline __u8 nrw_tunnel_of(int proto)
 
 /*
  * Reads all fields of a packet that the program needs into a zeroed structure. The function is not static,
- * so the verifier checks it only once. If it were static, the verifier would check the code after the call
- * again for each branch of the function.
+ * so the verifier checks it only once. If the function were static, the verifier would check the code after the
+ * call again for each branch of the function.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

@@ -4,9 +4,9 @@
  * a checksum that was wrong stays wrong.
  *
  * The kernel's helpers can find out whether a packet's checksum is complete or will be completed by the
- * device (CHECKSUM_PARTIAL). This program cannot, so it uses the helpers. Each function either changes
- * the packet completely or returns NRW_UNTOUCHED. If a helper fails half-way, the function returns
- * NRW_BROKEN, and the packet must be dropped.
+ * device (CHECKSUM_PARTIAL). This program cannot find this out, so it uses the kernel's helpers. Each function
+ * either changes the packet completely or returns NRW_UNTOUCHED. If a helper fails half-way, the function
+ * returns NRW_BROKEN, and the packet must be dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -28,8 +28,8 @@ enum nrw_written {
 /*
  * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper is not used, because it
  * assumes that the TCP checksum is the packet's outer checksum. If the device completes the outer
- * checksum (of UDP), the helper would leave the TCP checksum unchanged. It would assume that the device
- * also completes the TCP checksum.
+ * checksum (of UDP), the helper would leave the TCP checksum unchanged. In that case, the helper would assume
+ * that the device also completes the TCP checksum.
  */
 static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
 {
@@ -109,8 +109,9 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
  * Updates the lengths and checksums of the outer headers after the inner IP packet has grown by 8 bytes.
  *
  * UDP's checksum covers the inner packet. The sum over the TCP segment and its pseudo header does not
- * change, because the TCP checksum compensates every change. For the same reason, the sum over an inner
- * IPv4 header does not change. The sum of the UDP datagram changes by these lengths:
+ * change, because the TCP checksum compensates every change. The sum over an inner IPv4 header does not change,
+ * because the header's own checksum compensates every change. The sum of the UDP datagram changes by these
+ * lengths:
  *
  * - the length in the inner pseudo header, which is not in the packet: 8 less
  * - the lengths in the headers of UDP, of GTP-U and of an inner IPv6 packet: 8 more each

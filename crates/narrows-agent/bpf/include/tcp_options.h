@@ -88,10 +88,10 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 
 /*
  * Reads the options into `o`, which the caller has zeroed. The function is not static. The verifier then
- * checks the loop only once, and assumes nothing about its result in the code after the call. The loop
- * has forty steps, because a list may consist of forty NOPs. The position is in memory, whose contents
- * the verifier does not track. If the position were in a register, the verifier would follow every path
- * to each of its values, and reach its limit of a million instructions.
+ * checks the loop only once, and assumes nothing about the loop's result in the code after the call. The loop
+ * has forty steps, because a list may consist of forty NOPs. The position is in memory, whose contents the
+ * verifier does not track. If the position were in a register, the verifier would follow every path to each of
+ * its values, and reach its limit of a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {

@@ -15,8 +15,8 @@
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
 /*
- * The largest rate, and the codes above it, which are not rates. The build of the agent compares them with
- * narrows-control.
+ * The code of the largest rate, and the codes above this code, which do not stand for rates. The build of the
+ * agent compares them with narrows-control.
  */
 enum nrw_code {
 	NRW_CODE_MAX = 65529,		/* the largest rate that can be encoded */
@@ -41,8 +41,8 @@ enum nrw_code {
 /*
  * With these marks in data packets, the sender states whether its application limits the flow (BRF-100).
  * A mark is a TCP option without a body that replaces the two NOPs in front of the timestamps. A mark
- * takes no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the two
- * kinds skips the mark.
+ * takes no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the option
+ * kinds of the two marks skips a mark.
  */
 #define NRW_MARK_UNLIMITED	0xFD02	/* kind 253, length 2 */
 #define NRW_MARK_LIMITED	0xFE02	/* kind 254, length 2 */

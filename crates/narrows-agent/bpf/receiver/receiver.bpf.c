@@ -3,9 +3,9 @@
  * The receiver's program: reserves room for the rate in the SYN-ACK and the pure ACKs of connections
  * whose SYN asked for feedback. Without this program, the switch inserts the option.
  *
- * The program reserves no room in this host's data packets, because that would reduce their MSS and
- * prevent TSO. The program shares a cgroup with the sender's program. The sender's program writes the rate
- * option only into SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
+ * The program reserves no room in this host's data packets, because such room would reduce the MSS and prevent
+ * TSO. The program shares a cgroup with the sender's program. The sender's program writes the rate option only
+ * into SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -61,7 +61,10 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/* Writes the option, but never into data packets. If a data packet has room, another program has reserved it. */
+/*
+ * Writes the option, but never into data packets. If a data packet has room for the option, another program has
+ * reserved this room.
+ */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
@@ -96,7 +99,7 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*
 		 * A SYN-ACK with the option shows that the SYN had asked for feedback. This callback runs
-		 * before the handshake's third packet is sent. That packet carries the first rate of the
+		 * before the handshake's third packet is sent. The third packet carries the first rate of the
 		 * other side (BRF-14).
 		 */
 		if (nrw_in_scope(ctx) && nrw_option_read(ctx, 0) != NRW_NO_OPTION) {

@@ -73,7 +73,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
-		/* the switch chooses the first rate, so the limit on increases does not apply to it */
+		/* the switch chooses the first rate, so the limit on increases does not apply to the first rate */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
 		conn->base_us = now;
@@ -90,8 +90,8 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 }
 
 /*
- * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. Its slow-start
- * threshold is half of the data that was in flight before the halvings (RFC 5681). During a recovery, all
+ * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. The slow-start threshold of
+ * CUBIC is half of the data that was in flight before the halvings (RFC 5681). During a recovery, all
  * unacknowledged data counts as in flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
@@ -113,7 +113,10 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	nrw_count(orphaned);
 }
 
-/* Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and at most doubles per RTT. */
+/*
+ * Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and increases by a factor
+ * of 2 per RTT at most.
+ */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
 	conn->mode = NRW_MODE_RATED;
@@ -198,10 +201,10 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 			nrw_on_silence(conn, now);
 	}
 	/*
-	 * The changes to CUBIC and back are also possible during a recovery. An outage of a fast path may
-	 * lose a large window. Without a change to CUBIC, recovery at the least rate of BRF-92 would take
-	 * hundreds of RTTs. Without the change back, CUBIC would exceed the flow's rate until the switch
-	 * demotes the flow.
+	 * The connection can change to CUBIC and back to a rate even during a recovery. During an outage of a
+	 * fast path, all packets of a large window may be lost. Without a change to CUBIC, recovery at the
+	 * least rate of BRF-92 would take hundreds of RTTs. Without the change back, CUBIC would exceed the
+	 * flow's rate until the switch demotes the flow.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);
@@ -224,7 +227,7 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 
 	nrw_begin(conn, tp);
 	/*
-	 * If all packets are marked lost, nothing is in flight, but the sender is not idle. The last test
+	 * If all packets are marked lost, nothing is in flight, but the sender is not idle. The test of `idle`
 	 * is needed because the clock may not have advanced.
 	 */
 	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
@@ -298,11 +301,11 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * `brf` has no min_tso_segs(). On a processor, the kernel sometimes skips this callback for some
- * milliseconds, and uses 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the
- * kernel would then send empty segments, which no receiver acknowledges, and the connection would wait for
- * minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because
- * of their window (NRW_WINDOW_SLACK_SPARSE).
+ * `brf` has no min_tso_segs(). Sometimes, for some milliseconds, the kernel would skip such a callback on one
+ * processor, and use 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the kernel
+ * would then send empty segments, which no receiver acknowledges, and the connection would wait for minutes
+ * (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because of their
+ * window (NRW_WINDOW_SLACK_SPARSE).
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {

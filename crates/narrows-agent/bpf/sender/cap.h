@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate, as a cap for the kernel's own
- * congestion control. The lower of the two rates applies. Without a cap, the congestion control is
- * unchanged, so the bounds of BRF-104 and the change to CUBIC are not needed.
+ * congestion control. The sender paces at the lower of the network's rate and the rate of its congestion
+ * control. Without a cap, the congestion control is unchanged, so the bounds of BRF-104 and the change to CUBIC
+ * are not needed.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H
@@ -12,7 +13,7 @@
  * 4.29 GB/s.
  */
 #define NRW_NO_CAP	0xffffffffU
-/* A cap is kept for at least this time without feedback. By then, `brf` would have changed to CUBIC. */
+/* If feedback is missing, a cap stays in force for this time or longer. By then, `brf` would have changed to CUBIC. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)

@@ -5,9 +5,12 @@
 
 #include "designate.h"
 
-/* Tunables. The agent sets them before load. Afterwards they are read-only, so the verifier removes disabled code. */
+/*
+ * Tunables, which the agent sets before load. After the load they are read-only, so the verifier removes
+ * disabled code.
+ */
 
-/* the same as Choice in src/host/options.rs */
+/* the values have the same meaning as in Choice (src/host/options.rs) */
 enum nrw_choice {
 	NRW_CHOICE_UNCHOSEN,
 	NRW_CHOICE_CHOSEN,
@@ -46,17 +49,17 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_LONGEST_RTT		8	/* RTT samples are limited to this many times the least RTT */
 
 /*
- * The window is the rate times (twice the least RTT plus the first constant), plus the second constant in
- * packets. The window bounds the data in flight (BRF-91). The window must not limit the rate, even if the
- * RTT is shorter than the timer's jitter and the duration of a TSO burst. Measurements with RTTs from 6
- * us to 20 ms confirm this.
+ * The window has two parts: the data that the rate sends in twice the least RTT plus the first constant, and as
+ * many packets as the second constant says. The window bounds the data in flight (BRF-91). The window must not
+ * limit the rate, even if the RTT is shorter than the timer's jitter and the duration of a TSO burst.
+ * Measurements with RTTs from 6 us to 20 ms confirm this.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
- * The second constant for a flow with few segments per RTT. The kernel sends at most half a window at
- * once (tcp_cwnd_test()). With this constant, the segments of each flow in a crowd therefore leave one at
- * a time. With NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See
+ * The window's second constant for a flow with few segments per RTT. The kernel sends at most half a window at
+ * once (tcp_cwnd_test()). With this constant, the segments of each flow in a crowd therefore leave one at a
+ * time. With NRW_WINDOW_SLACK_PACKETS instead, bursts of five segments were measured. See
  * docs/explanation/brf.md, "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
@@ -64,12 +67,12 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 /* Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
- * If one of the first segments is late, later segments make up for at most this delay. This value is
- * about the delay of the kernel's timer.
+ * If one of the first segments is late, later segments leave earlier, but they make up for no more than this
+ * delay. This value is about as long as the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 
-/* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
+/* nrw_conn.mode says what sets the rate; its values are those of Mode in congestion/network/brf.rs */
 #define NRW_MODE_NONE		0	/* the handshake is not complete */
 #define NRW_MODE_RATED		1	/* the network's rate */
 #define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback arrives */

@@ -3,13 +3,13 @@
  * The kernel's CUBIC, for connections without a rate.
  *
  * A congestion control algorithm with a cong_control() hook controls the window itself.
- * tcp_cong_control(), tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change
- * it (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
- * proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a
- * reduction, the restart after an idle time (RFC 2861), and the pacing rate.
+ * tcp_cong_control(), tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change the
+ * window (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
+ * proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,
+ * the restart after an idle time (RFC 2861), and the pacing rate.
  *
  * The program does not implement tcp_cwnd_application_limited(), which reduces the window of a flow
- * that did not fill it for an RTO.
+ * that did not fill its window for an RTO.
  */
 #ifndef NRW_CUBIC_H
 #define NRW_CUBIC_H
@@ -59,15 +59,15 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 }
 
 /*
- * same rule as tcp_may_raise_cwnd(); the constant 3 is the default of the sysctl tcp_reordering, which
- * this program does not read
+ * the rule is the same as in tcp_may_raise_cwnd(); the constant 3 is the default of the sysctl tcp_reordering,
+ * which this program does not read
  */
 static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
 {
 	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
 }
 
-/* sets the pacing rate as tcp_update_pacing_rate() with the default ratios: 200 % in slow start and 120 % after it */
+/* sets the pacing rate as tcp_update_pacing_rate() does with its default ratios: 200 % in slow start, 120 % later */
 static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -95,7 +95,7 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* Handles the start of a reduction like tcp_init_cwnd_reduction(), and its end like tcp_end_cwnd_reduction(). */
+/* Starts a reduction as tcp_init_cwnd_reduction() does, and ends it as tcp_end_cwnd_reduction() does. */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);

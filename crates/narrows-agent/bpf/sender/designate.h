@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Designates packets, for switches with BDR. One packet per RTT carries the time since the last designated
- * packet of the flow (BDR-1, BDR-20). The reports of a flow add up to its lifetime. The rules are the same
- * as in congestion/network/bdr/designator.rs, with these deviations:
+ * Chooses designated packets, for switches with BDR. One packet per RTT carries the time since the last
+ * designated packet of the flow (BDR-1, BDR-20). The sum of the times in a flow's reports is the lifetime of
+ * the flow. The rules are the same as in congestion/network/bdr/designator.rs, with these deviations:
  *
  * - All full segments of the flow have 8 bytes less payload, because the kernel chooses the size of a
  *   segment before this program chooses the designated packet.
  * - The kernel sends several segments at once. All these segments carry the option, and together they
  *   count as one report.
- * - If a designated packet is lost, the next packet is designated only after its retransmission is
- *   acknowledged, or after two timeouts (BDR-27).
+ * - If a designated packet is lost, the next packet is designated only after the retransmission of the lost
+ *   packet is acknowledged, or after two timeouts (BDR-27).
  * - A server's reports begin when its connection is established, because a SYN-ACK has no socket.
  */
 #ifndef NRW_DESIGNATE_H

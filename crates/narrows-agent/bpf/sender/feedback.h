@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Asks for feedback and reads it: the cgroup's sock_ops program. */
+/* The cgroup's sock_ops program, which asks for feedback and reads it. */
 #ifndef NRW_FEEDBACK_H
 #define NRW_FEEDBACK_H
 
@@ -45,9 +45,9 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	nrw_store_code(conn, code);
 	conn->possible = code != NRW_NO_OPTION;
 	/*
-	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a
-	 * switch writes it that early. The SYN shows whether a switch may write it. With a SYN cookie
-	 * the kernel does not keep the SYN, so only the third packet shows the option.
+	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a switch writes
+	 * a rate that early. The SYN shows whether a switch may write a rate into this packet. With a SYN
+	 * cookie the kernel does not keep the SYN, so only the third packet shows the option.
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
@@ -71,8 +71,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	/*
 	 * Without an option in the handshake, the program parses no headers, so no rate can be forged.
 	 * With an option in the handshake, the program requests all headers, not only those with unknown
-	 * options. The reason is that it must also see SACKs without room for the option. Even so, packets
-	 * of the kernel's fast path do not reach this program.
+	 * options. The reason is that the program must also see ACKs with SACK blocks that have no room for the
+	 * option. Even so, packets of the kernel's fast path do not reach this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG |
@@ -118,10 +118,10 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 
 /*
  * Returns whether this packet asks for feedback. Such a packet is a SYN of this program, or a SYN-ACK that
- * answers a SYN that asks for feedback. The callback alone does not show this, because another program may
- * have set the callback's flag. For a SYN, the socket has storage only if this program asks. The socket of a
- * SYN-ACK has no storage. The SYN-ACK's flag may also come from the receiver's program, which writes the
- * option into the same SYN-ACKs.
+ * answers a SYN that asks for feedback. The callback alone does not show whether the packet asks, because
+ * another program may have set the callback's flag. For a SYN, the socket has storage only if this program asks
+ * for feedback. The socket of a SYN-ACK has no storage. The SYN-ACK's flag may also come from the receiver's
+ * program, which writes the option into the same SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {

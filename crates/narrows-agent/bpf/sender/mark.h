@@ -2,8 +2,9 @@
 /*
  * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
  * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
- * data packets carries the mark. A flow that designates packets marks each data packet while it applies a
- * rate. A switch that keeps no flows recognizes these packets by the marks (BDR-42).
+ * data packets carries the mark. If a flow designates packets, each of its data packets carries a mark while
+ * the sender applies a rate to the flow. A switch that keeps no flows recognizes these packets by the marks
+ * (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -28,16 +29,16 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * A flow that designates packets sends no marks while it has no rate. In that case, its data counts
-	 * as other TCP, and its reports show that the sender can apply rates.
+	 * A flow that designates packets sends no marks while it has no rate. Without a rate, the flow's data
+	 * counts as other TCP, and the flow's reports show that the sender can apply rates.
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * The packet may be a tunnel's packet around a packet of the socket. In that case, its ports are
-	 * not the ports of the socket.
+	 * The packet may be a tunnel's packet around a packet of the socket. In that case, the ports of the
+	 * outer packet are not the ports of the socket.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;

@@ -70,8 +70,8 @@ static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __
 }
 
 /*
- * Moves the rate to its target. Decreases take effect at once, and increases are limited to a factor of 2
- * per RTT (BRF-104).
+ * Moves the granted rate towards its target. Decreases take effect at once, and increases are limited to a
+ * factor of 2 per RTT (BRF-104).
  */
 static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 now)
 {
@@ -87,10 +87,10 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * Reduces the rate if feedback is missing (BRF-92). Feedback does not count as missing while ACKs have no
- * room for it. This exception is limited in time, because under heavy loss all ACKs may have no room, even
- * if the switch is dead. (The simulated receiver always reserves room. Linux's receiver cannot be
- * configured to do so.)
+ * Reduces the rate if feedback is missing (BRF-92). Feedback does not count as missing while ACKs have no room
+ * for feedback. This exception is limited in time, because under heavy loss all ACKs may lack room, even if the
+ * switch is dead. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do
+ * so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -99,7 +99,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* the count is bounded here as well, although the change to CUBIC also ends it */
+		/* this bound is a precaution: the change to CUBIC ends the count earlier */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;
@@ -108,10 +108,10 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 
 /*
  * Ends the pacing that this program began, because CUBIC is not paced unless another program asked for
- * pacing. Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At
- * a low rate, this time may be far away. Without pacing, the next packet would leave at once but carry the
- * future time as its timestamp. Its ACK would give an RTT that is too short, and rtt_min would keep this
- * RTT for minutes.
+ * pacing. Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a
+ * low rate, this departure time may be seconds away. Without pacing, the next packet would leave at once but
+ * carry the future time as its timestamp. The ACK of this packet would give an RTT that is too short, and
+ * rtt_min would keep this RTT for minutes.
  */
 static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -164,9 +164,9 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * If the rate sends less than one segment in an RTT, the ACK arrives before the next segment is due. The
  * window is then closed until the next segment is due. If a connection has data but nothing in flight, the
  * kernel acts as if the receiver had closed its window. After an RTO, the probe timer sends a segment,
- * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore
- * leaves with the first ACK after it is due, or after an RTO. If the timer was too early or too late, later
- * segments make up for the difference.
+ * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore leaves
+ * when the first ACK arrives after the segment is due, or after an RTO. If the timer was too early or too late,
+ * later segments make up for the difference.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)

@@ -6,7 +6,7 @@
 #ifndef NRW_SEGMENT_H
 #define NRW_SEGMENT_H
 
-/* TCX_NEXT, which user headers have since Linux 6.6 */
+/* the value of TCX_NEXT, which the user-space headers have had since Linux 6.6 */
 #define NRW_TCX_NEXT	(-1)
 
 #define NRW_ETH_P_IP	0x0800
@@ -32,7 +32,7 @@ struct nrw_segment {
 };
 
 /*
- * Reads the segment into `seg`. Returns 0 if it is a segment with timestamps in Linux's layout. The
+ * Reads the segment into `seg`. Returns 0 if the packet is a TCP segment with timestamps in Linux's layout. The
  * function copies with bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged
  * packets. A packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
  * recognised. To mark such VLAN packets, attach the program to the VLAN's own interface.

@@ -7,9 +7,9 @@
  * replaced.
  *
  * The state of an earlier sender is in the earlier sender's maps, which no later program can reach.
- * However, the socket itself has the data that the iterator needs. This data is the name of its
- * congestion control, and the flags of the callbacks that the earlier program requested. Since Linux
- * 6.12, programs outside of sock_ops can read and set these flags.
+ * However, the socket itself has the data that the iterator needs: the name of the socket's congestion control,
+ * and the flags of the callbacks that the earlier program requested. Since Linux 6.12, programs outside of
+ * sock_ops can read and set these flags.
  */
 #ifndef NRW_TAKEOVER_H
 #define NRW_TAKEOVER_H
@@ -44,14 +44,14 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection of an earlier `brf`. That algorithm stays in the kernel as long as connections
- * use it, even after its name is free again. The callback flag for the parsing of headers shows that the
- * handshake had an option (nrw_established()).
+ * Takes over a connection of an earlier `brf`. The earlier algorithm stays in the kernel as long as connections
+ * use it, even after the algorithm's name is free again. The callback flag for the parsing of headers shows
+ * that the handshake had an option (nrw_established()).
  *
  * If a connection is still paced, the earlier sender applied a rate to it, and the connection continues
  * at this rate. Any other connection continues with CUBIC until the next rate arrives. A connection with
- * an fq qdisc or with its own SO_MAX_PACING_RATE also continues with CUBIC, because its pacing does not
- * show whether it had a rate.
+ * an fq qdisc or with its own SO_MAX_PACING_RATE also continues with CUBIC, because the pacing of such a
+ * connection does not show whether the connection had a rate.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {

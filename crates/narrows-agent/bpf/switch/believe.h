@@ -32,7 +32,7 @@
 #define NRW_PAUSE_US		250000
 /* Number of consecutive packets that are needed to learn new numbers. */
 #define NRW_LEARN		4
-/* After this many packets from another interface, packets from there are believed. */
+/* After this many packets from another interface, packets from that interface are believed. */
 #define NRW_MOVE		8
 #define NRW_MOVE_US		100000
 
@@ -48,8 +48,8 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 }
 
 /*
- * Returns the oldest number that may be in flight: the acknowledged number, or a bound if no recent ACK
- * passed here.
+ * Returns the oldest sequence number that may be in flight. This is the acknowledged number, or a bound if no
+ * recent ACK passed here.
  */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
@@ -219,8 +219,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * The check of data in order does not read the numbers that packets of the other direction write.
-	 * The cache line of these numbers therefore stays with the CPU of the other direction.
+	 * For data that arrives in order, this check does not read the numbers that packets of the other
+	 * direction write. The cache line of these numbers therefore stays with the CPU of the other direction.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;

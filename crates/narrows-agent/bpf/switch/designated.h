@@ -20,11 +20,14 @@
 #include "queue.h"
 #include "syn.h"
 
-/* The agent sets these before load, as in narrows_control::rate::bdr. */
+/* The agent sets these constants before load, to the values that narrows_control::rate::bdr uses. */
 const volatile __u32 designations_mask;	/* number of entries of `designations` (a power of two) minus one; 0: this switch keeps flows */
 const volatile __u64 designated_ns;	/* a flow whose last designated packet is older than this gets no rate */
 
-/* When a packet of a flow with this hash was last designated, ns. A switch that keeps flows has only one entry. */
+/*
+ * The time at which a packet of a flow with this hash was last designated, in ns. On a switch that keeps flows,
+ * the array has only one entry.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -61,7 +64,7 @@ static __always_inline int nrw_has_designated(const __u64 *at, __u64 now)
 {
 	__u64 then = at ? *at : 0;
 
-	/* Another CPU may have written a later time than this packet's. */
+	/* Another CPU may have written a time that is later than the time of this packet. */
 	return then && (now < then || now - then <= designated_ns);
 }
 
@@ -72,9 +75,9 @@ static __always_inline int nrw_is_marked(const struct nrw_options *o)
 }
 
 /*
- * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
- * without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated packets
- * before, because the ACKs of those packets carried a rate.
+ * Returns whether the sender applies a rate to this packet. In a packet with data, the sender states this by a
+ * mark. A FIN without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated
+ * packets before, because the ACKs of those packets carried a rate.
  */
 static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
 {
@@ -83,7 +86,8 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 
 /*
  * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but not as more
- * segments than its report states. The unit is rounded to nearest, so the agent rounds the sum, too.
+ * segments than its report states. The amount for each packet is rounded to the nearest integer, so the agent
+ * rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -114,8 +118,8 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	if ((p->flags & NRW_TCP_RST) || (opens && (!o->has_rate || o->code != NRW_CODE_DESIGNATES)))
 		return NRW_LEAF_OTHER_TCP;
 	/*
-	 * ACKs without data belong to data of the other direction. If they carry the option, they may join the
-	 * queue of flows that apply rates.
+	 * ACKs without data belong to data of the other direction. Such ACKs may join the queue of flows that
+	 * apply rates if they carry the option.
 	 */
 	if (!opens && !p->payload && !o->has_report)
 		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

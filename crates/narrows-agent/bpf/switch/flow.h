@@ -88,7 +88,10 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 #define NRW_SEEN		1
 #define NRW_SEEN_BRF		2	/* a packet with the rate option was seen */
 
-/* Records that the receiver was seen. Runs for its first packet, and for its first packet with the option. */
+/*
+ * Records that the receiver was seen. Runs for the receiver's first packet, and for the receiver's first packet
+ * with the option.
+ */
 static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
 	int speaks = h->packet->options.has_rate;
@@ -153,7 +156,7 @@ static __always_inline int nrw_proven(const struct nrw_packet *p, const struct n
 }
 
 /*
- * Returns whether the SYN-ACK asked for feedback. The opener's slot records this if the opener's
+ * Returns whether the SYN-ACK asked for feedback. The opener's slot records whether it asked, if the opener's
  * direction is also controlled.
  */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
@@ -234,10 +237,10 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		slot = nrw_adopt(h, reverse, &index);
 	/*
 	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates. An
-	 * option in the data that claims otherwise has no effect. Only its ACKs with the option may enter
-	 * that queue, and only while fewer than the maximum number of flows are unconfirmed (BRF-104).
-	 * After a change of route the slot still belongs to the old port. The slot times out at the old
-	 * port, and the flow gets a new slot at this port. Data that the switch does not believe is not
+	 * option in the data that claims otherwise has no effect. Only those ACKs of the flow that carry the
+	 * option may enter that queue, and only while fewer than the maximum number of flows are unconfirmed
+	 * (BRF-104). After a change of route the slot still belongs to the old port. The slot times out at the
+	 * old port, and the flow gets a new slot at this port. Data that the switch does not believe is not
 	 * counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))

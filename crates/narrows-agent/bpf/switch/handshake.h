@@ -128,9 +128,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Returns whether a new connection may have the addresses and ports of the slot's connection. A new
- * connection may have them if the slot's connection has ended, or if its packets have stopped. Otherwise,
- * the handshake counts as forged (RFC 5961, section 4).
+ * Returns whether a new connection may have the addresses and ports of the slot's connection. This is possible
+ * if the slot's connection has ended, or if the packets of the slot's connection have stopped. Otherwise, the
+ * handshake counts as forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -151,8 +151,8 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * The sender of the data must ask for feedback. If it did not open the connection, it asks
-	 * in its SYN-ACK (BRF-10, BRF-14).
+	 * The sender of the data must ask for feedback. If the sender did not open the connection, it asks in
+	 * its SYN-ACK (BRF-10, BRF-14).
 	 */
 	int rated = by_receiver ? o->has_rate : half->permitted;
 	__u32 sample = (h->now - half->syn_ns) / 1000, flags, index;

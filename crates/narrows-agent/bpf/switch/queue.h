@@ -64,10 +64,10 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Returns whether a packet conforms: the bucket must hold at least `least` tokens. If the packet conforms
- * but needs more tokens than the bucket has, the bucket becomes empty, and the missing tokens are
- * subtracted from the next new tokens. If another CPU holds the lock for too long, the packet passes, and
- * only its HTB class limits it.
+ * Returns whether a packet conforms. A packet conforms if the bucket holds `least` tokens or more. If the
+ * packet conforms but needs more tokens than the bucket has, the bucket becomes empty, and the missing tokens
+ * are subtracted from the next new tokens. If another CPU holds the lock for too long, the packet passes, and
+ * is limited only by its HTB class.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -85,7 +85,7 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 			if (paid < bytes && b->rate)
 				b->at += (bytes - paid) * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
 		}
-		/* The write is atomic, so that earlier stores are visible before it. */
+		/* The write is atomic, so that other CPUs see the earlier stores before this write. */
 		__sync_lock_test_and_set(&b->lock, 0);
 		return conforms;
 	}
@@ -93,8 +93,8 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 }
 
 /*
- * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would
- * never conform, so it passes if the bucket is full.
+ * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would never
+ * conform. A super-packet therefore passes if the bucket is full.
  */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {

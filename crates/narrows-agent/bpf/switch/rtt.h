@@ -42,8 +42,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * After a pause of the application, the time since the ACK includes the pause, so it does
-	 * not measure the path.
+	 * After a pause of the application, the time since the ACK includes the pause. Such a time does not
+	 * measure the path.
 	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 

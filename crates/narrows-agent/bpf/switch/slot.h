@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Returns whether unconfirmed flows already hold the maximum number of slots. This happens in a flood, or if too
- * many flows begin at the same time.
+ * Returns whether unconfirmed flows already hold the maximum number of slots. The maximum is reached in a
+ * flood, or if too many flows begin at the same time.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
@@ -117,8 +117,8 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
 	/*
-	 * Another CPU may have found the slot in the table and confirmed it before it was live. In that case,
-	 * nrw_confirm() did not subtract the slot from `unconfirmed`.
+	 * Another CPU may have found the slot in the table, and may have confirmed the flow before the slot was
+	 * live. In that case, nrw_confirm() did not decrease `unconfirmed`.
 	 */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);
@@ -134,8 +134,8 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
 	/*
-	 * If the slot is not live, it is not subtracted from `unconfirmed` here. Either the agent has already
-	 * freed and subtracted the slot, or nrw_publish() will subtract it.
+	 * If the slot is not live, `unconfirmed` is not decreased here. Either the agent has freed the slot and
+	 * has decreased `unconfirmed`, or nrw_publish() will decrease it.
 	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Decides which rate is written into which packet of the other direction, and writes it (BRF-60 to BRF-63). */
+/* Decides which rate is written into which packet of the other direction, and writes the rate (BRF-60 to BRF-63). */
 #ifndef NRW_STAMP_H
 #define NRW_STAMP_H
 
@@ -8,7 +8,7 @@
 
 #define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* The place in the packet that has room for a rate, and the value that is there now. */
+/* The place in a packet that has room for a rate, and the present value of this place. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -59,7 +59,10 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	enum nrw_written done;
 
 	if (place.at) {
-		/* In a data packet, the value may be a mark of the sender (BRF-100), so it is not overwritten. */
+		/*
+		 * In a data packet, the value may be a mark of the sender (BRF-100), so this value is not
+		 * overwritten.
+		 */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);
 			return NRW_UNTOUCHED;

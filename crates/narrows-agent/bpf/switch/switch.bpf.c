@@ -8,9 +8,9 @@
  * - data of a flow whose bottleneck is this port: the program counts it, and puts it into a leaf
  * - packets of the other direction of a flow whose bottleneck is another port: the program reads their
  *   timestamps, and writes a rate into them
- * - packets of a handshake: with them, flows begin (handshake.h)
+ * - packets of a handshake, with which flows begin (handshake.h)
  *
- * A switch with BDR keeps no flows. Its packets are handled by the shorter code in designated.h.
+ * A switch with BDR keeps no flows. The shorter code in designated.h handles the packets at such a switch.
  *
  * The program makes no decisions. The agent decides rates, leaves and class priorities (maps.h).
  */

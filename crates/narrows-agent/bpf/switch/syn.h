@@ -42,8 +42,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Returns whether this SYN was dropped long enough ago that this packet can be its repetition. If the
- * SYN was not dropped recently, records it as dropped now.
+ * Returns whether the same SYN was dropped earlier, and so long ago that this packet can be its repetition. If
+ * the SYN was not dropped recently, records it as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {

@@ -11,8 +11,8 @@ use super::load::skeleton::{CcSkel, CcSkelBuilder};
 use super::load::{check, configure};
 use super::{CcError, Options, Variant};
 
-/// Returns P_up and P_down, in units of 1/256, for each omega, in units of 1/1024. The kernel computes them with the
-/// congestion control algorithms' own functions.
+/// Returns P_up and P_down, in units of 1/256, for each omega, in units of 1/1024. The kernel computes these gains
+/// with the functions of the congestion control algorithms.
 ///
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.

@@ -26,8 +26,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Maximum length of an algorithm's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
-/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters the algorithm a moment
-/// after its pin is removed. On a busy machine, this takes longer.
+/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters the algorithm a
+/// moment after its pin is removed. On a busy machine, the unregistration takes longer.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -260,7 +260,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
 pub struct Tidied {
     /// Whether pins of algorithms that are not registered were removed.
     pub pins: bool,
-    /// Number of bpffs that were unmounted because they covered another bpffs.
+    /// Number of bpffs mounts that were unmounted because they covered another bpffs.
     pub mounts: usize,
 }
 

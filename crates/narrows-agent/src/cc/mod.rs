@@ -96,7 +96,8 @@ impl Variant {
 /// Alternative readings of the paper (GAIN-4).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The probing phase ends at 1.25 BDP in flight, regardless of its gain, or after two propagation times.
+    /// The probing phase ends when 1.25 BDP is in flight, a packet is lost, or two propagation times have passed,
+    /// whichever comes first. The gain of the phase has no effect on its end.
     pub exit_125: bool,
     /// The draining phase drains only if the previous probe lost packets.
     pub down_needs_loss: bool,

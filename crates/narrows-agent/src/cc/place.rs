@@ -84,8 +84,8 @@ impl Place {
         Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant, including stale pins, from the folder that is visible now. Returns whether these
-    /// pins held the variant. If so, the kernel then unregisters it.
+    /// Removes the pins of a variant, including stale pins, from the folder that is visible now. Returns
+    /// whether these pins held the variant. If they did, the kernel then unregisters the variant's algorithm.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         if !exists(&folder)? {

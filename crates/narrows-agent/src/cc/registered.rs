@@ -60,7 +60,7 @@ impl Registered {
         })
     }
 
-    /// Unregisters the algorithm. Its pin, if there is one, has no effect afterwards.
+    /// Unregisters the algorithm. If the algorithm has a pin, the pin has no effect afterwards.
     ///
     /// # Errors
     /// If the kernel refuses. Before Linux 6.11, struct_ops links cannot be detached.
@@ -80,8 +80,8 @@ impl Registered {
     }
 }
 
-/// Returns whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show
-/// whether it is registered. In that case, the element counts as registered.
+/// Returns whether the element of a struct_ops map is registered without a link. A kernel without BTF does not
+/// show whether the element is registered. In that case, the element counts as registered.
 pub(super) fn is_in_use(map: &MapHandle) -> bool {
     let state = || {
         let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;

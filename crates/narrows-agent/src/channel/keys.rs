@@ -24,8 +24,8 @@ use rustls::{
 
 /// Mode bits for the permissions of the group and of others.
 const OTHERS: u32 = 0o077;
-/// New certificates are valid from the start of the first year to the start of the second year. Only the controller
-/// checks these dates, because Python's ssl module does so.
+/// New certificates are valid from the start of the first year to the start of the second year. Only the
+/// controller's end of the channel checks these dates, because Python's ssl module does so.
 const YEARS: (i32, i32) = (2020, 2120);
 
 /// The files of the agent's end of the channel (PEM).

@@ -2,7 +2,7 @@
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
 //! agent connects to the first controller that accepts it, and reconnects with increasing pauses. While the agent is
-//! not connected, the bodies of messages wait in a queue, which drops the oldest bodies when it is full. Without a
+//! not connected, message bodies wait in a queue. When this queue is full, it drops the oldest bodies. Without a
 //! controller, the agent uses its own detector of congestion (BRF-105).
 
 pub mod keys;
@@ -23,7 +23,7 @@ use thiserror::Error;
 
 pub use keys::KeyFiles;
 
-/// Maximum number of messages' bodies that wait to be sent.
+/// Maximum number of message bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
 /// Maximum number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
@@ -92,7 +92,7 @@ struct Queues {
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Number of bodies of messages that were dropped to make room for newer bodies.
+    /// Number of message bodies that were dropped to make room for newer ones.
     dropped: u64,
     state: ChannelState,
     stop: bool,

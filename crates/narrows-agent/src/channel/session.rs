@@ -18,7 +18,7 @@ pub enum Refusal {
     /// A received line is not JSON, or the protocol does not define it.
     #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
-    /// The answer has an unsupported version, or comes from an agent.
+    /// The controller's answer has an unsupported version, or states the role of an agent.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
         /// The version in the answer.
@@ -69,7 +69,8 @@ impl Session {
         line_of(&Greeting { narrows: VERSION, role: "agent", name: &self.name })
     }
 
-    /// Returns whether the controller has accepted the agent. Before that, only the greeting may be sent.
+    /// Returns whether the controller has accepted the agent. Until the controller has accepted the agent, only
+    /// the greeting may be sent.
     pub fn is_open(&self) -> bool {
         self.controller.is_some()
     }
@@ -118,8 +119,8 @@ impl Session {
         }
         match serde_json::from_str(text) {
             Ok(message) => out.push(message),
-            // The controller is authentic. If the controller is newer than this agent, it may send bodies that the
-            // agent does not know.
+            // The controller is authentic. A controller that is newer than this agent may send bodies that the agent
+            // does not know.
             Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;

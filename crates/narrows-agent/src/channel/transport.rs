@@ -16,7 +16,7 @@ pub enum TlsRefusal {
     /// The controller refuses the agent's certificate.
     #[error("the controller does not trust this agent's certificate")]
     NotTrusted,
-    /// The controller does not use TLS 1.3, for example because it has no key.
+    /// The controller does not use TLS 1.3, for example because the controller has no key.
     #[error("the controller does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
     /// The data was changed, repeated or reordered, or another error occurred.

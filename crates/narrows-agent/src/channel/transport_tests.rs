@@ -1,4 +1,5 @@
-//! Attacks on the connection between the two ends, in memory. Each test acts as the network.
+//! Attacks on the connection between the two ends, in memory. Each test takes the place of the network between
+//! the ends.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -143,7 +144,7 @@ fn own_records_sent_back_are_refused() {
     let mut own = Vec::new();
     both.agent.take(&mut own);
     both.receive(&own).unwrap_err();
-    // The same is true for the first flight of the handshake.
+    // The agent must also refuse its own first flight of the handshake.
     let mut fresh = Transport::new(Some(&ends().agent), ADDRESS).unwrap();
     let mut hello = Vec::new();
     fresh.take(&mut hello);
@@ -225,7 +226,8 @@ proptest! {
         let at = at % record.len();
         record[at] ^= 1 << bit;
         record.append(&mut both.record("poll\n"));
-        // If the record's length has become larger, the agent waits for more bytes. It must not accept any line.
+        // If the record's length has become larger, the agent waits for more bytes. In any case, the agent must
+        // not accept any line.
         let arrived = both.receive(&record).unwrap_or_default();
         let unchanged = at < 3 && arrived == "congestion at port 3\npoll\n";
         prop_assert!(arrived.is_empty() || unchanged, "{at}: {arrived:?}");

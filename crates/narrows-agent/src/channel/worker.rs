@@ -75,7 +75,7 @@ impl Worker {
     pub(super) fn run(self) {
         let longest = if self.config.controllers.len() > 1 { PAUSE_OF_SEVERAL_MS } else { PAUSES_MS.1 };
         let mut pause = PAUSES_MS.0;
-        // The last error of each controller, which is logged once and not at every attempt.
+        // The last error of each controller. An error is logged once, not at every attempt.
         let mut troubles = vec![String::new(); self.config.controllers.len()];
         loop {
             for (controller, trouble) in self.config.controllers.iter().zip(&mut troubles) {
@@ -252,8 +252,7 @@ fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Sets options of the socket with which the kernel detects that the controller's host has vanished without closing
-/// the connection.
+/// Sets socket options so that the kernel detects if the controller's host vanishes without closing the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     setsockopt(stream, sockopt::KeepAlive, &true)?;
     setsockopt(stream, sockopt::TcpKeepIdle, &2)?;

@@ -103,8 +103,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // If the agent is killed, the guardian restores the defaults. The guardian cannot restore them in other
-        // namespaces, because it has dropped the privilege to enter those namespaces.
+        // If the agent is killed, the guardian restores the defaults. The guardian cannot restore the defaults
+        // of other namespaces, because it has dropped the privilege to enter those namespaces.
         own.problem(
             "set_default",
             "found true, expected false with [[namespaces]]: there, `choice` selects the connections",
@@ -144,8 +144,9 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     })
 }
 
-/// Returns where interfaces are missing, as a part of an error message. This is the first namespace without interfaces,
-/// or an empty text for the agent's own namespace. A sender marks its data at the interfaces of all its namespaces.
+/// Returns a text for an error message that says where interfaces are missing. The text names the first
+/// namespace without interfaces, or is empty for the agent's own namespace. A sender marks its data at the
+/// interfaces of all its namespaces.
 fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
     match scope {
         Scope::Namespaces(all) => {

@@ -1,6 +1,7 @@
 //! The configuration of an agent: one TOML file, with the units of scenarios. All errors are reported together.
 //!
-//! Exactly one of the tables `[switch]`, `[sender]` and `[receiver]` is present, and names the agent's role.
+//! Exactly one of the tables `[switch]`, `[sender]` and `[receiver]` is present. The name of this table is the
+//! agent's role.
 
 mod hosts;
 mod params;
@@ -143,7 +144,7 @@ impl Config {
         })
     }
 
-    /// Checks a table. `source` is the name of its origin in errors.
+    /// Checks a table. Errors name `source` as the origin of the text.
     pub fn read(table: &Table, source: &str) -> Result<Config, Invalid> {
         let problems = Problems::default();
         let root = Reader::new(table, "", &problems);

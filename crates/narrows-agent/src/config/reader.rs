@@ -26,7 +26,7 @@ impl Display for Problem {
 /// The errors that were found so far.
 pub(super) type Problems = RefCell<Vec<Problem>>;
 
-/// A table while it is read.
+/// A table that is being read.
 pub(super) struct Reader<'a> {
     table: &'a Table,
     path: String,

@@ -128,8 +128,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
-    // A port that is no longer configured stays controlled until the restart. Until then, its interface cannot be an
-    // uncontrolled interface.
+    // A port that is no longer configured stays controlled until the restart. Until the restart, the interface of
+    // such a port cannot be an uncontrolled interface.
     let is_port = |name: &String| old.ports.iter().any(|port| port.interface == *name);
     let interfaces: Vec<_> = new.interfaces.iter().filter(|name| !is_port(name)).cloned().collect();
     if interfaces != old.interfaces {

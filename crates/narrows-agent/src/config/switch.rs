@@ -61,8 +61,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Returns whether the switch keeps records of flows. Either all its rate controllers need such records, or none
-    /// does.
+    /// Returns whether the switch keeps records of flows. Either all rate controllers of a switch need such
+    /// records, or none of them does.
     pub fn keeps_flows(&self) -> bool {
         !self.ports.iter().any(|port| port.counts_reports)
     }
@@ -101,7 +101,7 @@ pub enum Format {
     Padding = 1,
     /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = 2,
-    /// The switch inserts the option. If the ACK has the option already, the lower rate stays.
+    /// The switch inserts the option. If the ACK already has the option, the lower of the two rates stays.
     #[default]
     Insert = 3,
 }

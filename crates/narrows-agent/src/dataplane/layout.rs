@@ -106,7 +106,7 @@ pub enum WireFormat {
     Padding = nrw_format::NRW_FORMAT_PADDING.0,
     /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = nrw_format::NRW_FORMAT_RESERVED.0,
-    /// The switch inserts the option. If the ACK has the option already, the smaller rate stays.
+    /// The switch inserts the option. If the ACK already has the option, the smaller of the two rates stays.
     #[default]
     Insert = nrw_format::NRW_FORMAT_INSERT.0,
 }

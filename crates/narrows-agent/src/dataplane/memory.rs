@@ -40,7 +40,7 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as
+/// A value in shared memory. The program may change the value at any time, so [`field!`] gives access to integers as
 /// atomics.
 ///
 /// Loads and stores are relaxed, because each field is independent. Only one order is guaranteed: the fields of a slot

@@ -14,7 +14,7 @@ use super::skeleton::types::{nrw_bucket, nrw_port};
 /// Defines counters with the names of `struct nrw_port`, and the function that reads them.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
-        /// The program's counters of a port. All of them only increase, except `unconfirmed`.
+        /// The program's counters of a port. All counters except `unconfirmed` only increase.
         #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             /// L3 bytes offered to each leaf.

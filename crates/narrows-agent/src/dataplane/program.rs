@@ -32,8 +32,8 @@ pub struct Sizes {
     pub services: u32,
     /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
-    /// Number of entries of the table with the times of designated packets, a power of two. If this number is one, the
-    /// switch keeps flows and no such times.
+    /// Number of entries of the table with the times of designated packets, a power of two. If this number is
+    /// one, the switch keeps flows, and does not keep such times.
     pub designations: u32,
 }
 
@@ -52,7 +52,7 @@ impl Default for Sizes {
 /// Constants that are set before the program is loaded and cannot change later.
 #[derive(Copy, Clone, Debug)]
 pub struct Tunables {
-    /// A SYN without an answer expires after this time (BRF-15).
+    /// The entry of a SYN without an answer expires after this time (BRF-15).
     pub handshake_timeout: Span,
 }
 
@@ -71,8 +71,8 @@ const MAPS: [&str; 9] =
 /// Description of the operation that fails if the pinned maps have another layout.
 const TAKE_OVER: &str = "take over the pinned maps of another version (narrows-agent clean removes them)";
 
-/// The attachment of the program to the egress of one interface. Dropping it detaches the program, unless the
-/// attachment is pinned.
+/// The attachment of the program to the egress of one interface. Dropping this value detaches the program,
+/// unless the attachment is pinned.
 pub enum Attachment {
     /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends for any reason.
     Tcx(OwnedFd),
@@ -184,12 +184,12 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // The program is pinned last. If its pin exists, all other pins exist, too.
+        // The program is pinned last. If the program's pin exists, all other pins exist, too.
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over the pinned data plane of an earlier agent. Its flows are kept, but its predictions are not. The sizes
-    /// and tunables of the data plane stay the same.
+    /// Takes over the pinned data plane of an earlier agent. The flows in this data plane are kept, but the
+    /// predictions are not. The sizes and tunables of the data plane stay the same.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -382,8 +382,8 @@ impl Switch {
     }
 
     fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
-        // A packet grows by at most one inserted option. The buffer is larger than that, because the kernel needs more
-        // bytes to report the length.
+        // A packet grows by at most one inserted option. The buffer has room for more than one option, because the
+        // kernel needs further bytes to report the length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);

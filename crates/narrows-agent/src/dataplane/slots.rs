@@ -116,8 +116,8 @@ impl Slot<'_> {
         field!(self.0, leaf).store(leaf as u8, Relaxed);
     }
 
-    /// Sets the flow's RTT. The program uses it for the once-per-RTT gate, and to distinguish a pause of the
-    /// application from the delay of the path.
+    /// Sets the flow's RTT. The program uses this RTT for the once-per-RTT gate, and to distinguish a pause of
+    /// the application from the delay of the path.
     pub fn set_rtt(&self, rtt: Span) {
         field!(self.0, rtt_us).store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }

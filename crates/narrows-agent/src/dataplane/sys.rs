@@ -88,7 +88,8 @@ pub(super) const IFINDEX: usize = 10;
 /// Index of `gso_size` in [`Context`].
 pub(super) const GSO_SIZE: usize = 44;
 
-/// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns its verdict and the packet's length in `out`.
+/// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns the program's verdict, and the length of the packet
+/// that is in `out` after the run.
 pub(super) fn test_run(
     program: BorrowedFd<'_>,
     context: &mut Context,

@@ -51,7 +51,7 @@ pub(super) struct Interface {
     netns: Option<PathBuf>,
     /// Links of the programs. Empty while the interface is not used.
     links: Vec<OwnedFd>,
-    /// The reason why the interface is not used, which was logged; `None` if there is no such reason.
+    /// The logged reason why the interface is not used; `None` if there is no such reason.
     trouble: Option<HostError>,
     damping: Damping,
 }
@@ -102,8 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // The programs are not attached to the interface that has the name now. If an earlier interface had this name,
-        // it was renamed, moved or deleted.
+        // The programs are not attached to the interface that has the name now. An earlier interface with this name,
+        // if there was one, was renamed, moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -121,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Stops using the interface if it no longer exists. This also works if the namespace cannot be entered.
+    /// Stops using the interface if it no longer exists. This function also works if the namespace cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);

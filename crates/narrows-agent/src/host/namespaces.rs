@@ -45,7 +45,7 @@ struct Entered {
     netns: Option<Netns>,
     /// Cookie of the namespace while the programs apply to it. A namespace that is created again has another cookie.
     cookie: Option<u64>,
-    /// The reason why the programs do not apply to the namespace, which was logged.
+    /// The logged reason why the programs do not apply to the namespace.
     trouble: Option<HostError>,
     interfaces: Vec<Interface>,
     damping: Damping,
@@ -316,11 +316,12 @@ impl Entered {
 }
 
 /// Makes listeners that are older than the programs answer SYNs that ask for feedback. Also takes over the connections
-/// of an earlier sender whose congestion control had the same name. This applies to the calling thread's network
-/// namespace.
+/// of an earlier sender whose congestion control had the same name. Handles only sockets in the calling
+/// thread's network namespace.
 ///
-/// The cgroup need not be checked. A listener outside of the cgroup saves SYNs, but no program answers these SYNs. A
-/// connection outside of the cgroup never used an earlier sender, so it is not taken over.
+/// The function need not check whether a socket is in the cgroup. A listener outside of the cgroup saves SYNs,
+/// but no program answers these SYNs. A connection outside of the cgroup never used an earlier sender, so it is
+/// not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
     // The iterator belongs to the network namespace in which it was created. Reading from the iterator runs it, and

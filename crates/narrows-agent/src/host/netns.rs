@@ -79,7 +79,8 @@ impl DefaultBefore {
     /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // An earlier sender left its own name as the default. In that case, restore the kernel's usual default.
+        // If the default is `own`, an earlier sender has left it behind. In that case, restore the kernel's usual
+        // default later.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }

@@ -32,9 +32,9 @@ pub struct Scope {
 pub enum Choice {
     /// Connections of programs that do not choose an algorithm (socket option TCP_CONGESTION) before they connect.
     ///
-    /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does,
-    /// its connection no longer uses `brf`. In that case, its SYN has asked for feedback that the connection does not
-    /// apply.
+    /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does, its
+    /// connection no longer uses `brf`. The SYN of this connection has asked for feedback, but the connection
+    /// does not apply the feedback.
     #[default]
     Unchosen,
     /// Connections of programs that choose `brf` by name before they connect.

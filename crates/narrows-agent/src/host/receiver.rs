@@ -38,9 +38,9 @@ pub struct Receiver {
 impl Receiver {
     /// Loads and attaches the program.
     ///
-    /// A socket that began to listen before this call does not save the SYNs of its connections, unless a sender also
-    /// runs on this host. Without saved SYNs, the ACKs of its connections have no room for feedback, and the switch
-    /// inserts the option.
+    /// A socket that began to listen before this call does not save the SYNs of its connections, unless a
+    /// sender also runs on this host. The ACKs of connections without a saved SYN have no room for feedback, so
+    /// the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;

@@ -52,7 +52,7 @@ pub struct SenderCounters {
 pub struct Sender {
     counters: Bss,
     // This field comes before the links, so that the defaults are restored before the congestion control is
-    // unregistered. If an algorithm is still a default, it stays registered.
+    // unregistered. An algorithm that is still a default would stay registered.
     _defaults: Vec<DefaultChanged>,
     /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,
@@ -194,7 +194,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
-    // This program needs a later kernel than the mode `cap`.
+    // This program needs a later kernel than the mode `cap` does.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;
@@ -214,8 +214,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Returns whether data packets are marked, to state whether the application limits the flow. A namespace with a path
-/// is enough, because a reload can add interfaces to it.
+/// Returns whether data packets are marked, to state whether the application limits the flow. A namespace that has a
+/// path, but no interfaces, counts too, because a reload can add interfaces to it.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)

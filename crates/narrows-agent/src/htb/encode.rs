@@ -98,8 +98,8 @@ pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute also has the exact rate.
-/// The kernel uses the larger of the two rates.
+/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. In addition, a 64-bit attribute holds the
+/// exact rate. The kernel uses the larger of the two rates.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
     // The fields overhead, cell_align and mpu are zero, because the size table adds the overhead.
@@ -109,7 +109,7 @@ fn rate_spec(rate: Rate) -> Vec<u8> {
 }
 
 /// Returns the burst of a class: two frames, or the bytes that its rate sends in a millisecond, whichever is larger.
-/// The simulator does the same (BRF-22).
+/// The simulator uses the same burst (BRF-22).
 pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -165,7 +165,8 @@ mod tests {
             let (opt, rate64, ceil64) = decode(&class(7, &CLASSES[3], rate, ceil, frame));
             prop_assert_eq!(opt.len(), 44, "sizeof(struct tc_htb_opt)");
             prop_assert_eq!((rate64, ceil64), (rate.as_bytes_per_sec(), ceil.as_bytes_per_sec()));
-            // The 32-bit rate must not exceed the real one: the kernel uses the larger of both.
+            // The 32-bit rate must not exceed the exact rate, because the kernel uses the larger of the two
+            // rates.
             prop_assert!(u64::from(word(&opt, 8)) <= rate64 && u64::from(word(&opt, 20)) <= ceil64);
             prop_assert!((1_000..=200_000).contains(&word(&opt, 32)));
             prop_assert_eq!(word(&opt, 40), 1, "priority of the elephants");

@@ -9,8 +9,8 @@ pub const HANDLE: u16 = 0x4e57;
 /// Bytes of the Ethernet header. Linux adds these bytes to an IP datagram if there is no size table.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// A rate of one packet per second. As in `narrows_control::rate::brf`, it replaces a rate of zero, which HTB
-/// refuses.
+/// A rate of one packet per second. As in `narrows_control::rate::brf`, this rate replaces a rate of zero,
+/// because HTB refuses zero.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Minor number of UDP's first queue.
@@ -21,8 +21,8 @@ const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
 /// a UDP queue is therefore nearly zero. The UDP queues borrow UDP's rate from their parent in turns.
 const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
-/// The ceiling of each UDP queue. This ceiling is too high to limit a queue. Instead, the ceiling of the parent class
-/// limits all UDP queues together.
+/// The ceiling of each UDP queue. This ceiling is so high that it never limits a queue. Instead, the ceiling of
+/// the parent class limits all UDP queues together.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 /// Parameters of a port's HTB.

@@ -19,10 +19,10 @@
 //! major number is "NW" instead of the usual 1, to distinguish the agent's HTB from an administrator's HTB.
 //!
 //! **Units of rates.** HTB counts frames. A frame is the IP datagram and 14 bytes of Ethernet header. For a GSO packet,
-//! HTB counts each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table (`TCA_STAB`).
-//! With a size table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with
-//! segmentation offload, Linux then counts 1448 bytes instead of 1500 for each full segment (measured). The port
-//! therefore sends 3.5 % more than its rate.
+//! HTB counts each segment with its headers. A [`Layout::overhead`] other than 14 needs a size table
+//! (`TCA_STAB`). With a size table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`).
+//! On a port with segmentation offload, Linux then counts 1448 bytes instead of 1500 for each full segment
+//! (measured). The port therefore sends 3.5 % more than its rate.
 
 mod encode;
 mod layout;
@@ -57,7 +57,7 @@ pub struct Htb {
 
 impl Htb {
     /// Installs HTB at the root of interface `index`. If an earlier agent's HTB with the same layout is there, this HTB
-    /// is taken over with its queued packets. If its layout differs, it is replaced.
+    /// is taken over with its queued packets. If an earlier agent's HTB has another layout, it is replaced.
     ///
     /// # Errors
     /// If the kernel refuses, or if a foreign classful qdisc is at the root. The agent could not restore such a qdisc
@@ -106,8 +106,8 @@ impl Htb {
         layout::handle(layout::first_minor(leaf))
     }
 
-    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing to the kernel if both are
-    /// unchanged.
+    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing to the kernel if neither of the
+    /// two has changed.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -115,8 +115,8 @@ impl Htb {
         Ok(())
     }
 
-    /// Sets the rate of the link. A class's ceiling has no effect if it is above the new rate. Use [`Htb::set_class`]
-    /// to change the classes.
+    /// Sets the rate of the link. If a class's ceiling is above the new rate of the link, the ceiling has no effect.
+    /// Use [`Htb::set_class`] to change the classes.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)

@@ -35,7 +35,7 @@ pub enum Error {
     /// The packets of the interface have no Ethernet headers.
     #[error("interface {0} has no Ethernet headers (is it a tunnel?); configure the interface below it")]
     NotEthernet(String),
-    /// A foreign qdisc is at the root, and the agent could not restore its kind.
+    /// A foreign qdisc is at the root, of a kind that the agent could not restore later.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
          `tc qdisc del dev {interface} root` removes it", handle >> 16
@@ -156,7 +156,7 @@ impl Rtnl {
         self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
     }
 
-    /// Returns the qdiscs of all interfaces. The kernel cannot filter them by interface.
+    /// Returns the qdiscs of all interfaces. The kernel cannot filter qdiscs by interface.
     pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let qdisc = |answer| match answer {

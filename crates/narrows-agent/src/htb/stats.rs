@@ -5,7 +5,8 @@ use netlink_packet_core::NlasIterator;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
-/// Number of the attribute with the 64-bit packet count. The kernel adds this attribute once 32 bits are not enough.
+/// Number of the attribute with the 64-bit packet count. The kernel adds this attribute when the packet count
+/// no longer fits into 32 bits.
 const TCA_STATS_PKT64: u16 = 8;
 /// Length of `struct nlattr`, before the value.
 const NLATTR: usize = 4;
@@ -28,8 +29,8 @@ pub struct LeafStats {
 }
 
 impl LeafStats {
-    /// Returns the sum of these counters and the counters of an earlier HTB of the same port. Queued packets and bytes
-    /// are taken only from the present HTB.
+    /// Returns the sum of these counters and the counters of an earlier HTB of the same port. The numbers of
+    /// queued packets and bytes are those of the present HTB alone.
     #[must_use]
     pub fn after(self, earlier: LeafStats) -> LeafStats {
         LeafStats {

@@ -34,7 +34,7 @@ const ANSWER_TIME: Span = Span::from_secs(5);
 const CLOSE_TIME: Span = Span::from_secs(1);
 /// Maximum number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
-/// A page is used for all requests within this time.
+/// After a page was made, it answers all requests within this time.
 const PAGE_TIME: Span = Span::from_millis(200);
 /// Pause after an error of the listener, e.g. when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -126,8 +126,8 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
 /// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
-    // Among equal counts, `max_by_key` returns the last connection. In this reversed order, that is the oldest
-    // connection.
+    // Among equal counts, `max_by_key` returns the last connection. In the reversed order, the last connection
+    // is the oldest connection.
     let found = open.iter().enumerate().rev().max_by_key(|(_, one)| of_peer(one.peer)).map(|(at, _)| at);
     if let Some(at) = found {
         open.remove(at);
@@ -137,9 +137,9 @@ fn displace(open: &mut Vec<Connection>) {
 enum Phase {
     /// The request is being read.
     Request,
-    /// The answer is being written. The number is the count of bytes that were written so far.
+    /// The answer is being written. The number says how many bytes were written so far.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. The number is the maximum count of further bytes from the client that are discarded.
+    /// The answer is written. The number says how many further bytes from the client may be discarded.
     Close(usize),
 }
 
