@@ -4,16 +4,15 @@ use std::io;
 
 use caps::{CapSet, Capability, CapsHashSet};
 
-/// Capabilities that a running agent needs: CAP_NET_ADMIN for HTB and for detaching programs, and CAP_BPF for maps if
-/// unprivileged BPF is disabled.
+/// Capabilities that a running agent needs. CAP_NET_ADMIN is needed for HTB and for detaching programs. CAP_BPF is
+/// needed for maps if unprivileged BPF is disabled.
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
 /// The capability to enter network namespaces (setns(2)). An agent with `[[namespaces]]` keeps this capability in
 /// reserve.
 pub const ENTERING: Capability = Capability::CAP_SYS_ADMIN;
 
-/// Capabilities that are needed to load the programs. CAP_PERFMON is one of them, because the programs read kernel
-/// memory.
+/// Capabilities that are needed to load the programs. CAP_PERFMON is needed because the programs read kernel memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
 /// Checks that this thread has the capabilities that are needed to load the programs.
@@ -39,11 +38,11 @@ pub fn check() -> Result<(), String> {
 /// Call this function before other threads start, because each thread has its own capabilities.
 ///
 /// # Errors
-/// If the kernel refuses. Capabilities dropped until then stay dropped.
+/// If the kernel refuses. Capabilities that were dropped before the refusal stay dropped.
 pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // The bounding set can be reduced only with CAP_SETPCAP. A bounding set that is not reduced does no harm, because
-    // no_new_privs is set below.
+    // The bounding set can be reduced only with CAP_SETPCAP. Without CAP_SETPCAP the bounding set stays as it is, which
+    // does no harm because no_new_privs is set below.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {
             // The call fails for capabilities that this kernel does not know.

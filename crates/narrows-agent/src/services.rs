@@ -41,7 +41,7 @@ pub struct Services {
     common: Common,
     /// The listening socket of the metrics, which is open but not served until [`Services::ready`].
     listener: Option<TcpListener>,
-    /// Removes all objects that do not end with the process. The agent registers these objects here.
+    /// Removes the objects that would outlive the process. The agent registers these objects here.
     pub guardian: Guardian,
 }
 
@@ -107,7 +107,7 @@ impl Services {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
         // A thread inherits the capabilities of the thread that starts it. The threads that read requests must not have
-        // the capabilities in `reserve`, so a thread without these capabilities starts them.
+        // the capabilities in `reserve`. A thread that has dropped these capabilities therefore starts them.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;
@@ -123,8 +123,8 @@ impl Services {
     }
 }
 
-/// Sends `state` to systemd like sd_notify(3), as a datagram to the socket that the environment names. Does
-/// nothing if the environment names no socket.
+/// Sends `state` to systemd as sd_notify(3) does, in a datagram to the socket that the environment names. Does nothing
+/// if the environment names no socket.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {

@@ -11,7 +11,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 #[derive(Debug)]
 pub struct Stop {
     fd: SignalFd,
-    /// Whether SIGHUP makes the agent read its configuration again. If false, SIGHUP stops the agent.
+    /// Whether SIGHUP makes the agent read its configuration again. If this is false, SIGHUP stops the agent.
     reloads: bool,
     reload: Cell<bool>,
 }

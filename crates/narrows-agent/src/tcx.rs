@@ -46,7 +46,7 @@ pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io:
     // SAFETY: the structure is initialised and has the stated size. Both arrays have `count` elements and outlive the
     // call.
     checked(unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, hook, &raw mut opts) })?;
-    // Unused elements are 0, which is no link's number.
+    // Unused elements are 0, which is never the number of a link.
     Ok(links.contains(&info.id))
 }
 

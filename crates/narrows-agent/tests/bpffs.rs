@@ -35,7 +35,7 @@ fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
 
-/// Pins a map in the same way as another program.
+/// Pins a map as a program other than Narrows would.
 fn pin_foreign(path: &Path) {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -55,7 +55,7 @@ fn process(what: &str, variant: Variant, place: &Place) -> Child {
     command.env(PROCESS, format!("{what} {} {}", place.prefix, variant.name()));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     #[allow(unsafe_code, reason = "between fork and exec")]
-    // SAFETY: this is a plain system call. With it, the process does not outlive the thread that started it.
+    // SAFETY: this is a plain system call. The call makes this process end when the thread that started it ends.
     unsafe {
         command.pre_exec(|| {
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into)
@@ -376,7 +376,7 @@ fn pins_of_a_killed_loader_in_an_upper_mount_are_removed_with_the_mount() {
         mount_bpffs();
         load(Variant::A, place).unwrap();
         mount_bpffs();
-        // This is the state that a loader leaves if it is killed between its two pins.
+        // This is the state that a loader leaves if it is killed when it has made only the first of its two pins.
         let folder = place.folder.join(place.registered(Variant::B));
         let leave = || {
             fs::create_dir_all(&folder).unwrap();

@@ -133,7 +133,7 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
         assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
         assert!(available(&name));
 
-        // A connection that chooses another congestion control no longer counts.
+        // A connection that has chosen another congestion control no longer counts as a connection of the algorithm.
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
         assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
@@ -210,8 +210,8 @@ fn all_algorithms_can_be_loaded_together() {
         }
         assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
         assert_eq!(cc::list(place).unwrap().len(), Variant::ALL.len());
-        // Another kernel's verifier may examine more instructions. The bound in this test is far below the verifier's
-        // limit of a million.
+        // The bound in this test is far below the verifier's limit of a million, because another kernel's verifier may
+        // examine more instructions.
         let mut looked_at = 0;
         for id in cost::loaded() {
             // A program of another test may have been unloaded in the meantime.
@@ -255,7 +255,7 @@ fn only_one_of_two_concurrent_loads_succeeds() {
     });
 }
 
-/// The test makes the state that a process leaves if it is killed between its two pins.
+/// The test makes the state that a process leaves if it is killed when it has made only the first of its two pins.
 #[test]
 fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {
@@ -309,8 +309,8 @@ fn missing_privileges_are_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");
-    // Another process copies the program. Otherwise, a process that a concurrent test starts would inherit the
-    // descriptor that writes the file (ETXTBSY).
+    // Another process copies the program. If this process copied it, a process that a concurrent test starts could
+    // inherit the descriptor that writes the file, and the copy could not be executed (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_narrows-agent")).arg(&program).status().unwrap();
     assert!(copied.success());
     for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {

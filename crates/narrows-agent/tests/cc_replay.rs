@@ -55,7 +55,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Returns the beginning of the line of an event. This part contains the state before the event.
+    /// Returns the beginning of the line of an event. This beginning contains the state before the event.
     fn head(&self, kind: char, now: Time, window: &Window) -> String {
         let pacing = window.pacing_rate.map_or(0, |rate| rate.as_bytes_per_sec());
         let now = micros(now.since(Time::ZERO));
@@ -207,7 +207,7 @@ struct Case {
     loss: f64,
     /// Packets are marked if at least this number of packets wait in the queue; 0: no packets are marked.
     mark: u64,
-    /// Maximum of the random delay of packets, which may overtake each other; 0: no delay.
+    /// Maximum random delay of a packet, by which packets may overtake each other; 0: no delay.
     reorder_ms: u64,
     others: usize,
     /// The largest accepted share of events after which a value differs.
@@ -261,7 +261,7 @@ fn plan(case: &Case) -> Plan {
 fn compile(variant: Variant, folder: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("cc");
-    // Rust's debug output of a structure is almost the initializer of a structure in C.
+    // Rust's debug output of a structure is almost a C initializer of the same structure.
     let text = format!("{:?}", cc::params(variant)).replace("nrw_params", "").replace("nrw_gain_pair", "");
     let fields = text.split(", __pad").next().unwrap_or_default().trim_end_matches([' ', '}']);
     let params = format!("{fields} }}").replace("{ ", "{ .").replace(", ", ", .").replace(": ", " = ");
@@ -365,7 +365,7 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
 }
 
 /// With losses, the two implementations disagree by a few packets about the number of packets in flight when a packet
-/// was sent (bpf/cc/history.h). This can change the time at which a probe ends.
+/// was sent (bpf/cc/history.h). This difference can change the time at which a probe ends.
 const CASES: [Case; 7] = [
     Case { name: "a queue of a BDP", ..PLAIN },
     Case { name: "a short queue", queue: 20, ..PLAIN },

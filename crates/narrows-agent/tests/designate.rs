@@ -1,5 +1,5 @@
-//! Compares reports of designated packets that the header of the eBPF program computes with reports of the simulator's
-//! sender. The tests need no special kernel and no root.
+//! Compares two kinds of reports of designated packets: the reports that the header of the eBPF program computes, and
+//! the reports of the simulator's sender. The tests need no special kernel and no root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const PACKET: Bytes = Bytes::new(1500);
-/// The timeout that the program assumes for its RTT of 100 ms.
+/// The retransmission timeout that the program assumes for its RTT of 100 ms.
 const RTO: Span = Span::from_millis(300);
 
 struct Native {

@@ -64,8 +64,8 @@ fn the_guardian_cleans_up_when_the_pipe_closes() {
         .unwrap();
 }
 
-/// The test runs in the machine's namespace for some milliseconds. In any other namespace, only `reno` may become the
-/// default.
+/// The test runs in the machine's namespace for some milliseconds, because in any other namespace only `reno` may
+/// become the default.
 #[test]
 fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     if !can_run(&[Need::Root]) {

@@ -34,7 +34,7 @@ fn writing(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
-/// Returns the options of a sender that applies only to this network. The kernel identifies a congestion control
+/// Returns the options of a sender whose scope is only this network. The kernel identifies a congestion control
 /// algorithm by its name, so each test uses a different name.
 fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     let name = format!("{name}{}", std::process::id() % 1_000_000);
@@ -103,7 +103,7 @@ fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
         let until = |end| packets.iter().filter(|p| within(&packets, p, 0.0, end)).count();
         let times = packets.iter().map(|p| (p.at_ns - packets[0].at_ns) / 1_000_000).collect::<Vec<_>>();
         println!("packets after {times:?} ms");
-        // The kernel's timer may send a packet 90 ms early. The next gaps compensate for this.
+        // The kernel's timer may send a packet 90 ms early. The gaps after this packet compensate for it.
         assert!((3..=8).contains(&until(1.5)), "{times:?} ms");
         assert!((14..=18).contains(&until(4.8)), "{times:?} ms");
     });
@@ -154,14 +154,15 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let orphan: Vec<_> = packets.iter().filter(|p| within(&packets, p, 2.0, 2.5)).collect();
         let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
         assert_eq!(marked, orphan.len(), "every data packet is marked");
-        // CUBIC has left a queue at the test's switch. This queue drains first. A recovery that is in progress ends by
-        // CUBIC's rules.
+        // CUBIC has left a queue at the test's switch. This queue drains first. A recovery that is in progress ends
+        // according to CUBIC's rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
 
-/// The first sender ends in the middle of a transfer, and the next sender takes the connection over. In one case, this
-/// happens at once, at the connection's rate. In the other case, it happens after the connection has changed to CUBIC.
+/// The first sender ends in the middle of a transfer, and the next sender takes the connection over. In one case, the
+/// next sender starts at once, while the connection still sends at its rate. In the other case, it starts after the
+/// connection has changed to CUBIC.
 #[test]
 fn the_next_sender_takes_over_open_connections() {
     for pause in [Duration::ZERO, 2 * SECOND] {
@@ -265,12 +266,13 @@ fn the_application_limit_is_stated_once_per_rtt() {
             net.transfer(2 * SECOND, false, write);
             let packets = data(&net, true);
             let count = |mark| packets.iter().filter(|p| p.first_options == mark).count();
-            // Each segment of a super-packet has its mark, so the wire has more marks than the sender counts.
+            // Each segment of a super-packet carries the super-packet's mark, so more marks are on the wire than the
+            // sender counts.
             (count(0xFD02), count(0xFE02), sender.counters().marked)
         };
         let (unlimited, limited, marked) = marks(greedy, "greedy");
         assert!(unlimited > 20 * limited, "greedy: {unlimited} unlimited, {limited} limited");
-        // The RTT is 10 ms, plus the delay of pacing and packets, and each RTT has one mark.
+        // The RTT is 10 ms, plus the delay of pacing and packets, and the sender counts one mark per RTT.
         assert!((100..=200).contains(&marked), "{marked} marks in 2 s");
 
         let slow = |stream: &mut std::net::TcpStream| {

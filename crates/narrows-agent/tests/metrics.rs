@@ -119,7 +119,7 @@ impl Drop for Agent {
     }
 }
 
-/// Returns the state of the control loop's turn `beat`, which gives a long page.
+/// Returns the agent's state in turn `beat` of the control loop. The page of this state is long.
 fn snapshot(beat: u64) -> Snapshot {
     let port = |n: usize| PortStatus { interface: format!("eth{n}"), ..PortStatus::default() };
     let ports = (0..63).map(port).collect();

@@ -2,7 +2,7 @@
 //! skipped.
 //!
 //! This test does not use Rust's test harness. If this program is started with arguments, it acts as `narrows-agent`.
-//! Its agents only publish their state and wait.
+//! These agents only publish their state and wait.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -86,7 +86,7 @@ fn an_agent_answers_keeps_two_capabilities_and_stops_cleanly() {
         let mut client = Client::connect(&agent.socket, &Request::default()).unwrap();
         assert_eq!(client.next().unwrap().unwrap().role, role);
         // CAP_NET_ADMIN has the number 12, and CAP_BPF has the number 39 (include/uapi/linux/capability.h). A container
-        // may have neither of them.
+        // may have neither of these capabilities.
         let effective = u64::from_str_radix(&agent.proc_status("CapEff:"), 16).unwrap();
         assert_eq!(effective & !(1 << 12 | 1 << 39), 0);
         assert_eq!(agent.proc_status("NoNewPrivs:"), "1");

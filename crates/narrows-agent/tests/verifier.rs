@@ -40,7 +40,7 @@ const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;
 const STACK: u64 = 16;
 
-/// With the value `write` of this variable, the test writes baselines.
+/// If this variable has the value `write`, the test writes baselines.
 const WRITE: &str = "NARROWS_VERIFIER";
 
 /// The cost of one program.
@@ -66,7 +66,7 @@ struct Baseline {
     programs: Costs,
 }
 
-/// Returns the versions of the machine's kernel and of the programs' compiler, which also determine costs.
+/// Returns the versions of the machine's kernel and of the programs' compiler. Both versions affect the costs.
 fn versions() -> (String, String) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
     let output = Command::new("clang").arg("--version").output().expect("clang, which compiled the programs");
@@ -155,7 +155,7 @@ fn check(folder: &str, now: &Costs) {
         // With another kernel or compiler, the costs differ. The test has still loaded all programs.
         let Baseline { kernel: old_kernel, clang: old_clang, .. } = baseline;
         let found = found.join("\n");
-        // This does not use `eprintln`, because its output is hidden if a test passes.
+        // This does not use `eprintln`, because Rust's test harness hides what `eprintln` prints if a test passes.
         let _ = writeln!(
             std::io::stderr(),
             "{folder}: Linux {kernel}, clang {clang}; baseline of Linux {old_kernel}, clang {old_clang}:\n{found}"

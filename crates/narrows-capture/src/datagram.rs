@@ -12,12 +12,12 @@ use narrows_sim::capture::{Captured, Segment};
 /// Number of the IPv4 option for a congestion header and for its echo. The number is reserved for experiments, and such
 /// options are copied to fragments (RFC 4727).
 const HEADER_OPTION: u8 = 158;
-/// Bit in the kind of an option that distinguishes an echo from a congestion header.
+/// Bit in the kind of an option that is set for an echo and not set for a congestion header.
 const ECHO: u8 = 0x80;
 /// Bytes of a UDP header.
 const UDP_BYTES: u16 = 8;
-/// The receive window in all packets, because packets of the simulator have no receive window. This value never limits
-/// a flow.
+/// The receive window that is written into all packets, because packets of the simulator have no receive window. The
+/// simulator does not use this value, so it never limits a flow.
 const WINDOW: u16 = u16::MAX;
 /// The window scale in the SYN and the SYN-ACK.
 const WINDOW_SCALE: u8 = 7;
@@ -158,7 +158,8 @@ fn options(segment: &Segment) -> Options {
     options
 }
 
-/// Returns a congestion header or an echo as an option of IPv4. Returns empty options if the packet has neither.
+/// Returns a congestion header or an echo as an option of IPv4. Returns empty options if the packet has neither a
+/// congestion header nor an echo.
 ///
 /// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
 fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
@@ -177,6 +178,6 @@ fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
     } else {
         return Ipv4Options::default();
     }
-    // A congestion header has at most 20 bytes, a multiple of four.
+    // The length of a congestion header is a multiple of four, and at most 20 bytes.
     Ipv4Options::try_from(options.as_slice()).unwrap_or_default()
 }

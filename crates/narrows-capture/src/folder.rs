@@ -96,7 +96,7 @@ fn lock(state: &Mutex<LogState>) -> MutexGuard<'_, LogState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log of a flow. It reports its errors to its [`Logs`], because a stack ignores them.
+/// The log of a flow. The log reports its errors to its [`Logs`], because a stack ignores them.
 #[derive(Debug)]
 pub struct Log {
     file: BufWriter<File>,

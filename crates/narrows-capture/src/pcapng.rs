@@ -66,7 +66,7 @@ pub(crate) struct Pcapng<W: Write> {
     bytes: Vec<u8>,
     /// The flows whose names are already in the file.
     named: BTreeSet<u32>,
-    /// The first error of writing, which ends the run.
+    /// The first error that occurred while writing. The error ends the run.
     error: Option<io::Error>,
 }
 

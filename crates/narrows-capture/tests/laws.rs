@@ -131,7 +131,7 @@ proptest! {
         let (results, packets) = run(&network);
         let sent: Vec<&Parsed> =
             packets.iter().filter(|p| p.place == Place::Sent(0) && !p.segment.syn).collect();
-        // New data follows the data before it. Every other segment repeats an earlier segment.
+        // A segment with new data begins where the data before it ended. Any other segment repeats an earlier segment.
         let mut next = 1;
         let mut lengths = BTreeMap::new();
         let mut again = 0;
@@ -148,8 +148,8 @@ proptest! {
         }
         prop_assert_eq!(again, count(&results, "retransmits"));
         prop_assert!(u64::from(next - 1) <= network.bytes);
-        // Acknowledgement numbers only grow, and never exceed the data that was sent. SACK blocks are above them, or
-        // report duplicates.
+        // Acknowledgement numbers only grow, and never exceed the data that was sent. SACK blocks are above the
+        // acknowledgement number, or report duplicates.
         let mut acknowledged = 0;
         for p in packets.iter().filter(|p| p.place == Place::Sent(1) && !p.segment.syn) {
             let (_, ack) = p.read;
@@ -160,7 +160,7 @@ proptest! {
                 prop_assert!(lengths.contains_key(start));
             }
         }
-        // A complete flow ends with a FIN of each side, and an ACK of both.
+        // A complete flow ends with a FIN from each side, and both FINs are acknowledged.
         if u64::from(next - 1) == network.bytes && packets.iter().any(|p| p.segment.fin) {
             let fins = |place| packets.iter().filter(|p| p.place == place && p.segment.fin).count();
             prop_assert!(fins(Place::Sent(0)) >= 1);

@@ -68,7 +68,7 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Capacity of the port, L3 bytes/s.
     pub capacity: Rate,
-    /// The rate controller, e.g. `brf`. Earlier agents of this protocol use the key `controller`.
+    /// The rate controller, e.g. `brf`. Earlier agents of this protocol call this key `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
     /// Parameters of the rate controller in base units. The parameters are checked only where they are used.
@@ -104,7 +104,7 @@ pub struct FlowInfo {
     pub key: FlowKey,
     /// Class of the flow's sender.
     pub class: Class,
-    /// The leaf of the port's queue.
+    /// The leaf of the port's queue in which the flow's packets wait.
     pub leaf: Leaf,
     /// Allowed rate of the flow, L3 bytes/s.
     #[serde(default)]
@@ -128,12 +128,13 @@ impl ToController {
     /// Parses a body and checks it.
     ///
     /// # Errors
-    /// The text names the type of the body, what was found, and what was expected. The text can quote the body.
+    /// The text names the type of the body, what was found, and what was expected. The text of the error
+    /// can quote the body.
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text)
             .map_err(|error| format!("found a line that is not a body: {error}"))?;
         // The type selects the structure before its fields are parsed. For a tagged enum, Serde would first
-        // parse the whole body into a tree. Such a parse takes longer and loses the position of an error.
+        // parse the whole body into a tree. Such a parse takes longer, and the position of an error is lost.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),
@@ -146,7 +147,7 @@ impl ToController {
         .map_err(|error| format!("{kind}: {error}"))
     }
 
-    /// Returns whether the agent may drop this body because newer bodies replace it. This is true for all bodies
+    /// Returns whether the agent may drop this body because newer bodies replace it. The agent may drop every body
     /// except the list of ports.
     pub fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports(_))

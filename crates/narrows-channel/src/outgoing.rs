@@ -4,8 +4,9 @@ use narrows_control::rate::{Message, PortId};
 
 use crate::FLOWS_MAX;
 
-/// Converts a message into bodies for an agent. `port` is the number that the agent gave the port. It replaces the
-/// port's number in the domain. The grants of all flows of a port can be too long for one line, so they are split.
+/// Converts a message into bodies for an agent. `port` is the number that the agent gave the port. This number replaces
+/// the number that the port has in the domain. The grants of all flows of a port can be too long for one line, so they
+/// are split.
 pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
     match message {
         Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],

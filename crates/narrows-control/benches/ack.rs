@@ -1,11 +1,11 @@
-//! The cost of each congestion controller per ACK.
+//! Measures the cost of each congestion controller per ACK.
 //!
 //! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The queue fills
-//! and empties. One of 5000 segments is lost, and its repair takes one round trip. All controllers see the same ACKs,
-//! for any window that they set. The benchmark measures the cost of a decision, not its quality. `cargo bench -p
-//! narrows-control --bench ack` runs all controllers. With a name as argument, it runs only this controller, for
-//! example under callgrind. The benchmark prints medians over batches. A batch takes a few microseconds, so most
-//! batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
+//! and empties. One in 5000 segments is lost, and its repair takes one round trip. All controllers get the same ACKs,
+//! regardless of the windows that they set. The benchmark measures the cost of a decision, not its quality. `cargo
+//! bench -p narrows-control --bench ack` runs all controllers. With the name of a controller as argument, the benchmark
+//! runs only this controller, for example under callgrind. The benchmark prints medians over batches. A batch takes a
+//! few microseconds, so most batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
 
 use std::time::Instant;
 
@@ -18,11 +18,12 @@ use narrows_control::units::{Rate, Span, Time};
 const ACKS: u64 = 200_000;
 /// Number of ACKs in a batch. The ACKs are created outside of the measured time.
 const BATCH: u64 = 250;
-/// Number of segments per ACK, and below it the time between two ACKs.
+/// Number of segments per ACK. The next constant is the time between two ACKs.
 const SEGMENTS: u32 = 2;
 const GAP: Span = Span::from_micros(240);
 const RTT: Span = Span::from_millis(20);
-/// Three numbers of ACKs: per round trip, between two losses, and per rise and fall of the queue.
+/// `ROUND` is the number of ACKs per round trip, `EPISODE` is the number of ACKs between two losses, and `SWING` is the
+/// number of ACKs in one rise and fall of the queue.
 const ROUND: u64 = 84;
 const EPISODE: u64 = 2_500;
 const SWING: u64 = 500;
@@ -63,7 +64,7 @@ fn ack(n: u64) -> Ack {
     ack
 }
 
-/// Passes the events before an ACK to the controller: a loss that begins an episode, or the end of an episode.
+/// Passes to the controller the events that precede an ACK: a loss that begins an episode, or the end of an episode.
 fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     if ack.lost > 0 {
         let mut lost = Lost::new(ack.now, ack.in_flight);
@@ -78,8 +79,8 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Returns the nanoseconds per ACK in each batch, and the sum of the windows. Because of the sum, the compiler cannot
-/// remove the work.
+/// Returns the nanoseconds per ACK in each batch, and the sum of the windows. Because the sum is returned, the compiler
+/// cannot remove the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

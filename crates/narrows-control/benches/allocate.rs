@@ -1,7 +1,8 @@
-//! The cost of BRF at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one packet.
+//! Measures the cost of BRF at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one
+//! packet.
 //!
-//! `cargo bench -p narrows-control --bench allocate`. It prints the median and the longest time of several runs, and
-//! asserts nothing.
+//! Run this benchmark with `cargo bench -p narrows-control --bench allocate`. It prints the median and the longest time
+//! of several runs, and asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -166,7 +167,7 @@ fn at_port(share: Share) {
     let mut port = Port::new(share);
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
-    // Only the timer that ends a window is slow. All other timers take a thousandth of its time.
+    // Only the timer that ends a window is slow. All other timers take a thousandth of the time that this timer takes.
     let mut worst = Vec::new();
     for _ in 0..5 {
         let mut longest = Duration::ZERO;

@@ -1,7 +1,7 @@
-//! The cost of PACEC's controller at scale: 1,000 links, 100,000 flows on paths of 2 to 8 links.
+//! Measures the cost of PACEC's controller at scale, with 1,000 links and 100,000 flows on paths of 2 to 8 links.
 //!
-//! `cargo bench -p narrows-control --bench pacec`. It prints the median and the longest time of several runs, and
-//! asserts nothing.
+//! Run this benchmark with `cargo bench -p narrows-control --bench pacec`. It prints the median and the longest time of
+//! several runs, and asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,8 @@ impl Topology for Routes {
     }
 }
 
-/// Returns the demand of a flow. It is unbounded for one in `greedy` flows, and bounded for all other flows.
+/// Returns the demand of a flow. One in `greedy` flows has an unbounded demand, and all other flows have bounded
+/// demands.
 fn demand(random: &mut Random, flow: u32, greedy: u32) -> u64 {
     if flow.is_multiple_of(greedy) { UNBOUNDED } else { random.below(1 << (14 + flow % 14)) }
 }

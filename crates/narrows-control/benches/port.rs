@@ -1,10 +1,10 @@
-//! The cost of each rate controller per packet and per update, at a port with a hundred flows.
+//! Measures the cost of each rate controller per packet and per update, at a port with a hundred flows.
 //!
 //! Header-based controllers process the arrival and the departure of each data packet. All other controllers process
 //! the arrival of each data packet, and an ACK for every second data packet.
 //!
-//! `cargo bench -p narrows-control --bench port`. It prints the median and the longest time of several runs, and
-//! asserts nothing.
+//! Run this benchmark with `cargo bench -p narrows-control --bench port`. It prints the median and the longest time of
+//! several runs, and asserts nothing.
 
 use std::time::{Duration, Instant};
 

@@ -89,8 +89,8 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // The write fails only if the counter is full. In that case, an earlier write has already asked the thread to
-        // stop.
+        // The write fails only if the counter is full, which means that an earlier write has already asked the thread
+        // to stop.
         let _ = self.stop.write(1);
     }
 }

@@ -13,7 +13,7 @@ use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapsho
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 
-/// Name of a counter of the data plane that can also decrease, and is therefore exported as a gauge.
+/// Name of a counter of the data plane. This counter can also decrease, and is therefore exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
 /// Creates the registry of an agent. The registry reads the latest snapshot of the board once for each page.

@@ -35,7 +35,8 @@ impl Client {
 impl Iterator for Client {
     type Item = io::Result<Snapshot>;
 
-    /// Returns the next snapshot, or `None` after the agent's end or after the only snapshot that was requested.
+    /// Returns the next snapshot. Returns `None` if the agent has ended, or if the request was for a single snapshot,
+    /// which this iterator has already returned.
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
         Some(line.and_then(|line| match serde_json::from_str::<Refusal>(&line) {

@@ -47,7 +47,7 @@ pub struct Snapshot {
     /// Network namespaces in `[[namespaces]]` of a sender or receiver.
     #[serde(default)]
     pub namespaces: Vec<NamespaceStatus>,
-    /// Number of flows in the table, of all ports together. The field `flows` can list fewer flows.
+    /// Number of flows in the table, of all ports together. The field `flows` may list only some of these flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
@@ -159,8 +159,8 @@ pub struct Board {
     published: Condvar,
     /// Whether a reader waits for the next snapshot.
     next_wanted: AtomicBool,
-    /// Times until which the loop publishes snapshots (monotonic clock, ns). `wanted` is for snapshots without flows,
-    /// `flows_wanted` for snapshots with flows.
+    /// Times at which the loop stops publishing snapshots (monotonic clock, ns): `wanted` for snapshots without flows,
+    /// and `flows_wanted` for snapshots with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
     /// Requests for new rates that the loop has not read yet.

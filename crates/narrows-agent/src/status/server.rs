@@ -35,8 +35,8 @@ pub struct Request {
     pub flows: usize,
     /// Milliseconds between snapshots; `None` for a single snapshot.
     pub every_ms: Option<u64>,
-    /// New link rates of ports, by interface, in bytes/s. These rates have the same meaning as rates in the
-    /// configuration.
+    /// New link rates of ports, by interface, in bytes/s. Each value has the same form and meaning as a port's rate in
+    /// the configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
@@ -125,8 +125,8 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     {
         return refuse(&mut stream, &error);
     }
-    // The first call of `look` makes the control loop publish snapshots. Until then, the snapshot on the board can be
-    // old.
+    // The first call of `look` makes the control loop publish snapshots. Before that call, the snapshot on the board
+    // can be old.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {

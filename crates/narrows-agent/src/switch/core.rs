@@ -23,7 +23,7 @@ use super::table::{Flags, FlowTable, Orders};
 const SCAN_EVERY: Span = Span::from_millis(200);
 /// If the controller does not accept a flow within this time, the flow's slot is freed.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// If the controller has kept a flow for this time, the flow counts as real, even if none of its ACKs passes this
+/// A flow that the controller has kept for at least this time counts as real, even if none of its ACKs passes this
 /// switch (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Maximum number of services with their own grant (the size of the program's table).
@@ -42,7 +42,8 @@ pub struct Port {
     /// Designated packets since the last tick, if the controller counts them.
     pub reports: Reports,
     version: u64,
-    /// Whether the controller's allocations have changed, so that the orders of all flows of the port are updated.
+    /// Whether the controller's allocations have changed. If they have, the orders of all flows of the port are
+    /// updated.
     changed: bool,
 }
 
@@ -97,7 +98,7 @@ pub struct Switch<T> {
     live: Vec<u32>,
     services: Services,
     /// Whether the slots that are opened now may hold flows that are older than the agent or the controller. This value
-    /// is true until the first scan has examined the table.
+    /// stays true until the first scan has examined the whole table.
     inheriting: bool,
     /// Whether `live` may be out of order, because slots were added or removed.
     unsorted: bool,
@@ -211,8 +212,8 @@ impl<T: FlowTable> Switch<T> {
         self.ports.push(port);
     }
 
-    /// Replaces the controller of a port. The new controller takes over the port's flows in the same way as flows of an
-    /// earlier agent.
+    /// Replaces the controller of a port. The new controller takes over the port's flows as it would take over the
+    /// flows of an earlier agent.
     pub fn replace(
         &mut self,
         now: Time,
@@ -332,7 +333,7 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports the flow's events and counts since the last tick, which was at `since`. If `look` is set, asks the
+    /// Reports the flow's events and counts since the last tick, which was at `since`. If `look` is true, asks the
     /// controller for its decision even if nothing has happened. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
@@ -436,9 +437,9 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Returns the services whose ready grant has changed, each with its new grant. A grant of `None` means that the
-    /// port's ready grant applies. Call this function only occasionally, because it asks the controller for the
-    /// grants of all services.
+    /// Returns the services whose ready grant has changed, each with its new grant. `None` as the grant of a service
+    /// means that the port's ready grant applies to this service. Call this function only occasionally, because it asks
+    /// the controller for the grants of all services.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
         let ports = &self.ports;
         self.services.changes(|port, key| {
@@ -448,15 +449,14 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// Returns the rate that each flow of a port gets, if the port's controller keeps no flows.
+    /// If the port's controller keeps no state per flow, returns the rate that it gives to every flow of the port.
     pub fn common_rate(&mut self, now: Time, port: usize) -> Option<RateCode> {
         let counter = self.ports.get_mut(port)?.controller.report_counter()?;
         Some(RateCode::encode(counter.common_rate(now)))
     }
 
     /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. The rate of
-    /// a grant is the share of the last newcomer that gets this grant, so that all grants together do not exceed the
-    /// link.
+    /// a grant is the share of the last of these newcomers, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(Port { controller, .. }) = self.ports.get(port) {

@@ -104,7 +104,7 @@ impl Net {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
-    /// Simulates the SYN-ACK of flow `number`. If `ring` is set, the slot is announced. Flow 1 has no tags, and all
+    /// Simulates the SYN-ACK of flow `number`. If `ring` is true, the slot is announced. Flow 1 has no tags, and all
     /// other flows have the same tags.
     fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
         let grant = self.switch.grants::<1>(0)[0];
@@ -168,7 +168,8 @@ fn a_new_flow_reduces_the_first_ones_rate_without_a_tick() {
     net.run(500);
     assert!((net.ordered(0) - 98.0).abs() < 0.5, "{}", net.ordered(0));
     net.open(1, 2, Flags::RATED, true);
-    // The newcomer has a third of the rate, and another third is kept for the next newcomer (BRF-34).
+    // The newcomer gets a third of the rate (BRF-34). The first flow keeps the other two thirds until the next newcomer
+    // arrives.
     assert!((net.ordered(0) - 98.0 * 2.0 / 3.0).abs() < 0.5, "no tick was needed: {}", net.ordered(0));
     net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     net.run(500);
@@ -309,7 +310,7 @@ fn rcp_gives_equal_shares() {
     assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1));
 }
 
-/// A port with BDR gets the sums of designated packets in each tick, and returns one rate for all flows.
+/// In each tick, a port with BDR gets the sums over its designated packets. It returns one rate for all flows.
 #[test]
 fn bdr_shares_by_its_reports_without_slots() {
     let params = narrows_control::rate::bdr::Params { redistribution: false, ..Default::default() };
@@ -320,7 +321,7 @@ fn bdr_shares_by_its_reports_without_slots() {
     };
     for (flows, expected) in [(1, 98.0), (4, 24.5), (200, 0.49)] {
         for _ in 0..300 {
-            // Each flow sends a report of 20 ms every 20 ms.
+            // Every 20 ms, each flow sends a report that states a time of 20 ms.
             let number = flows / 2;
             let lived = Span::from_millis(10 * flows);
             net.switch.ports_mut()[0].reports = Reports { number, lived, ..Reports::default() };

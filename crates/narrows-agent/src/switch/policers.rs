@@ -20,7 +20,8 @@ const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
 /// On a fast link, the burst of the SYN bucket is the number of bytes that its rate allows in this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// Returns the rate and the burst of the token bucket for SYNs. SYNs may use the share `share` of the link's rate.
+/// Returns the rate and the burst of the token bucket for SYNs. `share` is the share of the link's rate that SYNs may
+/// use.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))

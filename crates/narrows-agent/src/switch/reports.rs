@@ -26,7 +26,7 @@ impl Reported {
         }
     }
 
-    /// Returns the designated packets since `before`, or none if the counters have decreased.
+    /// Returns the designated packets that were counted since `before`, or none if the counters have decreased.
     pub(super) fn since(self, before: Reported) -> Reports {
         Reports {
             syns: self.syns.saturating_sub(before.syns),

@@ -157,7 +157,7 @@ impl Runner {
 
     /// Reads the counters of the queues and of the program, and returns the time of reading. The controllers divide
     /// counts by time. If the agent was interrupted between reading the counters and the clock, the controllers would
-    /// see bursts that did not happen. A slow reading is therefore repeated.
+    /// see bursts that did not happen. A reading that takes too long is therefore repeated.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         self.count_reports();
@@ -177,7 +177,8 @@ impl Runner {
         Ok(at)
     }
 
-    /// Adds to each port the designated packets that were counted since the last call, if the switch keeps no flows.
+    /// If the switch keeps no state per flow, adds to each port the designated packets that were counted since the last
+    /// call.
     fn count_reports(&mut self) {
         if self.config.keeps_flows() {
             return;
@@ -333,7 +334,7 @@ impl Runner {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // `unconfirmed` is a sum over all ports, like the number of live flows.
+        // Both `unconfirmed` and the number of live flows are sums over all ports.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);

@@ -44,7 +44,8 @@ impl Services {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// Records the service of a flow that has begun. A full record accepts no new services, as in the predictor.
+    /// Records the service of a flow that has begun. A full record accepts no new services, and neither does a full
+    /// predictor.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))
@@ -53,8 +54,8 @@ impl Services {
         }
     }
 
-    /// Asks for the grant of every service, and returns the services whose grant has changed. A grant of `None` means
-    /// that the port's ready grant applies.
+    /// Asks for the grant of every service, and returns the services whose grant has changed. `None` as the grant of a
+    /// service means that the port's ready grant applies to this service.
     pub(super) fn changes(
         &mut self,
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,

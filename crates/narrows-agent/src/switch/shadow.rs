@@ -7,8 +7,8 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// Number of consecutive reports of a flow of which one has an RTT sample. The RTT changes slowly, and each sample
-/// needs an additional cache line.
+/// Out of this number of consecutive reports of a flow, one has an RTT sample. The other reports omit it, because the
+/// RTT changes slowly and each sample needs an additional cache line.
 const RTT_EVERY: u8 = 8;
 
 /// The record of one slot. The record has the data that every tick reads, and fits into one cache line. The flow's key
@@ -21,7 +21,7 @@ pub(super) struct Shadow {
     /// Events that were reported.
     pub(super) flags: Flags,
     missing: u32,
-    /// When data or other activity was last reported, ms (wraps).
+    /// Time at which data or other activity was last reported, in ms (wraps).
     seen_ms: u32,
     rtt_us: u32,
     code: RateCode,
@@ -74,8 +74,8 @@ impl Shadow {
         }
     }
 
-    /// Marks the flow as older than this agent. As a result, its present counts are not reported as new, and its orders
-    /// count as unknown.
+    /// Marks the flow as older than this agent. As a result, the counts that the flow has now are not reported as new,
+    /// and its orders count as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
@@ -100,8 +100,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written. If only the RTT differs, the orders must be written
-    /// only if the RTT has changed by more than an eighth.
+    /// Stores new orders, and returns whether they must be written. A change of the RTT alone must be written only if
+    /// it exceeds an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);

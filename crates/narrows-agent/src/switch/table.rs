@@ -62,7 +62,7 @@ pub struct Head {
     pub flags: Flags,
     /// L3 bytes of the flow's data so far.
     pub bytes: u64,
-    /// Payload bytes skipped by sequence numbers so far (wraps).
+    /// Number of payload bytes so far that are missing according to the sequence numbers (wraps).
     pub missing: u32,
 }
 
@@ -75,9 +75,9 @@ pub struct Tail {
     pub rtt_receiver: (u32, u16),
     /// Last sample of the RTT between switch and sender, us, and the number of samples (wraps).
     pub rtt_sender: (u32, u16),
-    /// Number of marks "not limited by the application" so far (wraps).
+    /// Number of marks so far that say "not limited by the application" (BRF-100; wraps).
     pub marked_unlimited: u16,
-    /// Number of marks "limited by the application" so far (wraps).
+    /// Number of marks so far that say "limited by the application" (BRF-100; wraps).
     pub marked_limited: u16,
     /// Last rate that another switch wrote into an ACK that passed here, and the number of such ACKs (wraps).
     pub passed: (u16, u16),

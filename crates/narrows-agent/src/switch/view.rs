@@ -91,8 +91,8 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no flows,
-/// the controller estimates the number of flows that apply rates.
+/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no state
+/// per flow, the controller estimates the number of flows that apply rates.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,

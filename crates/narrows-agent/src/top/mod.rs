@@ -1,4 +1,4 @@
-//! The command `narrows-agent top`, which shows the flows of a running agent, updated twice a second.
+//! The command `narrows-agent top`, which shows the flows of a running agent and updates its display twice a second.
 
 mod screen;
 mod view;

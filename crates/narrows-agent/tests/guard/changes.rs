@@ -123,8 +123,8 @@ fn ports_that_vanish_together_are_taken_back() {
         .unwrap();
 }
 
-/// The agent reads its configuration before it detects that a port has vanished. With a tick of a second, it examines
-/// interfaces and queues once a second, and reads the configuration before that.
+/// The agent reads its configuration before it detects that a port has vanished. With a tick of a second, the agent
+/// examines interfaces and queues once a second. In each turn of its loop, it reads the configuration first.
 #[test]
 fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
     let Some(lab) = kernel::lab() else { return };

@@ -28,8 +28,7 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // The interface may also vanish just after the start. In that case, the agent continues without the
-            // interface.
+            // The interface may also vanish just after the start, and the agent then continues without it.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });

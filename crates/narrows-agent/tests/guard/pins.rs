@@ -52,8 +52,8 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
         .unwrap();
 }
 
-/// By default, the next agent takes over the data plane of a dead agent. If the agent is stopped instead, all its
-/// objects are removed.
+/// By default, the next agent takes over the data plane of a dead agent. If the agent is stopped instead of killed, all
+/// its objects are removed.
 #[test]
 fn by_default_the_data_plane_stays_until_a_stop() {
     let Some(lab) = kernel::lab() else { return };
@@ -125,8 +125,8 @@ fn without_bpffs_nothing_is_pinned() {
 }
 
 /// An interface is deleted and recreated with the same name and ifindex. The new interface has no program until the
-/// agent attaches a program, because the pinned link belongs to the old interface. This happens when a container is
-/// killed and recreated.
+/// agent attaches a program, because the pinned link belongs to the old interface. Interfaces vanish in this way when a
+/// container is killed and recreated.
 #[test]
 fn an_interface_that_was_made_again_after_the_agents_death_gets_the_program() {
     let Some(lab) = kernel::lab() else { return };

@@ -1,5 +1,5 @@
-//! In these tests, the server sends the data. Its SYN-ACK asks for feedback, and the handshake's third packet carries
-//! the first rate (BRF-14).
+//! In these tests, the server sends the data. The server's SYN-ACK asks for feedback, and the handshake's third packet
+//! carries the first rate (BRF-14).
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -84,7 +84,8 @@ fn reversed_iperf3_applies_the_rate() {
     });
 }
 
-/// In a flood of SYNs, the kernel uses SYN cookies and saves no SYN. The handshake's third packet is then enough.
+/// In a flood of SYNs, the kernel uses SYN cookies and saves no SYN. In that case, the rate in the handshake's third
+/// packet is enough.
 #[test]
 fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     patiently(|| {
@@ -104,7 +105,7 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
 }
 
 /// In one cgroup, neither program clears callback flags of the other program, regardless of the order of loading. The
-/// SYN-ACK asks once, and the server's own ACKs keep their room.
+/// SYN-ACK asks for feedback only once, and the server's own ACKs still reserve room for a rate.
 #[test]
 fn a_server_can_be_sender_and_receiver() {
     patiently(|| {

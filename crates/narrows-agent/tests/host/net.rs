@@ -101,8 +101,8 @@ impl Net {
         command
     }
 
-    /// Opens a connection from a plain client on A to a plain server on B. One end sends for this time, by calling
-    /// `write`. The server sends if `server_sends` is true, otherwise the client.
+    /// Opens a connection from a plain client on A to a plain server on B. One end sends for the time `time`, by
+    /// calling `write`. The server sends if `server_sends` is true, otherwise the client.
     pub(super) fn transfer(
         &self,
         time: Duration,

@@ -141,7 +141,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     // The buffer is so large that no packets are lost if the thread is delayed. Otherwise, the test would depend on the
     // machine's load.
     let room = 64i32 << 20;
-    // SAFETY: the values have the given lengths and outlive the calls. Without the first option, the socket would
+    // SAFETY: the values have the given lengths and outlive the calls. Without PACKET_IGNORE_OUTGOING, the socket would
     // receive its own packets.
     unsafe {
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, (&raw const room).cast(), 4);
@@ -150,8 +150,8 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The time per byte gives the switch a rate of 100 Mbit/s. A switch as fast as the machine would leave no CPU time for
-/// the programs under test.
+/// The time per byte gives the switch a rate of 100 Mbit/s. A switch that forwards as fast as the machine can would
+/// leave no CPU time for the programs under test.
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 

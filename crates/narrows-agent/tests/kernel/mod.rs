@@ -7,7 +7,8 @@ use narrows_lab::{Hosts, Need, Room, can_run};
 /// namespace has the end `b` (10.99.0.2).
 pub(crate) struct Lab(Hosts);
 
-/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test then fails.
+/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test fails on such
+/// a machine.
 pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;

@@ -30,7 +30,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent and waits until it is ready. `config` has no name. The name is added to its first table.
+    /// Starts an agent and waits until it is ready. `config` has no name. This function adds a name to the first table.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
         let mut agent = Agent::launch(role, config);
         agent.wait_until_ready();
@@ -50,7 +50,7 @@ impl Agent {
         Agent { name, config: path, role, child, folder }
     }
 
-    /// Starts the switch of a star, whose port has this rate. `more` is added to `[switch]`, and `tail` to the end of
+    /// Starts the switch of a star, with a port of this rate. `more` is added to `[switch]`, and `tail` to the end of
     /// the configuration.
     pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
         let config = format!(

@@ -42,8 +42,8 @@ fn brf_and_cubic_have_equal_shares() {
     });
 }
 
-/// The client asks on behalf of both servers. One server applies rates. The other server is a plain Linux host, whose
-/// SYN-ACK does not ask.
+/// The client asks for feedback on behalf of both servers. One server applies rates. The other server is a plain Linux
+/// host, whose SYN-ACK does not ask.
 #[test]
 fn downloads_from_a_plain_server_are_other_tcp() {
     patiently(|| {

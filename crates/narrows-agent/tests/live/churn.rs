@@ -136,8 +136,7 @@ fn a_thousand_flows_leave_no_state() {
                 counter(&port, "refused"),
                 counter(&port, "no_slot")
             );
-            // Every slot is free again. Open as many connections as there are slots, so that each connection gets a
-            // slot.
+            // Every slot is free again. Open as many connections as there are slots. Each connection must get a slot.
             let before = counter(&port, "no_slot");
             let all: Vec<_> = net.inside("s1", || {
                 (0..SLOTS)

@@ -1,5 +1,5 @@
-//! The test kills the SDN controller with `kill -9`. The agent continues without it, and connects to the next SDN
-//! controller.
+//! The test kills the SDN controller with `kill -9`. The agent continues without an SDN controller, and connects to the
+//! next one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

@@ -90,7 +90,8 @@ pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream
     })
 }
 
-/// Accepts connections and keeps them until it is stopped. The data of the connections fits into their buffers.
+/// Accepts connections and keeps them until it is stopped. The data of each connection fits into the buffers of its
+/// sockets.
 pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams = Vec::new();
@@ -102,7 +103,8 @@ pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// Returns the queueing delays of the port, in ms, until `end` after `begun`, and prints their percentiles.
+/// Samples the queueing delay of the port until the time `end` has passed since `begun`. Returns the samples in ms, and
+/// prints their percentiles.
 pub(crate) fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
     let (mut all, mut part) = (Vec::new(), Vec::new());
     let mut half_seconds = 0;

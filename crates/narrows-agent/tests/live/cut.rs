@@ -1,4 +1,5 @@
-//! The test stops the agent, so that feedback ends. First the agent's program and then the senders detect this.
+//! The test stops the agent, so that feedback ends. First the agent's program detects this, and then the senders detect
+//! it.
 
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,8 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
         let before = rates(&[&first, &second], Duration::from_secs(1));
         switch.signal(Signal::SIGSTOP);
         let stopped = clock::now();
-        // The watchdog takes 1 s, and the senders take 1 s and 4 RTTs. The senders publish their counters every 200 ms.
+        // The watchdog takes 1 s, and then the senders take 1 s and 4 RTTs to detect the end of the feedback. The
+        // senders publish their counters every 200 ms.
         while orphaned() < 2 {
             assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
             thread::sleep(Duration::from_millis(20));

@@ -84,7 +84,7 @@ fn a_syn_flood_does_not_affect_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // This flow is a legitimate newcomer. Its SYN is probably dropped, and repeated after a second.
+            // This flow is a legitimate newcomer. The flow's SYN is probably dropped, and then repeated after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();

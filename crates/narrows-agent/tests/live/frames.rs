@@ -94,7 +94,7 @@ pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let (on, room) = (1i32, 64i32 << 20);
-    // SAFETY: the option values have four bytes and outlive the calls. Without the first option, the socket would
+    // SAFETY: the option values have four bytes and outlive the calls. Without PACKET_IGNORE_OUTGOING, the socket would
     // receive its own packets.
     #[allow(unsafe_code)]
     unsafe {
@@ -115,7 +115,8 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Bytes of the options. The bytes are sent unchanged, but are cut or filled with zeros to whole words.
+    /// Bytes of the options. The bytes are sent as they are, except that they are cut or padded with zeros to whole
+    /// words.
     pub(crate) options: &'a [u8],
     /// A wrong data offset in words, which tests can set.
     pub(crate) offset: Option<u8>,

@@ -37,8 +37,8 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable. This takes some
-/// time after the deletion of the namespace at the cable's other end.
+/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable. The kernel removes
+/// a cable some time after the namespace at its other end was deleted.
 fn connect(net: &Net, i: usize) {
     let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
     while narrows_lab::says(&earlier).is_ok() {
@@ -126,8 +126,8 @@ fn a_namespace_that_is_made_again_is_taken_back() {
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     for round in 1..=2 {
-        // The first time, the namespace comes back at once, so that the agent never finds it missing. The second time,
-        // it comes back after a while.
+        // In the first round, the namespace comes back at once, so that the agent never finds it missing. In the second
+        // round, the namespace comes back after a while.
         let path = format!("/run/netns/{}", net.name("s1"));
         must(&format!("ip netns delete {}", net.name("s1")));
         if round == 2 {
@@ -282,7 +282,8 @@ fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u
 fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     let Some(net) = network() else { return };
     let netns = net.name("s1");
-    // The first number is CAP_NET_ADMIN and CAP_BPF, the second is CAP_SYS_ADMIN (include/uapi/linux/capability.h).
+    // The first number is the mask of CAP_NET_ADMIN and CAP_BPF, and the second number is the mask of CAP_SYS_ADMIN
+    // (include/uapi/linux/capability.h).
     let (running, entering) = (1 << 12 | 1 << 39, 1 << 21);
     let with = format!("[receiver]\n[[namespaces]]\npath = '/run/netns/{netns}'\n");
     let without = format!("[receiver]\nnetns = '{netns}'\n");
@@ -343,7 +344,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     let shown = narrows_lab::says(&format!("{PROGRAM} status --name {}", sender.name)).expect("a status");
     assert!(shown.contains(&format!("/run/netns/{}: refused ({reason}", net.name("s1"))), "{shown}");
 
-    // The interface comes back, and has room for programs.
+    // The interface comes back with room for programs.
     net.says("s1", "ip link del dev r");
     drop(full);
     wait_until(&mut sender, "not missed", |sender| count(&net, sender, "interface-missing", "s1") == 1);
@@ -351,7 +352,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     wait_until(&mut sender, "it is not taken", |sender| held(&net, sender) == ["s1", "s2"]);
     assert_in_use(&net, &mut sender, 1, 5002);
 
-    // An interface comes back without room for a program, and has room again later.
+    // An interface comes back to which no further program can be attached. Later, it has room for programs again.
     net.says("s1", "ip link set dev r name elsewhere");
     wait_until(&mut sender, "it is still there", |sender| held(&net, sender) == ["s2"]);
     let full = fill(&net, "s1", "elsewhere");

@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's rate, a little above the rate of the switch. Without HTB, the wire limits the flows instead of the speed
-/// of the machine.
+/// The wire's rate, a little above the rate of the switch. Without HTB, the flows are limited by the wire and not by
+/// the speed of the machine.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
@@ -91,7 +91,7 @@ impl Net {
         }
     }
 
-    /// Returns the address of sender `i` (counted from 1), or for 0 the address of the receiver.
+    /// Returns the address of sender `i` (counted from 1). If `i` is 0, returns the address of the receiver.
     pub(crate) fn of(&self, i: usize, v6: bool) -> IpAddr {
         let (network, host) = match (i, self.forwarding) {
             (0, _) => (9, 1),
@@ -135,7 +135,7 @@ impl Net {
         }
     }
 
-    /// Makes a cable between two hosts. Each of its interfaces has the name of the host at the other end.
+    /// Makes a cable between two hosts. Each interface of the cable has the name of the host at the other end.
     pub(crate) fn link(&self, a: &str, b: &str) {
         self.hosts.cable((a, b), (b, a));
         self.join_bridge(a, b);
@@ -186,7 +186,7 @@ impl Net {
         self.route_to(host, by, "default", &format!("10.77.{n}.2"), &format!("fd77:{n}::2"));
     }
 
-    /// Adds a route. `to` is `default`, or a network's number for both families.
+    /// Adds a route. `to` is `default`, or the number of a network, which is part of its IPv4 and IPv6 addresses.
     pub(crate) fn route_to(&self, host: &str, by: &str, to: &str, v4: &str, v6: &str) {
         if self.forwarding == Forwarding::Bridge {
             return;

@@ -39,7 +39,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // The pins are removed with the bpffs, and the links with their pins.
+        // The pins are removed with the bpffs, and each link is removed with its pin.
         let _ = umount2(self.0.path(), MntFlags::MNT_DETACH);
     }
 }
@@ -81,7 +81,7 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
         }
         drop(flows);
         drop(switch);
-        // A clean stop keeps the data plane as well.
+        // The data plane also stays if the agent is stopped cleanly.
         assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"));
         assert!(pin.join("program").exists());
         let cleaned = net.inside("r", || narrows_agent::clean::clean(Path::new("/nonexistent"), &pin));

@@ -18,7 +18,7 @@ const WIRE: &str = "rate 1gbit burst 256kb limit 4000000";
 /// Packets per second of a flow that has half of 100 Mbit/s at the controller's target. A frame has 1514 bytes, and the
 /// target is 0.98.
 const SHARE: f64 = 0.98 * 100e6 / 8.0 / 1514.0 / 2.0;
-/// A flow has its share if it gets 90 % of its share in all periods of this length.
+/// A flow counts as having its share if it gets at least 90 % of the share in every period of this length.
 const LASTING: Span = Span::from_millis(400);
 const WATCHED: Span = Span::from_millis(2500);
 const DEADLINE: Span = Span::from_millis(1000 + 4 * RTT_MS);
@@ -27,9 +27,9 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// Returns the time from which every flow has its share in all later samples. A sample is a time, with the number of
-/// delivered packets of each flow. A high rate only at the beginning does not count, because packets on the wire arrive
-/// faster than the port sends.
+/// Returns the first time from which every flow has its share in all samples. A sample is a time, with the number of
+/// delivered packets of each flow. A rate that is high only at the beginning does not count, because packets on the
+/// wire arrive faster than the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;

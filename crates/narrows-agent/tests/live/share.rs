@@ -64,8 +64,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     };
     let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
     let mut both = measure();
-    // If the machine has no CPU time for a sender, that sender counts as limited by its application. As soon as it has
-    // CPU time again, it must no longer count as limited.
+    // If the machine has no CPU time for a sender, that sender counts as limited by its application. As soon as the
+    // sender has CPU time again, it must no longer count as limited.
     for _ in 0..2 {
         if !fair(&both) {
             println!("once more: {both:.1?}");
@@ -154,7 +154,7 @@ fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
     });
 }
 
-/// Tests a switch that controls ports on both sides, like most switches.
+/// Tests a switch that controls ports on both sides, as most switches do.
 #[test]
 fn a_download_is_rated_where_both_directions_are_controlled() {
     patiently(|| {

@@ -2,7 +2,7 @@
 //!
 //! A user-space program acts as the router, so that the tests need no kernel with VLANs, PPP and GTP. The program
 //! forwards packets between two interfaces. The program adds the headers to packets that leave by the controlled port.
-//! Its peer `edge`, in front of the receiver, removes the headers.
+//! The program's peer `edge`, in front of the receiver, removes the headers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -173,7 +173,7 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     let leaf = |packet: &Packet| rig.send(DATA, packet).priority;
     assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[2], "no designated packet yet");
-    // A sender without a rate sends reports, so that its ACKs get a rate. However, it does not mark its data.
+    // A sender without a rate sends reports, so that its ACKs get a rate, but it does not mark its data.
     let unmarked = [&stamps(10, 20)[..], &report(20, 1).to_option()].concat();
     assert_eq!(leaf(&flow.clone().options(&unmarked)), PRIORITIES[2]);
     assert_eq!(counted(&rig), (0, 0, 0, 0));
@@ -190,8 +190,8 @@ fn a_forged_report_counts_for_a_limited_time() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 1)))));
     assert_eq!(counted(&rig).0, 2_000_000);
-    // The two invalid packets are a report that states no segments, and a super-packet with more segments than its
-    // report states.
+    // The two invalid packets are a packet whose report states no segments, and a super-packet with more segments than
+    // its report states.
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
     rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
     assert_eq!(counted(&rig), (6_000_000, 3, 0, 0));

@@ -164,7 +164,7 @@ fn a_syn_ack_must_answer_the_syn() {
     rig.send(ACKS, &answer);
     let slot = rig.switch.slots.get(rig.slot_of(&flow).expect("the real one")).unwrap();
     let before = slot.image();
-    // A retransmission of the SYN-ACK also has the exact numbers.
+    // A retransmission of the SYN-ACK must also have the exact numbers.
     rig.send(ACKS, &answer.clone().seq(FAR));
     rig.send(ACKS, &answer.clone().ack(FAR));
     assert_eq!(slot.image(), before);
@@ -183,7 +183,7 @@ fn a_forged_reset_ends_no_handshake() {
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     rig.send(ACKS, &flow.clone().reversed().flags(SYN | ACK).options(SYN_OPTIONS));
     assert!(rig.slot_of(&flow).is_some());
-    // A RST that refuses a connection acknowledges the SYN.
+    // An RST that refuses a connection acknowledges the SYN.
     let other = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &other.clone().flags(SYN).options(SYN_OPTIONS));
     rig.send(ACKS, &other.clone().reversed().flags(RST | ACK));
@@ -203,7 +203,7 @@ fn a_guessed_third_packet_confirms_no_flow() {
     assert_eq!(rig.data_port().counters().unconfirmed, 1);
     rig.send(DATA, &flow);
     assert_eq!(rig.data_port().counters().unconfirmed, 0);
-    // The same is true for a flow that began with data.
+    // Forged packets are also refused for a flow that began with data.
     let adopted = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &adopted.clone().payload(100));
     let slot = rig.switch.slots.get(rig.slot_of(&adopted).unwrap()).unwrap();

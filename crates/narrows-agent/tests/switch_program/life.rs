@@ -9,7 +9,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::rig::*;
 
-/// A bridge that has not learned the destination's port yet sends a SYN through all its ports. Copies of the SYN that
+/// While a bridge has not learned the destination's port, it sends a SYN through all its ports. Copies of the SYN that
 /// leave by another port must not change the tables.
 #[test]
 fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
@@ -29,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// The mark of a subscriber is the mark of the data direction. It does not matter which side opened the connection or
-/// whether the handshake was seen.
+/// The mark that identifies a subscriber is the mark of packets in the data direction. It does not matter which side
+/// opened the connection or whether the handshake was seen.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };
@@ -124,7 +124,7 @@ fn fin_of_both_or_rst_ends_a_flow_and_frees_its_slot() {
     rig.send(ACKS, &flow.clone().reversed().flags(FIN | ACK));
     let both = layout::FIN_SENDER | layout::FIN_RECEIVER;
     assert_eq!(rig.switch.slots.get(index).unwrap().flags() & both, both);
-    // This is a RST without ACK, which iperf3's receiver sends at the end.
+    // This is an RST without ACK, which iperf3's receiver sends at the end.
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     assert_ne!(rig.switch.slots.get(index).unwrap().flags() & layout::RST, 0);
 
@@ -381,8 +381,8 @@ fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
     let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
     let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
-    // The eleventh SYN takes the remaining 40 tokens. The next new tokens pay for its other 20 bytes. These tokens
-    // arrive within 20 seconds.
+    // The eleventh SYN takes the remaining 40 tokens. The next 20 tokens, which take 20 seconds to arrive, pay for the
+    // rest of this SYN.
     assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
     let counters = rig.data_port().counters();
     assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));

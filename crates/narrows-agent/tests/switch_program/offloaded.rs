@@ -132,7 +132,7 @@ fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     }
 }
 
-/// More than two tags are not read, whether they are in the frame or outside the buffer.
+/// Packets with more than two tags are not read, whether the tags are in the frame or outside the buffer.
 #[test]
 fn an_offloaded_tag_in_front_of_two_tags_is_one_too_many() {
     let Some(rig) = rig() else { return };

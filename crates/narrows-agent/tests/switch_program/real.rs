@@ -1,4 +1,5 @@
-//! Tests packet exchanges of real connections. The program must believe the numbers of every packet.
+//! Tests packet exchanges of real connections. The program must believe the sequence and acknowledgement numbers of
+//! every packet.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -92,7 +93,7 @@ fn data_in_both_directions_is_believed() {
     let (real, _) = exchange(&rig);
     let (mut here, mut there) = (1000, 1000);
     for n in 0..500u32 {
-        // 200 packets in flight each way.
+        // In each direction, 200 packets are in flight.
         let lag = 200 * 1000;
         real.data(here, 1000, there.max(1000 + lag) - lag);
         here += 1000;
@@ -118,7 +119,7 @@ fn super_packets_probes_and_keepalives_are_believed() {
     }
     real.ack(1000, 1000 + 50 * 3000);
     let next = 1000 + 50 * 3000;
-    // A window probe and a keepalive repeat the last sequence number, with or without a byte of data.
+    // A window probe and a keepalive repeat the last sequence number. They have one byte of data or none.
     real.data(next - 1, 0, 1000);
     real.data(next - 1, 1, 1000);
     real.ack(1000, next);

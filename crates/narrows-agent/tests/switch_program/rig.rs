@@ -29,7 +29,8 @@ pub(crate) struct Rig {
     pub(crate) ifindex: [u32; 2],
 }
 
-/// Returns a loaded switch. Returns `None`, with a message, if the kernel or the user's privileges do not allow it.
+/// Returns a loaded switch. If the kernel or the user's privileges do not allow loading, prints a message and returns
+/// `None`.
 pub(crate) fn rig_with(sizes: Sizes, tunables: Tunables) -> Option<Rig> {
     match try_rig(sizes, tunables) {
         Ok(rig) => Some(rig),
@@ -143,7 +144,7 @@ pub(crate) enum Shape {
     Vlan,
     QinQ,
     Pppoe,
-    /// IPv6 in a PPPoE session in a VLAN.
+    /// IPv6 inside a PPPoE session, which is inside a VLAN.
     PppoeVlanV6,
     /// IPv4 in GTP-U over IPv4, with UDP's checksum.
     Gtp,
@@ -316,7 +317,7 @@ impl Packet {
         ip[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
         self.wrap(&ip)
     }
-    /// Returns the datagram with the headers outside it.
+    /// Returns the datagram together with the headers that enclose it.
     fn wrap(&self, ip: &[u8]) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         match self.shape {
@@ -344,7 +345,7 @@ impl Packet {
     }
     /// Returns the tunnel's datagram, which contains `ip`.
     fn in_gtp(&self, ip: &[u8]) -> Vec<u8> {
-        // The optional bytes are a sequence number, or 5G's session container, whose length is one word.
+        // The optional bytes are either a sequence number or 5G's session container, whose length is one word.
         let (flags, optional): (u8, &[u8]) = match self.shape {
             Shape::GtpBare => (0x32, &[0, 1, 0, 0]),
             Shape::GtpV6 => (0x34, &[0, 0, 0, 0x85, 1, 0, 9, 0]),
@@ -426,7 +427,7 @@ fn word(frame: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-/// Returns the ends of a datagram's header and of the datagram, if the header's checksum is correct.
+/// If the header's checksum is correct, returns the offsets at which the IP header and the datagram end.
 fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     if frame[l3] >> 4 == 6 {
         return Some((l3 + 40, l3 + 40 + word(frame, l3 + 4)));

@@ -48,7 +48,7 @@ fn the_smallest_rate_on_the_path_stays() {
             assert_eq!(rig.send(ACKS, &data).packet, data.bytes());
         }
     }
-    // Five ACKs carried a rate. The first of these rates is not believed.
+    // Five ACKs carried a rate. The first of these five rates is not believed.
     assert_eq!((slot.passed_n(), slot.passed()), (4, RateCode::from_bits(25_707)));
     assert_eq!(rig.data_port().counters().lower_passed, 2);
     assert_eq!(rig.data_port().counters().with_data, 2);
@@ -75,7 +75,7 @@ fn each_format_writes_only_where_it_may() {
         let full = plain.clone().options(&vec![1; full]);
         assert_eq!(rig.send(ACKS, &full).packet, full.bytes());
     }
-    // MD5 (RFC 2385) signs the length of the header.
+    // An MD5 signature (RFC 2385) covers the length of the header.
     let signed = plain.clone().options(&[&[19, 18][..], &[0; 16], &[1, 1]].concat());
     assert_eq!(rig.send(ACKS, &signed).packet, signed.bytes());
     assert_eq!(rig.data_port().counters().no_room, 5);

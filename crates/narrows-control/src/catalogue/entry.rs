@@ -55,14 +55,14 @@ impl Feedback {
     }
 }
 
-/// The rate controller at ports that an algorithm depends on.
+/// The rate controller that an algorithm needs at the ports of the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Kind of the rate controller.
     pub kind: &'static str,
-    /// `mode` of the rate controller, if the algorithm needs a particular mode.
+    /// The rate controller's parameter `mode`, if the algorithm needs a particular mode.
     pub mode: Option<&'static str>,
-    /// Whether an SDN controller is needed too.
+    /// Whether the algorithm also needs an SDN controller.
     pub domain: bool,
     /// How the rate controller's answers reach the sender.
     pub feedback: Feedback,
@@ -71,8 +71,8 @@ pub struct Service {
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// The algorithm that this algorithm behaves like if there are no ECN marks. `None` if it does not respond to
-    /// marks.
+    /// Without ECN marks, this algorithm behaves like the algorithm with this name. `None` if this algorithm does not
+    /// respond to marks.
     pub marks_or_else: Option<&'static str>,
     /// The rate controller that the algorithm depends on.
     pub service: Option<Service>,
@@ -152,7 +152,7 @@ pub struct Preset {
     pub values: &'static [(&'static str, Constant)],
     /// Its look.
     pub look: Look,
-    /// `mode` of the rate controller, if the preset needs a different mode than the algorithm.
+    /// The rate controller's parameter `mode`, if the preset needs a different mode than the algorithm.
     pub mode: Option<&'static str>,
 }
 
@@ -170,7 +170,7 @@ pub struct Group {
     pub prefix: &'static str,
     /// The parameters.
     pub table: &'static [Parameter],
-    /// Their defaults, in the order of the table.
+    /// The defaults of these parameters, in the order of the table.
     pub defaults: fn() -> Vec<Value>,
 }
 

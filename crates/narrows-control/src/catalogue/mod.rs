@@ -42,7 +42,8 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// Returns an error if one of its names is taken, a parameter occurs twice, or a default or preset is out of range.
+    /// Returns an error if one of the algorithm's names is taken, if a parameter occurs twice, or if a default or preset
+    /// is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
         for name in names {
@@ -117,7 +118,7 @@ impl Catalogue {
     }
 }
 
-/// The numbers of a flow in a run. A controller can use them to distinguish flows.
+/// The numbers of a flow in a run. A controller can use these numbers to distinguish flows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowNumber {
     /// Number of the flow in the results, in the order in which flows start.

@@ -34,7 +34,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         *self = Self::new(at, value);
     }
 
-    /// Adds a sample and returns the maximum of the last `window`.
+    /// Adds a sample, and returns the maximum over the last `window` units of time.
     pub fn update(&mut self, window: u64, at: u64, value: V) -> V {
         let [best, second, third] = &mut self.samples;
         let sample = Sample { at, value };
@@ -147,8 +147,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter keeps only three samples, so it may lose a maximum early. But its result is
-        /// always a sample of the window, and never less than the latest sample.
+        /// The filter keeps only three samples, so it may lose a maximum early. The result is nevertheless always a
+        /// sample of the window, and never less than the latest sample.
         #[test]
         fn the_answer_is_a_sample_of_the_window(
             steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,

@@ -46,8 +46,8 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Number of segments between two losses in [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms, and loses
-/// one of [`RARE`] segments.
+/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms, and loses one
+/// in [`RARE`] segments.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
@@ -63,7 +63,7 @@ pub(crate) struct Path {
     pub(crate) rate: Rate,
     /// RTT without queue.
     pub(crate) rtt: Span,
-    /// Packets that fit in the queue.
+    /// Number of packets that fit into the queue.
     pub(crate) queue: u64,
     /// A function that returns whether the packet with this sequence number is lost if it is sent at this time.
     pub(crate) loss: Box<dyn FnMut(u64, Time) -> bool>,

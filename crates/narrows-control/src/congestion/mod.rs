@@ -28,8 +28,8 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. If it is `None`, the transport decides: no pacing, or pacing at 2 x or 1.2 x cwnd per
-    /// srtt.
+    /// Pacing rate, L3 bytes/s. If this is `None`, the transport either does not pace, or paces at 2 or 1.2 times cwnd
+    /// per srtt.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -71,7 +71,7 @@ impl Connection {
     }
 }
 
-/// The state of loss recovery (Linux `tcp_ca_state`).
+/// The states of loss recovery (Linux `tcp_ca_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum State {
     /// Nothing unusual.
@@ -101,7 +101,7 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Number of segments in flight just after the sampled segment was sent.
     pub tx_in_flight: u32,
-    /// Segments marked lost between the sampled segment's sending and its ACK.
+    /// Number of segments that were marked lost after the sampled segment was sent and before it was acknowledged.
     pub lost: u32,
     /// Whether the sampled segment had been retransmitted.
     pub retransmitted: bool,
@@ -118,7 +118,7 @@ impl RateSample {
     /// acknowledged (BBR-4).
     ///
     /// An interval shorter than the minimum RTT gives no valid sample, as in Linux `tcp_rate_gen`. `min_rtt` includes
-    /// the RTT of this ACK. It is [`Span::MAX`] if no RTT is known.
+    /// the RTT of this ACK. This argument is [`Span::MAX`] if no RTT is known.
     #[inline]
     pub fn measured(delivered: u32, send_elapsed: Span, ack_elapsed: Span, min_rtt: Span) -> Self {
         let interval = send_elapsed.max(ack_elapsed);
@@ -230,9 +230,9 @@ impl Ack {
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
-/// A rate sample counts the losses while the *delivered* segment was in flight. If losses are detected late, that
-/// number is smaller than the number of losses while the *lost* segment was in flight. BBR v2 and v3 need the number
-/// for the lost segment to find the in-flight level at which loss became excessive.
+/// A rate sample counts the losses in the time for which the *delivered* segment was in flight. If losses are detected
+/// late, that number is smaller than the number of losses in the time for which the *lost* segment was in flight. BBR
+/// v2 and v3 need the second number to find the in-flight level at which loss became excessive.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -255,7 +255,7 @@ impl Lost {
     }
 }
 
-/// A packet in the data direction that is about to leave. It may carry a congestion header.
+/// A packet in the data direction that is about to leave. The packet may carry a congestion header.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Departing {
@@ -280,8 +280,8 @@ pub struct Departing {
 }
 
 impl Departing {
-    /// Returns a data packet that is sent for the first time, before any RTT sample. Its timeout is 1 s (RFC 6298,
-    /// 2.1).
+    /// Returns a data packet that is sent for the first time, before any RTT sample. The packet's timeout is 1 s
+    /// (RFC 6298, 2.1).
     pub fn new(now: Time, seq: u64, packet_bytes: u32) -> Self {
         Departing {
             now,
@@ -297,7 +297,7 @@ impl Departing {
     }
 }
 
-/// Why the sender must slow down.
+/// The reason why the sender must slow down.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Fast recovery begins.
@@ -339,14 +339,14 @@ impl Congestion {
 /// The owner of the window during recovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The transport, which reduces the window to `ssthresh` with PRR (RFC 6937). It does not call `on_ack` during
-    /// recovery.
+    /// The transport, which reduces the window to `ssthresh` with PRR (RFC 6937). The transport does not call `on_ack`
+    /// during recovery.
     Transport,
     /// The controller, which sets the window on every ACK (BBR, and controllers with explicit rates).
     Controller,
 }
 
-/// A congestion controller: a pure state machine without a clock or a socket. Its only source of
+/// A congestion controller: a pure state machine without a clock or a socket. The controller's only source of
 /// randomness is its seed.
 ///
 /// Only [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) have no
@@ -362,21 +362,21 @@ pub trait Controller: Send {
     /// [`on_ack`](Controller::on_ack) for the same event. A timer may detect losses without an ACK.
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
-    /// Called after each ACK, in any state, for measurements, like Linux's `pkts_acked`. The call precedes
-    /// [`on_ack`](Controller::on_ack). Unlike in Linux, it follows [`on_congestion`](Controller::on_congestion) for
-    /// the same ACK and sees the resulting state.
+    /// Called after each ACK, in any state, to take measurements, as Linux calls `pkts_acked`. The call precedes
+    /// [`on_ack`](Controller::on_ack). Unlike in Linux, this call follows [`on_congestion`](Controller::on_congestion)
+    /// for the same ACK and sees the resulting state.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window
-    /// (CWR, Recovery). Otherwise the transport calls it in every state.
+    /// (CWR, Recovery). With [`Recovery::Controller`] the transport calls it in every state.
     fn on_ack(&mut self, ack: &Ack, window: &mut Window);
 
     /// Called on congestion. The controller sets `window.ssthresh`. The transport calls this once per episode, and
     /// again for a timeout within an episode ([`Congestion::again`]).
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
 
-    /// Called when Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves the loss spurious, this call
-    /// follows [`on_undo`](Controller::on_undo).
+    /// Called when Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves that the loss was spurious,
+    /// this call follows [`on_undo`](Controller::on_undo).
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Called when the episode was spurious (DSACK, timestamps, F-RTO). `window` holds the values from before the
@@ -400,7 +400,8 @@ pub trait Controller: Send {
     }
 
     /// Called at [`next_timer`](Controller::next_timer), after the handshake. After this call, the next timer must be
-    /// later than `now`. Otherwise the transport calls `on_timer` again before its next transmission.
+    /// later than `now`. If the next timer is not later, the transport calls `on_timer` again before its next
+    /// transmission.
     fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Returns the owner of the window during recovery. The answer may change during a connection.
@@ -419,8 +420,8 @@ pub trait Controller: Send {
         Header::None
     }
 
-    /// Called when the network sent a rate in a message of its own (PAC-3b), L3 bytes/s. The transport never calls
-    /// this before the handshake is complete.
+    /// Called when the network sent a rate (L3 bytes/s) in a separate message (PAC-3b). The transport never calls this
+    /// before the handshake is complete.
     fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
     /// Returns whether the SYN asks the network for a rate (BRF-10).
@@ -441,7 +442,7 @@ pub trait Controller: Send {
         false
     }
 
-    /// Passes the names and values of the internal state to `trace`, e.g. `trace("bw", 1.25e7)`. The names of
-    /// a controller are fixed.
+    /// Passes the names and values of the internal state to `trace`, e.g. `trace("bw", 1.25e7)`. A controller always
+    /// passes the same names.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -15,16 +15,17 @@ impl RateCode {
     /// The code for "no value assigned". In a SYN, it means "feedback permitted". In an ACK, it means "no switch has
     /// written a rate yet" (BRF-7, BRF-10).
     pub const UNASSIGNED: RateCode = RateCode(65535);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet of a sender that its application
-    /// does not limit.
+    /// Replaces [`UNASSIGNED`](RateCode::UNASSIGNED) on a data packet of a sender that is not limited by its
+    /// application.
     ///
     /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free, because
     /// codes 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages (PAC-3b).
+    /// Replaces [`UNASSIGNED`](RateCode::UNASSIGNED) in the SYN of a source that gets later rates in messages (PAC-3b).
     /// Such a source gets only one rate in the option, in the SYN-ACK.
     pub const BY_MESSAGE: RateCode = RateCode(65533);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN or SYN-ACK of a sender that designates packets (BDR-31).
+    /// Replaces [`UNASSIGNED`](RateCode::UNASSIGNED) in the SYN or SYN-ACK of a sender that designates packets
+    /// (BDR-31).
     pub const DESIGNATES: RateCode = RateCode(65532);
     /// The largest rate that can be written: 6.552e12 B/s.
     pub const MAX: RateCode = RateCode(65529);
@@ -34,14 +35,15 @@ impl RateCode {
         RateCode(bits)
     }
 
-    /// Returns the bits. They are sent in big-endian order.
+    /// Returns the bits. The bits are sent in big-endian order.
     pub const fn to_bits(self) -> u16 {
         self.0
     }
 
     /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
-    /// The smallest exponent that fits is the most precise. It is also safe on the wire. The first byte of a code of
+    /// The smallest exponent that fits is the most precise. This choice is also safe on the wire. The first byte of a
+    /// code of
     /// 6.6 kB/s or more is at least 0x19, and no TCP option in use has such a kind. For example, 250 MB/s becomes
     /// 2500 * 10^5. The encoding 25 * 10^7 of the same rate has the bits 257 = 0x0101. These bits look like the two
     /// NOPs that the paper's format overwrites.
@@ -144,8 +146,9 @@ mod tests {
             assert_ne!(bits, 0x0101);
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
-        // Mantissas 0 to 6552 with exponent 0, and 656 to 6552 with each of the nine other exponents. With one of
-        // these exponents, a mantissa of 655 is not canonical, because a lower exponent gives the same rate.
+        // The canonical codes have mantissas 0 to 6552 with exponent 0, and mantissas 656 to 6552 with each of the nine
+        // other exponents. With one of these exponents, a mantissa of 655 is not canonical, because a lower exponent
+        // gives the same rate.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 
@@ -160,7 +163,7 @@ mod tests {
                 worst = worst.max((rate - heard) as f64 / rate as f64);
             }
         }
-        // Rates just below 656 * 10^e decode to 655 * 10^e. This is an error of 1/656.
+        // Rates just below 656 * 10^e decode to 655 * 10^e. The difference is an error of 1/656.
         assert!((worst - 1.0 / 656.0).abs() < 1e-9, "{worst}");
     }
 }

@@ -11,7 +11,7 @@ use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span};
 
-/// Number of words of memory that a header takes. [`Header::wire_bytes`] is its size on the wire.
+/// Number of words of memory that a header takes. The size of a header on the wire is [`Header::wire_bytes`].
 pub const WORDS: usize = 5;
 
 /// Number of bytes that an echo adds to an ACK: kind, length and reserved (4), and the value (4).
@@ -38,7 +38,7 @@ pub enum Header {
     Xcp(xcp::Header),
     /// The header of a designated packet (BDR-6).
     Bdr(Bdr),
-    /// A mark of the packets of a BDR flow that are not designated (BDR-42). It takes one bit of the IP header.
+    /// A mark of the packets of a BDR flow that are not designated (BDR-42). The mark takes one bit of the IP header.
     Member,
     /// The header of OBP (OBP-1).
     Obp(Obp),
@@ -58,8 +58,7 @@ pub struct Rcp {
 pub struct Obp {
     /// The sender's current rate, or `None` before the first rate from the network.
     pub own: Option<Rate>,
-    /// The smallest bandwidth left on a link of the path so far, or [`Rate::MAX`] before the first
-    /// router.
+    /// The smallest unused bandwidth of any link on the path so far, or [`Rate::MAX`] before the first router.
     pub available: Rate,
     /// The smallest capacity on the path so far, or [`Rate::MAX`] before the first router.
     pub capacity: Rate,

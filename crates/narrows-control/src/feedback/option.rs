@@ -15,8 +15,8 @@ pub const LEN: usize = 6;
 /// Number of bytes that the option takes: [`LEN`], and two NOPs that keep the following options
 /// aligned to 32 bits.
 pub const PADDED_LEN: usize = 8;
-/// Experiment identifier, "NW". It is not registered with IANA. RFC 6994 requires registration
-/// before use on the open Internet.
+/// Experiment identifier, "NW". This identifier is not registered with IANA. RFC 6994 requires registration before use
+/// on the open Internet.
 pub const EXID: u16 = 0x4E57;
 
 const MIN_HEADER: usize = 20;
@@ -35,9 +35,9 @@ pub enum Format {
     Experimental,
     /// The paper's format, which overwrites the two NOPs in front of the timestamp option.
     ///
-    /// Every standard parser misreads such a header. So the sender's host must restore the NOPs before its TCP stack
-    /// reads the header. A SYN-ACK has no room for the rate, because Linux puts SACK-permitted in the place of the
-    /// NOPs. So a flow gets no rate within its first RTT.
+    /// Every standard parser misreads such a header. The sender's host must therefore restore the NOPs before its TCP
+    /// stack reads the header. A SYN-ACK has no room for the rate, because Linux puts SACK-permitted in the place of
+    /// the NOPs. A flow therefore gets no rate within its first RTT.
     Padding,
 }
 
@@ -109,7 +109,7 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // This tests for the layout that Linux uses in established connections. Only in this layout are the two bytes
+    // This line tests for the layout that Linux uses in established connections. Only in this layout are the two bytes
     // certain to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
@@ -186,7 +186,7 @@ pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
     bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
 
-    // The other options move by eight bytes. This number is even, so their part of the sum does not change.
+    // The other options move by eight bytes. Eight is even, so the options' part of the sum does not change.
     let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
     for pair in option.chunks_exact(2) {
         sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));

@@ -5,7 +5,7 @@ use crate::units::Rate;
 
 const ACK: u8 = 0x10;
 
-/// Returns a header with these flags and options. Its checksum includes the pseudo header.
+/// Returns a header with these flags and options. The header's checksum includes the pseudo header.
 fn header(flags: u8, options: &[u8]) -> Vec<u8> {
     assert_eq!(options.len() % 4, 0);
     let mut h = vec![0x30, 0x39, 0x00, 0x50, 0, 0, 0, 1, 0, 0, 0, 2, 0, flags, 0x20, 0x00, 0, 0, 0, 0];
@@ -75,7 +75,7 @@ fn the_papers_padding_is_distinguished_from_a_rate_and_restored() {
 
 #[test]
 fn a_syn_ack_has_no_padding_to_overwrite() {
-    // Without the MSS option, SACK-permitted is where an ACK has its NOPs, as in Linux's layout.
+    // This SYN-ACK has no MSS option. As in Linux's layout, SACK-permitted is at the place where an ACK has its NOPs.
     let mut h = header(ACK | SYN, &[4, 2, 8, 10, 0, 0, 1, 2, 0, 0, 0, 0]);
     let before = h.clone();
     assert_eq!(read(&h, Format::Padding).option, RateOption::Absent);
@@ -134,7 +134,7 @@ proptest! {
     fn a_rewrite_changes_value_and_checksum_only(
         options in proptest::collection::vec(any::<u8>(), 0..8), bits in any::<u16>(),
     ) {
-        // Another option before the rate option, which the parser can skip.
+        // The rate option follows another option, which the parser can skip.
         let mut all: Vec<u8> = vec![254, options.len() as u8 + 2];
         all.extend_from_slice(&options);
         all.extend_from_slice(&[KIND, 6, 0x4E, 0x57, 0xFF, 0xFF]);

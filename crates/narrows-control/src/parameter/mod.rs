@@ -1,5 +1,5 @@
 //! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table at once.
-//! So the name, unit, range, default, meaning and source of a parameter are in one place.
+//! As a result, the name, unit, range, default, meaning and source of a parameter are in one place.
 
 mod declare;
 mod field;
@@ -69,7 +69,7 @@ crate::words! {
     }
 }
 
-/// The value of a parameter that is absent. Depending on the parameter, it means "no limit", "not used" or "as
+/// The value of a parameter that is absent. Depending on the parameter, `none` means "no limit", "not used" or "as
 /// another parameter says".
 pub const NONE: &str = "none";
 
@@ -86,11 +86,11 @@ pub enum Takes {
     /// A word. The contained text lists the accepted forms of the word. The type of the field parses the word.
     Text(&'static str),
     /// One of these words, or the contents of a file. Scenarios and configurations contain the path of the file, and
-    /// plans its contents. The type of the field parses the contents.
+    /// plans contain the file's contents. The type of the field parses the contents.
     Contents {
         /// The words.
         words: &'static [&'static str],
-        /// The contents of the file, for errors.
+        /// A description of the file's contents, for error messages.
         of: &'static str,
         /// Maximum length of the contents in bytes.
         max: usize,
@@ -139,7 +139,7 @@ pub struct Module {
 /// The conversion of a parameter's values to a module's whole numbers.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum ModuleValues {
-    /// The value in base units times this factor, rounded. A flag is 0 or 1.
+    /// The value in base units is multiplied by this factor and rounded. A flag is 0 or 1.
     Scaled(f64),
     /// Each of these words has a number. The module does not support other words.
     Words(&'static [(&'static str, i64)]),
@@ -150,7 +150,7 @@ pub enum ModuleValues {
 pub struct Shape {
     /// The kind of the parameter's values, with the range.
     pub takes: Takes,
-    /// Unit of a number, e.g. `segments`. It is empty if the number has no unit.
+    /// Unit of a number, e.g. `segments`. The text is empty if the number has no unit.
     pub unit: &'static str,
     /// The source of the default: an RFC section, a paper or a kernel constant.
     pub source: &'static str,
@@ -334,7 +334,8 @@ fn scaled(amount: u64, units: &[(u64, &str)]) -> String {
 pub struct Parameter {
     /// The name in scenarios, after the prefix of its [`Group`](crate::catalogue::Group).
     pub name: &'static str,
-    /// Its meaning, which comes from a doc comment. More than one space separates the lines of the comment.
+    /// The meaning of the parameter, which comes from a doc comment. In this text, more than one space separates the
+    /// lines of the comment.
     pub meaning: &'static str,
     /// Its values, unit and source.
     pub shape: Shape,
@@ -361,7 +362,7 @@ impl Parameter {
 
 /// A structure of parameters that a scenario can set.
 pub trait Parameters: Sized {
-    /// Its parameters, in the order of its fields.
+    /// The parameters of the structure, in the order of its fields.
     const TABLE: &'static [Parameter];
 
     /// Returns the present values, in the order of the table.

@@ -20,8 +20,8 @@ pub struct Counts {
     pub since: Time,
     /// L3 bytes of the flow's data packets that arrived at the port.
     pub bytes: Bytes,
-    /// Payload bytes that are missing according to gaps in the sequence numbers. They were lost before this switch
-    /// (BRF-100).
+    /// Payload bytes that are missing according to gaps in the sequence numbers. These bytes were lost before this
+    /// switch (BRF-100).
     pub missing: Bytes,
     /// Whether the sender reported that its application does not limit the flow (BRF-100).
     pub unlimited: bool,
@@ -31,16 +31,17 @@ pub struct Counts {
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The rate that another switch wrote, from the last ACK that carried a rate.
+    /// The rate that another switch wrote into the last ACK with such a rate.
     pub passed: Option<Rate>,
 }
 
-/// Sums over the designated packets that passed since the last call, for a controller that keeps no flows (BDR-41).
+/// Sums over the designated packets that passed since the last call, for a controller that keeps no state per flow
+/// (BDR-41).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports {
     /// Number of SYNs and SYN-ACKs of senders that designate packets.
     pub syns: u64,
-    /// Number of first reports of flows.
+    /// Number of reports that are the first report of their flow.
     pub first: u64,
     /// Number of reports.
     pub number: u64,
@@ -100,35 +101,35 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// Returns the treatment of the flow from now on, or `None` if the controller has removed the flow. The host
     /// applies the decision at once.
     ///
-    /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the decision. It also
-    /// asks occasionally for every flow, because time alone may change the decision (a flow becomes idle, an
+    /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the decision. The host
+    /// also asks occasionally for every flow, because time alone may change the decision (a flow becomes idle, an
     /// advertisement expires).
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
-    /// Returns a number that changes whenever [`decide`](Aggregated::decide) may return another decision for flows
-    /// without a report.
+    /// Returns a number that changes whenever [`decide`](Aggregated::decide) may return another decision for flows that
+    /// no report concerns.
     fn version(&self) -> u64;
 
     /// Returns the rate that another switch requests for this flow's ACKs, and the time at which the request expires.
     /// A switch that sees the flow's data but not its ACKs makes this request (BRF-63).
     fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)>;
 
-    /// Returns the rate for a newcomer, prepared before the controller sees the newcomer's packets, or `None` if
-    /// there is no rate yet. `newcomers` is the number of newcomers that the controller has not seen yet, including
-    /// this one. With `key` the result is the rate for that flow, otherwise the rate for an unknown flow.
+    /// Returns the rate that is prepared for a newcomer before the controller sees its packets, or `None` if there is
+    /// no rate yet. `newcomers` is the number of newcomers that the controller has not seen yet, including this one.
+    /// With `key`, the result is the rate for that flow. Otherwise, it is the rate for an unknown flow.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
-    /// Returns the controller as a counter of reports, if it keeps no flows. The data plane then takes no records of
-    /// the port's flows, and counts their designated packets instead.
+    /// If the controller keeps no state per flow, returns it as a counter of reports. The data plane then keeps no
+    /// records of the port's flows, and counts their designated packets instead.
     fn report_counter(&mut self) -> Option<&mut dyn ReportCounter> {
         None
     }
 }
 
-/// The additional interface of an [`Aggregated`] controller that keeps no flows (BDR). Such a controller takes sums
-/// over designated packets, and gives all flows one rate.
+/// The additional interface of an [`Aggregated`] controller that keeps no state per flow (BDR). Such a controller takes
+/// sums over designated packets, and gives all flows one rate.
 pub trait ReportCounter {
-    /// Returns the maximum time of one report. A longer time in a report counts as this maximum.
+    /// Returns the maximum time of one report. If the time in a report is longer, this maximum counts.
     fn report_max(&self) -> Span;
 
     /// Takes the sums of designated packets. Called in each tick.

@@ -19,7 +19,7 @@ use crate::switch::shares::Framing;
 /// The link rate that HTB gets at a port that is not shaped, because HTB needs a rate.
 const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 
-/// A controlled port. Its interface may be missing for some time.
+/// A controlled port. The port's interface may be missing for some time.
 pub(super) struct Controlled {
     pub(super) interface: String,
     /// `None` while the interface does not exist.
@@ -133,7 +133,8 @@ impl Controlled {
         }
     }
 
-    /// Records that the queue no longer exists. Its counts are kept, so that the port's counters never decrease.
+    /// Records that the queue no longer exists. The queue's counts are kept, so that the port's counters never
+    /// decrease.
     pub(super) fn lose(&mut self) {
         if let Some(queue) = self.queue.take() {
             queue.htb.forget();
@@ -142,8 +143,8 @@ impl Controlled {
         self.stats = self.earlier;
     }
 
-    /// Reads the counters of the queue. Returns `false` if the queue has vanished. If the interface of a port is
-    /// missing, the port has no queue, and the result is `true`.
+    /// Reads the counters of the queue. Returns `false` if the queue has vanished. If the port's interface is missing,
+    /// there is no queue to read, and the result is `true`.
     pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
         let Some(queue) = &mut self.queue else { return Ok(true) };
         let Some(stats) = queue.htb.stats()? else { return Ok(false) };
@@ -176,9 +177,9 @@ impl Controlled {
         self.give_classes()
     }
 
-    /// Sets the rates of HTB's classes. If their sum exceeds the link's rate, they are reduced in proportion.
-    /// Otherwise the classes would exceed the link until the controller uses the link's new rate. The reason is that
-    /// HTB gives a class its own rate regardless of its parent's rate.
+    /// Sets the rates of HTB's classes. If the sum of these rates exceeds the link's rate, they are reduced in
+    /// proportion. Without this reduction, the classes would send faster than the link until the controller uses the
+    /// link's new rate, because HTB gives a class its own rate regardless of its parent's rate.
     pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         let Some(queue) = &mut self.queue else { return Ok(()) };

@@ -16,8 +16,8 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share. This is the last number, after the numbers of all ports
-/// that a configuration may have.
+/// Number of the record that all uncontrolled interfaces share. This number is higher than the number of any port that
+/// a configuration may have.
 pub(super) const PLAIN: u8 = 63;
 /// Minimum time between two examinations of the interfaces. Changes that follow each other within this time are
 /// examined together, because a host may have thousands of interfaces.
@@ -224,8 +224,9 @@ impl Runner {
     }
 
     /// Stops using the interfaces that no longer exist, and the ports whose queue no longer exists. Returns whether
-    /// there was such an interface or port. Call this function after a failed operation. Its cause may be a vanished
-    /// interface, even if the error does not name an interface. The switch then continues without the interface.
+    /// there was such an interface or port. Call this function after a failed operation. The operation may have failed
+    /// because an interface has vanished, even if the error does not name an interface. The switch then continues
+    /// without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -256,7 +257,7 @@ impl Runner {
     }
 
     /// Stops using the interface of a port whose queue no longer exists. Either the interface has vanished, or another
-    /// program has removed the queue. In the second case, the agent starts to use the interface again later.
+    /// program has removed the queue. If the interface still exists, the agent starts to use it again later.
     fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);

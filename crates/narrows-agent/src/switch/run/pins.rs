@@ -22,8 +22,8 @@ pub(super) enum Life {
     Always,
 }
 
-/// The pins of a data plane. Dropping this value removes the pins if they are to stay only until the agent is stopped.
-/// If the agent is killed, this value is not dropped, so the pins stay.
+/// The pins of a data plane. Dropping this value removes the pins if their life is [`Life::UntilStopped`]. If the agent
+/// is killed, this value is not dropped, so the pins stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
@@ -47,7 +47,7 @@ impl Drop for Pins {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
-        // This fails if the folder is not empty, because other agents have pins in it.
+        // This fails if other agents have pins in the folder, which then stays.
         let _ = fs::remove_dir(bpffs::AGENTS);
     }
 }
@@ -57,8 +57,8 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another value of `pin` may have died without removing its pins. In that case, its program
-            // and the new program would both write into each packet.
+            // An agent with another value of `pin` may have died without removing its pins. If they stayed, the program
+            // of that agent and the new program would both write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }

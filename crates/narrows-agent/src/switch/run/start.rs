@@ -21,7 +21,7 @@ use crate::switch::link::{Link, PortDescription};
 use crate::switch::reports::Reported;
 use crate::switch::view::Meters;
 
-/// Returns an error that names an interface of the list that no longer exists, if there is one.
+/// If an interface of the list no longer exists, returns an error that names it.
 fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
     // nix 0.31 returns an empty name if no interface has this index.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
@@ -165,7 +165,7 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // Whether UDP is policed does not change until the rate controller sets UDP's rate.
+    // Until the rate controller sets UDP's rate, UDP stays policed if it was policed before.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     if let Some(counter) = controller.report_counter() {
         record.set_report_max(counter.report_max());

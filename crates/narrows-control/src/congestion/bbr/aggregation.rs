@@ -43,7 +43,7 @@ impl Aggregation {
         self.excess.get()
     }
 
-    /// Called when the sender was idle. The pause before `now` is not aggregation.
+    /// Called when the sender was idle. The pause before `now` does not count as aggregation.
     pub fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
@@ -78,7 +78,7 @@ impl Aggregation {
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        // The excess is computed only if it exceeds the present maximum. This saves a division per ACK.
+        // The excess is computed only if it exceeds the present maximum. The comparison saves a division per ACK.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
@@ -86,8 +86,8 @@ impl Aggregation {
         }
     }
 
-    /// Returns the enlargement of the window for aggregation, in segments. It is the excess, but at most the data
-    /// that a flow sends at rate `bw` in the time `max`.
+    /// Returns the enlargement of the window for aggregation, in segments. The enlargement is the excess, but at most
+    /// the data that a flow sends at rate `bw` in the time `max`.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {
@@ -101,7 +101,7 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
 }
 
-/// Returns whether `bytes` is at least this many segments, without a division.
+/// Returns whether `bytes` bytes hold at least this many segments. Uses no division.
 fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
     bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }

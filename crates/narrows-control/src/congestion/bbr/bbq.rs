@@ -1,9 +1,9 @@
-//! BBQ: BBR v1 with short probes while a queue persists. A flow on a long path then injects no more
-//! data than a flow on a short path.
+//! BBQ: BBR v1 with short probes while a queue persists. With short probes, a flow on a long path injects no more data
+//! than a flow on a short path.
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
-//! (arXiv:1706.09115); BBQ-1 to BBQ-3. The paper's test for a queue was not available, so this file has its own test.
-//! A loss does not end a shortened probe early.
+//! (arXiv:1706.09115); BBQ-1 to BBQ-3. The paper's criterion for a queue was not available, so this file uses its own
+//! criterion. A loss does not end a shortened probe early.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -36,7 +36,7 @@ pub struct Bbq {
     rtt: RoundRtt,
     /// Number of consecutive rounds with a queue.
     queued_rounds: u32,
-    /// Whether the present probe is short. This is decided when the probe begins.
+    /// Whether the present probe is short. The length of a probe is decided when the probe begins.
     short: bool,
 }
 

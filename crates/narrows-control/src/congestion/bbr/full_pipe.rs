@@ -26,7 +26,7 @@ impl FullPipe {
     }
 
     /// Handles the end of a round that was not application-limited. `bw` is the bandwidth that the round measured.
-    /// The pipe is full after `rounds` rounds without `growth`.
+    /// The pipe is full after `rounds` consecutive rounds in which the bandwidth grew by less than the factor `growth`.
     pub fn on_round(&mut self, bw: Rate, growth: Gain, rounds: u32) {
         if self.now {
             return;

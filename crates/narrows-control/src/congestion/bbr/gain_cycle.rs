@@ -20,8 +20,8 @@ crate::parameters! {
         /// The conditions that end the phases. With `literal`, as in the paper, a probe ends at 1.25 BDP for any
         /// gain, and the cycle drains only after a loss in the probe.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
-        /// Time for which the largest RTT counts. With `none`, it counts for the whole connection, as in the paper.
-        /// One spike then keeps omega low forever, so P_up stays high and P_down stays near 1.
+        /// Time for which the largest RTT counts. With `none`, the largest RTT counts for the whole connection, as in
+        /// the paper. With `none`, one spike keeps omega low forever, so P_up stays high and P_down stays near 1.
         pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
             .or_none()
             .from("GAIN-1");
@@ -32,8 +32,8 @@ crate::parameters! {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// Whether a probe with any gain ends when 1.25 BDP are in flight or a loss occurs. The probe also ends after two
-    /// propagation times, because a gain near 1 never reaches 1.25 BDP. By default, the probe ends as in BBR-16, with
-    /// the gain instead of 1.25.
+    /// propagation times, because with a gain near 1 the data in flight never reaches 1.25 BDP. By default, the probe
+    /// ends as in BBR-16, with the cycle's gain instead of the gain 1.25.
     pub exit_125: bool,
     /// Whether the cycle drains only after a loss in the probe and otherwise cruises. The paper's condition is
     /// "inflight is greater than 1.25 BDP and packet loss occurs". By default the cycle always drains, because

@@ -190,8 +190,8 @@ fn a_lone_flow_fills_the_link() {
     for name in NAMES {
         let o = run(catalogue::build(name).expect(name), Path::new(LINK, 20), 5);
         assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
-        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1 does not have. The
-        // queue of BBR-A fills the window of two BDP.
+        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1 does not have. With
+        // BBR-A, the queue grows until the window of two BDP is full.
         let most = if name == "bbr-a" { 21.0 } else { 12.0 };
         assert!((5.0..most).contains(&o.delay), "{name}: mean queueing delay {:.2} ms", o.delay);
         assert!((o.min_rtt - 0.02).abs() < 3e-4);

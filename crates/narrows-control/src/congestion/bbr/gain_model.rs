@@ -1,13 +1,14 @@
-//! The pacing-gain model of BBR-A, BBR-B and BBR-C. It computes ProbeBW's two gains from the RTT
-//! (GAIN-1, GAIN-2, GAIN-10).
+//! The pacing-gain model of BBR-A, BBR-B and BBR-C. The model computes ProbeBW's two gains from the RTT (GAIN-1,
+//! GAIN-2, GAIN-10).
 //!
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
 //! 23(9):4431, 2023), equations 12 to 14. GAIN-2 reconstructs BBR-B's P_down.
 //!
 //! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed number of
-//! iterations. The unit of omega is 1/1024, and the unit of gains is 1/256. Every function rounds to the nearest
-//! unit, with halves rounded up. The rounding is exact: for all 1024 omegas the result equals the rounded value of
-//! the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values, which another program computed.
+//! iterations. The unit of omega is 1/1024, and the unit of gains is 1/256. Every function rounds to the nearest unit,
+//! and rounds up if the value is halfway between two units. The rounding is exact: for all 1024 omegas the result
+//! equals the rounded value of the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values, which
+//! another program computed.
 
 use super::gain::Gain;
 
@@ -36,8 +37,8 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// Returns P_up, the gain of the probing entry. It is 1 to 2 for A, and 1 to 1.5 for B and C. Omega is clamped to its
-/// range.
+/// Returns P_up, the gain of the probing entry. The gain is 1 to 2 for A, and 1 to 1.5 for B and C. Omega is clamped to
+/// its range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -51,16 +52,16 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
     })
 }
 
-/// Returns P_down, the gain of the draining entry. It is 0.54 to 1 for A, and 0.5 to 1 for B and C. Omega is clamped
-/// to its range.
+/// Returns P_down, the gain of the draining entry. The gain is 0.54 to 1 for A, and 0.5 to 1 for B and C. Omega is
+/// clamped to its range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
         Variant::A => (cosine(w) + (1 << 21)) >> 22,
         // 3 / (w - 3) + 2 = (3 - 2 w) / (3 - w)
         Variant::B => nearest(256 * (3 * 1024 - 2 * w), 3 * 1024 - w),
-        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest integer, with halves rounded down.
-        // So halves of the gain are rounded up.
+        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest integer, with halves rounded down, so that halves of
+        // the gain are rounded up.
         Variant::C => 256 - ((w * w * w * w + (1 << 32) - 1) >> 33),
     })
 }
@@ -73,8 +74,8 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// Returns `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator must be
-/// below 2^63, and the denominator must not be 0.
+/// Returns `numerator / denominator`, rounded to the nearest integer, and up if it is halfway between two integers. The
+/// numerator must be below 2^63, and the denominator must not be 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
@@ -209,8 +210,8 @@ mod tests {
         assert_eq!(omega(1, u64::MAX), 1);
         assert_eq!(omega(u64::MAX, u64::MAX), 1024);
         assert_eq!(omega(u64::MAX, 10), 1024);
-        // Values are rounded to the nearest integer, with halves rounded up. The exact values here are 1.5 and
-        // 1.499...
+        // Values are rounded to the nearest integer, and up if they are halfway between two integers. The exact values
+        // here are 1.5 and 1.499...
         assert_eq!(omega(3, 2048), 2);
         assert_eq!(omega(2999, 2_048_000), 1);
     }

@@ -1,6 +1,6 @@
 //! BBR's model of the path: bottleneck bandwidth, round-trip propagation time, rounds (BBR-6, BBR-10 to BBR-13).
 //!
-//! The model describes the path and makes no decisions. All versions of BBR share it.
+//! The model describes the path and makes no decisions. All versions of BBR share this model.
 
 use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
@@ -10,8 +10,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The properties of the path, estimated from ACKs. `F` is the bandwidth filter. Its window is a number of rounds in
-/// v1, and two probe cycles in v2 and v3.
+/// The properties of the path, estimated from ACKs. `F` is the bandwidth filter. The filter's window is a number of
+/// rounds in v1, and two probe cycles in v2 and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
@@ -34,7 +34,7 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub full_pipe: FullPipe,
     /// The aggregation of ACKs.
     pub aggregation: Aggregation,
-    /// Cache of the bandwidth-delay product, and below it of the multiple that was requested last.
+    /// Cache of the bandwidth-delay product. The next field caches the multiple of it that was requested last.
     bdp: Memo<(Rate, Span), u32>,
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
@@ -159,8 +159,8 @@ impl<F> Model<F> {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// Returns whether the sample is below the path's capacity because the application or BBR itself limited the
-    /// sender.
+    /// Returns whether the sample is below the path's capacity because the sender was limited by the application or by
+    /// BBR itself.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))

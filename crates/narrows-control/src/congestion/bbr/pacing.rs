@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 crate::parameters! {
     /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
     pub struct Params {
-        /// Margin of the pacing rate below the estimate. It prevents queues from growing slowly.
+        /// Margin of the pacing rate below the estimate. This margin prevents a slow growth of queues.
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
         /// RTT assumed for the first pacing rate if the handshake gave no RTT.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
@@ -20,8 +20,8 @@ crate::parameters! {
         /// Below this pacing rate, the minimum quantum is one segment. At higher rates it is two segments
         /// (`bbr_min_tso_rate`).
         pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
-        /// Maximum time between paced packets, in seconds. Without this limit, one wrong bandwidth sample could stop
-        /// the flow forever. Linux has no such limit, but its fixed-point numbers cannot express a rate below one
+        /// Maximum time between two paced packets, in seconds. Without this limit, one wrong bandwidth sample could
+        /// stop the flow forever. Linux has no such limit, but its fixed-point numbers cannot express a rate below one
         /// packet in 17 s.
         pub slowest_packet: u64 = 10;
     }
@@ -57,7 +57,7 @@ impl Params {
     }
 }
 
-/// Returns `gain * rate * kept / 100`, rounded down twice as Linux does.
+/// Returns `gain * rate * kept / 100`, rounded down twice, as Linux does.
 fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
     if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
         return product / 100;

@@ -13,8 +13,8 @@ pub struct ProbeRtt {
 }
 
 impl ProbeRtt {
-    /// Processes an ACK. Returns true when ProbeRTT ends. It ends after the time `stay` and one round with at most
-    /// `few` segments in flight.
+    /// Processes an ACK. Returns true when ProbeRTT ends. ProbeRTT ends after the time `stay` and one round with at
+    /// most `few` segments in flight.
     pub fn on_ack<F>(&mut self, ack: &Ack, model: &mut Model<F>, few: u32, stay: Span) -> bool {
         model.mark_self_limited(ack.delivered, ack.in_flight);
         match self.done_at {
@@ -45,8 +45,8 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// Returns the time at which ProbeRTT ends, if the ACKs report an RTT of `rtt_millis`. At the first ACK, the data
-    /// in flight is already at the minimum.
+    /// Returns the time at which ProbeRTT ends if the ACKs report an RTT of `rtt_millis`. At the first ACK, the data in
+    /// flight is already at the minimum.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();

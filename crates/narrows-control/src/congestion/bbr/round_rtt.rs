@@ -1,5 +1,5 @@
-//! The mean RTT of the last completed round. The gain model uses it as the current RTT (GAIN-5). BBQ compares
-//! it with the propagation time to detect a queue.
+//! The mean RTT of the last completed round. The gain model uses this mean as the current RTT (GAIN-5). BBQ compares
+//! this mean with the propagation time to detect a queue.
 
 use crate::congestion::Ack;
 use crate::units::Span;

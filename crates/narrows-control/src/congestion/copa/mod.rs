@@ -2,13 +2,13 @@
 //!
 //! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018),
 //! sections 2.1 and 2.2. [`path`] measures delays. [`velocity`] makes the window change faster if the target is far
-//! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. It
-//! only changes delta, and only in competitive mode.
+//! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. The
+//! loss only changes delta, and only in competitive mode.
 //!
 //! The paper leaves these points open, or this file deviates from it:
 //!
-//! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper this can take
-//!   an RTT.
+//! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper, it may end up
+//!   to an RTT later.
 //! - The velocity changes the window by at most its own size per RTT. Without this limit a decrease can remove the
 //!   whole window.
 //! - The window is at least two segments, as in the authors' program.
@@ -17,10 +17,10 @@
 //! - An ECN echo counts as a loss.
 //! - A flow that resumes after idle time begins in default mode, because it has not measured the queue recently.
 //!
-//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path
-//! the queue never empties, and Copa flows treat each other as flows that fill the buffer. The same happens for a
-//! while after the rate of a path has fallen. If 1/delta has grown beyond the bandwidth-delay product by then, this
-//! state lasts until a loss.
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. If the product is
+//! smaller, the queue never empties, and Copa flows treat each other as flows that fill the buffer. The same happens
+//! for a while after the rate of a path has fallen. If 1/delta grows beyond the bandwidth-delay product during that
+//! time, this state lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -53,7 +53,7 @@ crate::parameters! {
         pub empty_rtts: u64 = 5, whole(1, 1000).unit("RTTs").from("section 2.2");
         /// The queue is nearly empty if its delay is below this share of RTTmax - RTTmin.
         pub empty_percent: u64 = 10, whole(1, 100).unit("%").from("section 2.2");
-        /// RTTmax is the maximum RTT sample of this number of RTTs.
+        /// RTTmax is the largest RTT sample in this number of RTTs.
         pub max_rtts: u64 = 4, whole(1, 1000).unit("RTTs").from("section 2.2");
         /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("the authors' markoviancc.cc");
@@ -62,8 +62,8 @@ crate::parameters! {
 
 /// Windows and 1/delta are in units of 1/65536 segment.
 const UNIT: u64 = 1 << 16;
-/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. Its rate is twice the rate of
-/// the window, so the window limits the flow, and pacing does not.
+/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. The pacing rate is twice the
+/// rate of the window, so the window limits the flow, and pacing does not.
 const PACED_WINDOWS: u64 = 2;
 
 /// The Copa controller.
@@ -76,7 +76,8 @@ pub struct Copa {
     /// The window in 1/[`UNIT`] of a segment.
     cwnd: u64,
     slow_start: bool,
-    /// The window before a timeout that may turn out to be spurious, and whether the flow was in slow start.
+    /// The window before a timeout that may turn out to be spurious. The second value is whether the flow was in slow
+    /// start.
     before_timeout: Option<(u64, bool)>,
     packet_bytes: u64,
 }
@@ -154,8 +155,8 @@ impl Controller for Copa {
         self.packet_bytes = u64::from(connection.packet_bytes);
         self.cwnd = u64::from(window.cwnd) * UNIT;
         self.mode.restart(connection.now);
-        // The handshake's RTT is not a sample of the path. Its short packets take less time than data packets, so the
-        // extra delay of data would look like a queue that never empties.
+        // The handshake's RTT is not a sample of the path. The handshake's short packets take less time than data
+        // packets, so the extra delay of data would look like a queue that never empties.
         window.pacing_rate = connection.rtt.map(|rtt| self.pacing_rate(rtt));
     }
 

@@ -86,7 +86,7 @@ fn the_window_changes_by_one_over_delta_packets_per_rtt() {
 }
 
 /// With RTTmin = 90 ms, RTTstanding = 100 ms and delta = 0.5, the target is 1/(0.5 * 10 ms) = 200 packets per second.
-/// This corresponds to a window of 20.
+/// This rate corresponds to a window of 20.
 #[test]
 fn the_window_grows_up_to_the_target_and_shrinks_above_it() {
     for (cwnd, grows) in [(19, true), (20, true), (21, false)] {
@@ -245,7 +245,7 @@ fn alone_it_fills_the_link_with_about_one_over_delta_packets_in_the_queue() {
         let mean = (sender.queue_seconds() - queued) / 40.0 * 1000.0;
         println!("delta {delta}: {share:.3}, {mean:.2} queued, {reversals} fast, {competitive} competitive");
         assert!(share > 0.97, "delta {delta}: {share:.3} of the link");
-        // The queue oscillates between 0 and 2.5/delta. Its mean includes the packet in transmission.
+        // The queue oscillates between 0 and 2.5/delta. The mean of the queue includes the packet in transmission.
         assert!((0.8..2.0).contains(&(mean * delta)), "delta {delta}: {mean:.2} packets");
         assert!(reversals < 20, "delta {delta}: {reversals} RTTs with a velocity above 1");
         // The queue empties every five RTTs, which is just often enough for the default mode.
@@ -267,8 +267,8 @@ fn it_fills_a_lossy_link() {
     assert!(share > 0.95, "{share:.3} of the link carries data, 2 % is lost");
 }
 
-/// The rate of the path is halved, and later restored. In competitive mode, the flow would attribute the queue after
-/// the first change to another flow.
+/// The rate of the path is halved, and later restored. In competitive mode, the flow would conclude that another flow
+/// causes the queue after the first change.
 #[test]
 fn in_default_mode_it_follows_a_change_of_the_rate_within_some_rtts() {
     let mut sender = alone(Params { compete: false, ..Params::default() }, 50);

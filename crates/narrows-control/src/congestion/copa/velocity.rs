@@ -54,15 +54,15 @@ impl Velocity {
     /// a new RTT.
     ///
     /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could move
-    /// beyond its target by up to its own size. Before the next reversal, it could move equally far beyond the target
-    /// in the other direction. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
+    /// beyond its target by up to its own size. On its way back, it could move equally far beyond the target in the
+    /// other direction. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
     pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
         if self.velocity > 1 && direction == self.direction.reverse() {
             *self = Velocity { direction, ..Velocity::new(delivered, cwnd) };
         }
     }
 
-    /// Takes an ACK. Returns whether it ended an RTT.
+    /// Takes an ACK. Returns whether this ACK ended an RTT.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u64, fastest: u64, steady_rtts: u32) -> bool {
         if ack.rate.prior_delivered < self.start_delivered || ack.rate.delivered == 0 {
             return false;

@@ -15,7 +15,7 @@ crate::parameters! {
     pub struct Params {
         /// Maximum growth of the window per RTT.
         pub max_increment: u32 = 16, whole(1, 10_000).unit("segments").from("tcp_bic.c; Smax of the paper").module("max_increment", 1.0);
-        /// The search covers 1/n of the distance to its goal per RTT.
+        /// Per RTT, the search covers 1/n of the distance to its goal.
         pub search_divisor: u32 = 4, whole(1, 100).from("BICTCP_B");
         /// Close to the goal, the window grows by one segment per `smooth_part / search_divisor` RTTs.
         pub smooth_part: u32 = 20, whole(1, 1000).from("tcp_bic.c").module("smooth_part", 1.0);
@@ -25,7 +25,7 @@ crate::parameters! {
         pub beta: u32 = 819, number(0.1, 0.95).per(1024).from("tcp_bic.c; 0.8").module("beta", 1024.0);
         /// Whether the flow yields to new flows if its window has not reached the last maximum.
         pub fast_convergence: bool = true, flag().from("tcp_bic.c").module("fast_convergence", 1.0);
-        /// Maximum number of ACKed segments per segment of growth while no maximum is known.
+        /// Maximum number of ACKed segments per segment of growth while no last maximum of the window is known.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_bic.c");
     }
     and {
@@ -45,13 +45,13 @@ const RATIO_SHIFT: u32 = 4;
 pub struct Bic {
     params: Params,
     increase: AdditiveIncrease,
-    /// Window at the last congestion, lowered by fast convergence. It is `None` before the first congestion and after
-    /// a timeout.
+    /// Window at the last congestion, lowered by fast convergence. This window is `None` before the first congestion
+    /// and after a timeout.
     w_max: Option<u32>,
     /// Segments per ACK: a moving average in units of 1/16 (`delayed_ack`).
     ack_ratio: u32,
-    /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
-    /// computed.
+    /// Number of ACKed segments for which the window grows by one segment (`cnt`). The next fields are the window and
+    /// the time for which this number was computed.
     acks_per_segment: u32,
     last_cwnd: u32,
     last_update: Time,
@@ -87,9 +87,9 @@ impl Bic {
         let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
         let w_max = self.w_max.unwrap_or(0);
         let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
-            // Binary search. A step is half of the distance in the paper, and a quarter with Linux's divisor.
-            // Far from the maximum, the step is limited to additive increase. Close to the maximum, the
-            // window grows slowly.
+            // Binary search. In the paper, a step is half of the distance to the maximum. With Linux's divisor, it is a
+            // quarter of this distance. Far from the maximum, the step is limited to additive increase. Close to the
+            // maximum, the window grows slowly.
             match below / divisor {
                 0 | 1 => slowest,
                 step if step > p.max_increment => fastest,
@@ -244,7 +244,7 @@ mod tests {
 
     /// The window approaches the last maximum by a quarter of the distance per RTT. After a
     /// reduction to four fifths of 500, the window returns in far fewer RTTs than the 100 that Reno
-    /// needs. Then it stays close to the maximum.
+    /// needs. After that, the window stays close to the maximum.
     #[test]
     fn the_search_returns_to_the_maximum_quickly_and_stays_near_it() {
         let mut bic = after_congestion_at(500);
@@ -262,7 +262,7 @@ mod tests {
         assert!((20..=80).contains(&rtts[1]), "{rtts:?}");
     }
 
-    /// On a wide link with rare losses BIC's mean window exceeds Reno's, sqrt(3/(2p)).
+    /// On a wide link with rare losses, BIC's mean window exceeds Reno's mean window, which is sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Bic::default()));

@@ -29,7 +29,7 @@ crate::parameters! {
         /// Minimum number of ACKed segments per segment of growth. With the default, the window grows by at most a
         /// half per RTT.
         pub min_acks_per_segment: u32 = 2, whole(1, 1000).unit("segments").from("tcp_cubic.c");
-        /// Maximum number of ACKed segments per segment of growth while no maximum is known.
+        /// Maximum number of ACKed segments per segment of growth while no last maximum of the window is known.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_cubic.c");
     }
     and {
@@ -118,14 +118,14 @@ pub struct Cubic {
     hystartpp: Option<Box<HystartPlusPlus>>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
-    /// Window at the last congestion, lowered by fast convergence. It is `None` before the first congestion and after
-    /// a timeout.
+    /// Window at the last congestion, lowered by fast convergence. This window is `None` before the first congestion
+    /// and after a timeout.
     w_max: Option<u32>,
     epoch: Option<Epoch>,
     /// The minimum RTT; `None` before the first sample.
     delay_min: Option<Span>,
-    /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
-    /// computed.
+    /// Number of ACKed segments for which the window grows by one segment (`cnt`). The next fields are the window and
+    /// the time for which this number was computed.
     acks_per_segment: u32,
     last_cwnd: u32,
     last_update: Time,
@@ -215,7 +215,7 @@ impl Cubic {
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
-            // Linux subtracts the cost while `acked` exceeds it, so up to one whole cost remains.
+            // Linux subtracts the cost while `acked` exceeds the cost, so up to one whole cost remains.
             let earned = epoch.acked.saturating_sub(1) / cost;
             epoch.acked -= earned * cost;
             epoch.reno = epoch.reno.saturating_add(earned);
@@ -266,7 +266,8 @@ impl Controller for Cubic {
         });
         window.ssthresh = part(window.cwnd, self.params.beta, UNIT).max(2);
         if event.signal == Signal::Timeout {
-            // The path may have changed. Linux discards the maximum and the minimum delay, and restarts HyStart.
+            // The path may have changed. Linux discards the maximum of the window and the minimum delay, and restarts
+            // HyStart.
             self.w_max = None;
             self.delay_min = None;
             self.last_cwnd = 0;
@@ -277,8 +278,8 @@ impl Controller for Cubic {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
-        // The curve must not grow during idle time (RFC 9438 section 5.8), so its start moves, but not into the
-        // future.
+        // The curve must not grow during idle time (RFC 9438 section 5.8). The start of the curve is therefore moved by
+        // the idle time, but not into the future.
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }

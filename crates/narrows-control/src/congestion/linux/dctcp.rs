@@ -31,7 +31,7 @@ pub struct Dctcp {
     reno: Reno,
     /// Moving average of the share of marked segments, in 1/1024.
     alpha: u32,
-    /// Number of segments delivered in this window, and below it the number of segments whose ACK echoed a mark.
+    /// Number of segments delivered in this window. The next field is the number of segments whose ACK echoed a mark.
     delivered: u64,
     marked: u64,
     /// The observation window ends when `snd_una` reaches this number.

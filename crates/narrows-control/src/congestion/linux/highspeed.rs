@@ -1,9 +1,9 @@
 //! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B. This file computes it as the
-//! RFC's program does. In Linux, a row applies to windows up to the window of the row. In the RFC, a row applies to
-//! that window and to larger windows. So Linux adds two segments per RTT at windows of 39 and more, and RFC 3649 does
-//! so at windows of 118 and more. Deviation from Linux: the window is at most 2^32 / 128 segments.
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B. This file computes the table as
+//! the RFC's program does. In Linux, a row applies to windows up to the window of the row. In the RFC, a row applies to
+//! that window and to larger windows. Linux therefore adds two segments per RTT at windows of 39 and more, but RFC 3649
+//! adds two segments only at windows of 118 and more. Deviation from Linux: the window is at most 2^32 / 128 segments.
 
 use crate::parameter::whole;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ const LOW_DECREASE: f64 = 0.5;
 /// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as the RFC's program
 /// rounds it.
 const LOSS_RATE: f64 = 12.8;
-/// Number of rows in Linux's table (`HSTCP_AIMD_MAX`). The RFC's table has one row more.
+/// Number of rows in Linux's table (`HSTCP_AIMD_MAX`). The RFC's table has one more row.
 const ROWS: usize = 72;
 /// The scale of a row's decrease.
 const DECREASE_SHIFT: u32 = 8;
@@ -76,8 +76,7 @@ static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub struct HighSpeed {
     params: Params,
-    /// The current row, from 0 (`ai`). As in Linux, it follows the window only in congestion
-    /// avoidance.
+    /// The current row, from 0 (`ai`). As in Linux, the row follows the window only in congestion avoidance.
     row: usize,
     /// Accumulated increase that is less than a segment.
     credit: u32,

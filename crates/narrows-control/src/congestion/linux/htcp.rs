@@ -28,7 +28,7 @@ crate::parameters! {
         pub beta_max: u32 = 102, number(0.1, 0.95).per(128).from("BETA_MAX; 0.8");
         /// If the minimum RTT is below this time, congestion halves the window.
         pub adaptive_above: Span = Span::from_millis(10), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
-        /// Maximum amount by which one sample may raise the maximum RTT.
+        /// Maximum amount by which one sample may raise the largest RTT.
         pub max_rtt_step: Span = Span::from_millis(20), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
     }
 }
@@ -40,8 +40,8 @@ const SHIFT: u32 = 7;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,
-    /// Growth in segments per RTT, and below it the share of the window kept on congestion. Both are in units of
-    /// 1/128.
+    /// Growth in segments per RTT. The next field is the share of the window that is kept on congestion. Both fields
+    /// are in units of 1/128.
     alpha: u32,
     beta: u32,
     /// Whether a congestion event had a throughput similar to the throughput of the previous event (`modeswitch`).
@@ -49,13 +49,13 @@ pub struct Htcp {
     /// Time at which congestion last ended.
     congestion: Time,
     /// The value of `congestion` before the present congestion. Linux also saves the largest RTT and the throughput,
-    /// but only after the congestion has changed them. So an undo does not restore their old values.
+    /// but only after the congestion has changed them. An undo therefore does not restore their old values.
     before: Option<Time>,
     min_rtt: Option<Span>,
     /// Largest recent RTT, which decays at each congestion.
     max_rtt: Span,
-    /// Number of segments of the last ACK in state Open (`pkts_acked`), and below it their sum since the window last
-    /// grew.
+    /// Number of segments of the last ACK in state Open (`pkts_acked`). The next field is the sum of these numbers
+    /// since the window last grew.
     acked: u32,
     credit: u32,
     /// The last known window, for the throughput measurement.
@@ -166,8 +166,8 @@ impl Htcp {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
         let beyond = u128::from(beyond);
-        // Until `reno_for` has passed, the window grows as in Reno. So flows with short epochs are fair to Reno
-        // flows.
+        // Until `reno_for` has passed, the window grows as in Reno. As a result, flows with short epochs are fair to
+        // Reno flows.
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2) * (beyond / 2) / second) / second;
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Linux's factor is an integer. It is 11 where the test vector has 11.25.
+    /// Linux's factor is an integer. The integer is 11 where the test vector has 11.25.
     #[test]
     fn tv_s3_alpha_by_the_time_since_congestion() {
         for (since, beta, rtt, alpha) in

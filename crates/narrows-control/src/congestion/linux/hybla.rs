@@ -1,4 +1,4 @@
-//! Hybla: a flow on a long path grows its rate as fast as a flow with an RTT of 25 ms.
+//! Hybla: the rate of a flow on a long path grows as fast as the rate of a flow with an RTT of 25 ms.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN
 //! 22, 2004); Linux `tcp_hybla.c`, with its integers. There are two deviations from Linux. If the
@@ -16,7 +16,7 @@ crate::parameters! {
     pub struct Params {
         /// Reference RTT. The rate grows as the rate of a Reno flow on a path with this RTT.
         pub reference_rtt: Span = Span::from_millis(25), time_from(Span::from_millis(1), Span::from_secs(10)).from("the paper, section 3").module("rtt0", 1e-6);
-        /// In slow start the window grows by a factor of about 2^n per RTT at most.
+        /// In slow start, the window grows by a factor of at most about 2^n per RTT.
         pub max_doublings: u32 = 16, whole(1, 16).from("tcp_hybla.c");
         /// Maximum window.
         pub max_cwnd: u32 = 65_535, whole(2, 1_000_000_000).unit("segments").from("tcp_hybla.c, snd_cwnd_clamp");
@@ -32,7 +32,7 @@ const UNIT: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Reno, which is used in other states than Open and on congestion.
+    /// Reno's controller, which is used on congestion and in all states except Open.
     reno: Reno,
     /// The RTT divided by the reference RTT, in units of 1/8. The minimum is 8 (`rho_3ls`).
     rho: u32,

@@ -93,7 +93,7 @@ impl Hystart {
         if cwnd < self.params.low_window {
             return false;
         }
-        // Both detectors must see every ACK, because each keeps state.
+        // Both detectors must see every ACK, because each detector keeps state.
         let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);
         let delay = self.delay_has_risen(rtt, delay_min);
         self.found = train || delay;
@@ -125,7 +125,8 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// Returns the maximum delay of the last segment of a burst, which is the time of four offloaded bursts.
+    /// Returns the maximum delay of the last segment of a burst, which is the time in which four offloaded bursts are
+    /// sent.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);
@@ -153,8 +154,8 @@ mod tests {
     #[test]
     fn rounds_are_counted_below_the_minimum_window() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
-        // As in Linux hystart_update(), the first ACK of a flight begins its round, even if the window is below the
-        // minimum at that time.
+        // As in Linux hystart_update(), the first ACK of a flight begins the detector's round, even if the window is
+        // below the minimum at that time.
         let first = Ack { snd_una: 1, snd_nxt: 10, ..ack_at(Time::ZERO + Span::from_millis(40)) };
         assert!(!hystart.on_ack(&first, 10, DELAY_MIN, DELAY_MIN, 1500));
         assert_eq!((hystart.end_seq, hystart.round_start), (10, first.now));

@@ -1,8 +1,9 @@
-//! HyStart++: when the delay rises, slow start continues at a quarter of its pace. This tests
-//! whether a queue has caused the rise.
+//! HyStart++: when the delay rises, slow start continues at a quarter of its pace. The slower pace shows whether a
+//! queue has caused the rise.
 //!
-//! Source: RFC 9406. Windows and QUIC stacks have HyStart++, and Linux does not. The RFC counts bytes, and this code
-//! counts segments. As the RFC requires, HyStart++ applies only to the slow start before the first congestion.
+//! Source: RFC 9406. Microsoft Windows and QUIC stacks implement HyStart++, and Linux does not. The RFC counts bytes,
+//! and this code counts segments. As the RFC requires, HyStart++ applies only to the slow start before the first
+//! congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
@@ -12,9 +13,9 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of [`HystartPlusPlus`]; the defaults are those of RFC 9406 section 4.3.
     pub struct Params {
-        /// A smaller rise of the delay never counts.
+        /// A rise of the delay by less than this time never counts.
         pub min_rise: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MIN_RTT_THRESH");
-        /// A rise of this size always counts.
+        /// A rise of the delay by at least this time always counts.
         pub max_rise: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MAX_RTT_THRESH");
         /// Between `min_rise` and `max_rise` the threshold is 1/n of the last round's delay.
         pub rise_divisor: u64 = 8, whole(1, 1000).from("RFC 9406, MIN_RTT_DIVISOR");
@@ -22,8 +23,8 @@ crate::parameters! {
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
         /// Conservative slow start grows at 1/n of the pace of slow start.
         pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
-        /// After this number of rounds of conservative slow start, HyStart++ assumes that there is a queue, and slow
-        /// start ends.
+        /// Slow start ends after this number of rounds of conservative slow start, because HyStart++ then assumes that
+        /// there is a queue.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
         /// Maximum growth per ACK. Without this limit, a late ACK of many segments would cause a burst of twice as
         /// many segments. Paced senders do not need the limit and may use `none`. The default also applies to paced
@@ -50,7 +51,8 @@ pub struct HystartPlusPlus {
     conservative: Option<Conservative>,
     /// The round ends when `snd_una` reaches this number (windowEnd).
     end: u64,
-    /// Minimum RTT of the last round, and below it of the present round. It is [`Span::MAX`] if there are no samples.
+    /// Minimum RTT of the last round. The next field is the minimum RTT of the present round. Each is [`Span::MAX`] if
+    /// there are no samples.
     last: Span,
     least: Span,
     samples: u32,
@@ -193,8 +195,8 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // The first eight ACKs count fully. The other two ACKs of this round, and ten ACKs in each of four more
-        // rounds, count a quarter each. Slow start ends in the sixth round after the rise.
+        // The first eight ACKs count fully. The other two ACKs of this round count a quarter each, and so do ten ACKs
+        // in each of four more rounds. Slow start ends in the sixth round after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }

@@ -4,8 +4,8 @@
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
 //! networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`. The integer arithmetic is that of Linux, so
 //! the minimum of alpha is 38/128. The paper has 0.3. As in Linux, the largest RTT is never forgotten. Segments count
-//! when they are acknowledged in order, even if they were SACKed before (`pkts_acked` of `tcp_clean_rtx_queue`). So
-//! the ACK that ends a recovery counts the segments of a whole window. No deviation is known.
+//! when they are acknowledged in order, even if they were SACKed before (`pkts_acked` of `tcp_clean_rtx_queue`). The
+//! ACK that ends a recovery therefore counts the segments of a whole window. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -40,18 +40,19 @@ const BETA_SHIFT: u32 = 6;
 pub struct Illinois {
     params: Params,
     credit: AdditiveIncrease,
-    /// Growth in units of 1/128 segment per RTT, and below it the share of the window that a loss removes, in units
-    /// of 1/64.
+    /// Growth per RTT, in units of 1/128 segment. The next field is the share of the window that a loss removes, in
+    /// units of 1/64.
     alpha: u32,
     beta: u32,
     /// Least and largest RTT of the connection, us. The field is `None` before the first RTT sample.
     rtts: Option<(u32, u32)>,
-    /// Sum of the RTT samples of the round, us, and below it the number of samples.
+    /// Sum of the RTT samples of the round, us. The next field is the number of samples.
     sum: u64,
     samples: u32,
     /// The round ends when `snd_una` exceeds this number.
     end: u64,
-    /// Segments that the last ACK acknowledged in order (`acked`), and the number of the next segment.
+    /// Number of segments that the last ACK acknowledged in order (`acked`). The next field is the number of the
+    /// segment that follows them.
     acked: u32,
     una: Option<u64>,
     /// Whether the queueing delay has been above 1 % of its maximum, and the number of rounds since it fell

@@ -6,21 +6,20 @@
 //! - The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the
 //!   receiver's timestamps start at a random value per connection, so the difference is an
 //!   arbitrary 32-bit number.
-//! - The mean is kept in eighths, modulo 2^32. For seven of eight offsets the difference exceeds 29
-//!   bits. The mean is then truncated and stays below the least delay. So LP never detects a queue
-//!   and behaves as Reno does.
-//! - For the eighth offset the difference fits. The first delay is then both the least and the largest delay. In this
-//!   case any delay counts as a queue, so the window is halved. Linux then sets the largest delay to twice the mean,
-//!   including the offset. No queue reaches the new threshold, so LP behaves as Reno does from then on. LP yields
-//!   repeatedly only if the receiver's clock is ahead by less than a second.
+//! - The mean is kept in eighths, modulo 2^32. For seven in eight offsets, the difference exceeds 29 bits. The mean is
+//!   then truncated and stays below the least delay. So LP never detects a queue and behaves as Reno does.
+//! - For one in eight offsets, the difference has at most 29 bits. The first delay is then both the least and the
+//!   largest delay. In this case any delay counts as a queue, so the window is halved. Linux then sets the largest
+//!   delay to twice the mean, including the offset. No queue reaches the new threshold, so LP behaves as Reno does from
+//!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios. Each ratio is
 //!   the time between two ACKs at the receiver, in milliseconds, divided by the time between the same ACKs at this
 //!   host. If the receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks
-//!   at the receiver and one tick at this host give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz,
-//!   although both clocks run at the same speed. If ACKs have other distances, the mean leaves the range of 501 to
-//!   1000 Hz when delays vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different
+//!   at the receiver and one tick at this host give 2000 Hz. For ACKs 1 to 3 ms apart the mean therefore exceeds 1000
+//!   Hz, although both clocks run at the same speed. At other intervals between ACKs, the mean leaves the range of 501
+//!   to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different
 //!   number. Then any of the cases above occurs, or the window is cut without a queue. If ACKs are less than a tick
-//!   apart, possibly no two ACKs have a tick of both clocks between them. Then there is no estimate and no delay.
+//!   apart, there may be no two ACKs between which both clocks tick. Then there is no estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. If the window
 //! is one segment, the receiver's delayed ACKs look like a queue.
@@ -48,8 +47,8 @@ crate::parameters! {
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
         /// A new delay has a weight of 1/2^n in the mean.
         pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
-        /// Length of the inference phase after a cut. In this phase the window does not grow. If the delay rises
-        /// again, the window falls to one segment.
+        /// Length of the inference phase after a cut. In the inference phase the window does not grow. If the delay
+        /// rises again, the window falls to one segment.
         pub inference_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("tcp_lp.c");
     }
 }
@@ -117,8 +116,8 @@ impl Delays {
                 self.max = delay;
             }
         }
-        // The products wrap at 32 bits, as in Linux. Because of this, LP never yields on most connections (see
-        // above).
+        // The products wrap at 32 bits, as in Linux. Because the products wrap, LP never yields on most connections
+        // (see above).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -178,7 +177,7 @@ impl Lp {
         Lp { params, ..Lp::default() }
     }
 
-    /// Returns the clock of the sender's host at a tick of the simulation.
+    /// Returns the time of the sender's clock at a tick of the simulation.
     fn here(&self, tick: u32) -> u32 {
         tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }
@@ -218,8 +217,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // This is the paper's inference phase. The effect of a cut is visible an RTT later, so the first sign of a
-        // queue after that means that the cut was not enough.
+        // The time after a cut is the paper's inference phase. The effect of a cut is visible an RTT later. The first
+        // sign of a queue after that RTT therefore means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {
@@ -228,7 +227,8 @@ impl Controller for Lp {
         // According to a FIXME in tcp_lp.c, the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
-        // In these cases Linux's PRR, or the end of a reduction, would overwrite the cut window.
+        // If this ACK ended a reduction, or in state Cwr or Recovery, Linux would overwrite the cut window: at the end
+        // of the reduction, or by PRR.
         if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }

@@ -1,4 +1,5 @@
-//! Linux's window-based controllers (`tcp_cong.c`). They set a window and leave recovery to the transport (PRR).
+//! Linux's window-based controllers (`tcp_cong.c`). These controllers set a window and leave recovery to the transport
+//! (PRR).
 //!
 //! | module | idea |
 //! | --- | --- |

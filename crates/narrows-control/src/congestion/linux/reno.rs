@@ -108,7 +108,7 @@ mod tests {
 
     /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window of ACKs takes one
     /// RTT and recovery takes no time. Windows are whole segments, so the result is about a tenth lower here. The
-    /// sawtooth goes from 5 to 11 segments, and that of the law from 5.77 to 11.55.
+    /// sawtooth goes from 5 to 11 segments, and the law's sawtooth goes from 5.77 to 11.55 segments.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();

@@ -8,10 +8,10 @@ use crate::units::Span;
 /// The minimum RTT of the path, and the minimum RTT of the present round trip.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// Minimum RTT since the start or the last [`Rounds::restart`], us (`baseRTT`). It is
-    /// `u32::MAX` before the first sample.
+    /// Minimum RTT since the start or the last [`Rounds::restart`], us (`baseRTT`). The value is `u32::MAX` before the
+    /// first sample.
     pub base: u32,
-    /// Minimum RTT since the last reset, us (`minRTT`). It is `u32::MAX` if there are no samples.
+    /// Minimum RTT since the last reset, us (`minRTT`). The value is `u32::MAX` if there are no samples.
     pub least: u32,
     /// Number of samples since the last reset (`cntRTT`).
     pub samples: u32,

@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). A loss reduces that window by an
-    /// eighth, so the mean window is 15/16 of it.
+    /// eighth, so the mean window is 15/16 of that window.
     #[test]
     fn the_mean_window_is_inverse_to_the_loss_rate() {
         for segments_per_loss in [5_000, 10_000, 40_000] {
@@ -95,7 +95,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // The first half is not measured. In it, the window moves from 100 segments to the balance.
+                // The first half, in which the window moves from 100 segments to the balance, is not measured.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
@@ -119,7 +119,7 @@ mod tests {
         for mbit in [100, 1000] {
             let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
             let mut sender = Sender::new(Box::new(Scalable::default()), path);
-            // This skips the overflow at the end of slow start and the recovery from it.
+            // This skips the overflow at the end of slow start and the recovery from this overflow.
             sender.run_for(Span::from_secs(20));
             let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
             let end = sender.now() + Span::from_secs(20);

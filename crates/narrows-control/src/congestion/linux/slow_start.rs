@@ -43,7 +43,7 @@ impl AdditiveIncrease {
     /// Grows the window by one segment per `per` ACKed segments.
     pub fn on_ack(&mut self, window: &mut Window, per: u32, acked: u32) {
         let per = per.max(1);
-        // `per` may have become smaller than the saved credit. That credit is worth only one segment.
+        // `per` may have become smaller than the saved credit. The saved credit is worth only one segment.
         if self.acked >= per {
             self.acked = 0;
             window.cwnd = window.cwnd.saturating_add(1);
@@ -55,7 +55,7 @@ impl AdditiveIncrease {
     }
 
     /// Counts towards `per` and does not change the window. Returns true if the count had reached
-    /// `per` before this ACK. In that case, this ACK is not counted.
+    /// `per` before this ACK. If it had, this ACK is not counted.
     pub fn count(&mut self, per: u32, acked: u32) -> bool {
         let full = self.acked >= per;
         self.acked = if full { 0 } else { self.acked.saturating_add(acked) };

@@ -4,7 +4,7 @@
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995). As in Linux
 //! `tcp_vegas.c`, Vegas has no retransmissions of its own, treats losses as Reno does, and doubles the window every
 //! RTT in slow start. There is one deviation. Linux does not check whether the window limits the sender, so the
-//! window of an application-limited sender grows. Here it does not grow (RFC 7661).
+//! window of an application-limited sender grows. Here the window does not grow in this case (RFC 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -53,7 +53,7 @@ impl Vegas {
         self.queued = part(window.cwnd, rtt.saturating_sub(base), base);
         if in_slow_start(window) {
             if self.queued > self.params.gamma {
-                // The new window fills the empty path, plus one segment.
+                // The new window is the amount that fills the empty path, plus one segment.
                 window.cwnd = window.cwnd.min(part(window.cwnd, base, rtt).saturating_add(1));
                 leave_slow_start(window);
             } else if ack.cwnd_limited {

@@ -2,11 +2,10 @@
 //! short, a loss removes a fifth of the window, not half.
 //!
 //! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
-//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These integers count half packets,
-//! rounded up, so the limit of three packets is reached slightly early. As in Linux, the estimate
-//! of the queue does not use the RTTs of one round trip. It uses all RTTs since the last ACK that
-//! was allowed to grow the window. There is one deviation from Linux. In states other than Open,
-//! Veno and Reno do not share the count towards the next segment.
+//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These integers count half packets and are rounded up, so
+//! the limit of three packets is reached slightly early. As in Linux, the queue is not estimated from the RTTs of one
+//! round trip. The estimate uses all RTTs since the last ACK that was allowed to grow the window. There is one
+//! deviation from Linux. In states other than Open, Veno and Reno do not share the count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -41,10 +40,10 @@ pub struct Veno {
     increase: AdditiveIncrease,
     /// Whether there were more samples than `few_samples`. Linux never resets the count.
     sampled: bool,
-    /// Number of packets in the queue, in half packets (`diff`).
+    /// Number of packets in the queue, in units of half a packet (`diff`).
     queued: u32,
-    /// Whether the next window of ACKs adds a segment (`inc`). On a congested path, only every
-    /// second window of ACKs does.
+    /// Whether the next window of ACKs adds a segment (`inc`). On a congested path, only every second window of ACKs
+    /// adds a segment.
     turn: bool,
 }
 
@@ -165,7 +164,7 @@ mod tests {
 
     /// The window is 30 on a path of 50 ms. For an RTT of 55 ms, the test vector has 2.73 queued packets and thus a
     /// threshold of 24. Linux's integers give 60 - floor(54.55) = 6 half packets, and thus a threshold of 15. For 54
-    /// ms, the integers give 60 - 55 = 5 half packets, and thus 24.
+    /// ms, the integers give 60 - 55 = 5 half packets, and thus a threshold of 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {

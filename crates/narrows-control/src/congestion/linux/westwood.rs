@@ -4,9 +4,10 @@
 //! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion
 //! control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its integers and jiffies. The window
 //! grows as in Reno. During recovery, the target is half the window, as in Reno. RTTs are rounded up to jiffies, so a
-//! short path gets the window of a path of one jiffy. The filters round down, so the estimate of a rising rate is up
-//! to about 14 bytes per jiffy too low. There are two deviations from Linux. All ACKs take Linux's slow path, which
-//! matters only after repaired losses. The size of a segment is its L3 size, which cancels out except for rounding.
+//! short path gets the same window as a path with an RTT of one jiffy. The filters round down, so the estimate of a
+//! rising rate is up to about 14 bytes per jiffy too low. There are two deviations from Linux. All ACKs are processed
+//! as on Linux's slow path. This matters only after repaired losses. The size of a segment is its L3 size. This size
+//! cancels out except for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -43,7 +44,7 @@ pub struct Westwood {
     una: Option<u64>,
     /// Bytes counted for duplicate ACKs. The cumulative ACK of these bytes does not count them again (`accounted`).
     accounted: u32,
-    /// RTTs in jiffies. If `forget` is set, the next ACK restarts the minimum.
+    /// RTTs in jiffies. If `forget` is true, the next ACK restarts the minimum.
     rtt: u32,
     min_rtt: u32,
     forget: bool,

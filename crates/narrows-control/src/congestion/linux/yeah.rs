@@ -25,8 +25,8 @@ crate::parameters! {
         pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
         /// A loss removes at least 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
-        /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a loss
-        /// removes half of the window.
+        /// After this number of consecutive rounds of Reno, YeAH assumes that other flows compete, and from then on a
+        /// loss removes half of the window.
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
         /// After more than this number of rounds in fast mode, YeAH assumes that the other flows have left.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
@@ -82,8 +82,8 @@ impl Yeah {
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // After many rounds without a queue, YeAH assumes that Reno flows no longer share the path. So it resets
-            // the estimate of their window.
+            // After many rounds without a queue, YeAH assumes that Reno flows no longer share the path. YeAH then
+            // resets the estimate of the Reno flows' window.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -147,7 +147,7 @@ impl Controller for Yeah {
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
         // If the flow is alone on the path, the link stays full when the queue is removed. If Reno flows share the
-        // path, YeAH would lose its share that way. So it halves its window as they do.
+        // path, removing the queue would cost YeAH its share, so it halves its window as they do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {

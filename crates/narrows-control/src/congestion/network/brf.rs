@@ -5,12 +5,12 @@
 //! bit "not limited by the application" (BRF-100).
 //!
 //! Silence is a time without feedback. With the halving of BRF-92 alone, a silent flow would stay at two packets per
-//! RTT. But BRF-105 requires a change to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without
-//! feedback, the sender halves its rate every srtt. The allocation is then outdated, and congestion may be the reason
-//! why the switch is silent. After four halvings CUBIC takes over. CUBIC starts with the window of the halved rate.
-//! Its slow-start threshold is half the window of the last allocation, because that share was safe recently. When
-//! feedback returns, the halving ends at once. If CUBIC was active, it ends too, and the rate doubles per RTT from
-//! CUBIC's rate.
+//! RTT. However, BRF-105 requires a change to an ordinary controller soon. After `max(4 srtt, 200 ms)` without
+//! feedback, the sender therefore halves its rate every srtt. The allocation is then outdated, and congestion may be
+//! the reason why the switch is silent. After four halvings CUBIC takes over. CUBIC starts with the window of the
+//! halved rate. CUBIC's slow-start threshold is half the window of the last allocation, because that share was safe
+//! recently. When feedback returns, the halving ends at once. If CUBIC was active, it ends too, and the rate doubles
+//! per RTT from CUBIC's rate.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -28,9 +28,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum RTT. Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
-/// RTT samples are limited to this multiple of the minimum RTT (our choice). The first sample after
-/// an outage is the length of the outage. Without this limit the sender would send only two packets
-/// in a time as long as the outage, and the next RTT sample would come equally late.
+/// RTT samples are limited to this multiple of the minimum RTT (our choice). The first RTT sample after an outage is as
+/// long as the outage. Without this limit, the sender would send only two packets in a time as long as the outage, so
+/// that the next RTT sample would be equally late.
 const LONGEST_RTT: u64 = 8;
 
 /// An increase starts from at least this number of segments per RTT of the path (our choice, equal to the floor of
@@ -70,7 +70,7 @@ crate::parameters! {
         pub designate: bool = false, flag().from("BDR-1");
     }
     and {
-        /// Maximum rate of this host's link (BRF-104).
+        /// Rate of this host's link. Rates from feedback are limited to this rate (BRF-104).
         pub link: Rate = Rate::MAX;
         /// The response to silence.
         pub silence: Option<Silence> = Some(Silence::default());
@@ -126,8 +126,8 @@ impl Params {
         }
     }
 
-    /// Returns the parameters of the paper's sender, which uses the rate from feedback and no window. Its only
-    /// fallback is CUBIC for paths without a switch.
+    /// Returns the parameters of the paper's sender, which uses the rate from feedback and no window. This sender's
+    /// only fallback is CUBIC for paths without a switch.
     pub fn literal() -> Self {
         Params {
             up_per_rtt: None,
@@ -148,8 +148,8 @@ enum Mode {
     /// CUBIC, because the handshake had no option for feedback. Feedback that arrives later is
     /// treated as forged and ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps the ACKs cross
-    /// a switch that has no advertisement of the flow yet (BRF-63), or the switch was down during the handshake
+    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps the ACKs cross a
+    /// switch to which no advertisement of the flow has come yet (BRF-63), or the switch was down during the handshake
     /// (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as a flow that follows rates.
     Orphaned(Cubic),
 }
@@ -183,8 +183,8 @@ pub struct Brf {
     /// Minimum RTT. The rate doubles once per minimum RTT, not per srtt. After an outage, srtt equals the length of
     /// the outage for many RTTs, and a rate that doubles every five seconds would not recover.
     path: Span,
-    /// The last measured RTT, for limits in segments per RTT. A minimum rate that ignored the queueing delay
-    /// would make the queue grow.
+    /// The last measured RTT, for limits in segments per RTT. If a minimum rate ignored the queueing delay, the queue
+    /// would grow.
     recent: Span,
     /// The present gap of a sparse flow. The next field is the sum of the variations of its gaps.
     /// In both fields, [`EVEN`] stands for the mean gap.
@@ -302,13 +302,13 @@ impl Brf {
             None => Rate::MAX,
         };
         self.granted = self.target.min(most).max(self.least());
-        // After a fall, the next rise starts from the lower rate. So the rate does not jump if the
-        // target varies within an RTT.
+        // After a fall, the next rise starts from the lower rate. The rate therefore does not jump if the target varies
+        // within an RTT.
         self.base = self.base.min(self.granted);
     }
 
-    /// Halves the rate during silence (BRF-92). Each ACK halves it at most once, because ACKs that an outage delayed
-    /// do not prove silence.
+    /// Halves the rate during silence (BRF-92). Each ACK halves the rate at most once, because ACKs that an outage
+    /// delayed do not prove silence.
     fn on_silence(&mut self, now: Time) {
         let Some(silence) = &self.params.silence else { return };
         let patience = self.srtt.scale(silence.srtts, 1).max(silence.least);
@@ -319,9 +319,10 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, also during a recovery. An outage of a fast path may lose a large window. Without a
-    /// change to CUBIC, the recovery at the lowest rate of BRF-92 would take hundreds of RTTs. Without a change back,
-    /// CUBIC would exceed the flow's rate for so long that the switch would demote the flow.
+    /// Switches to CUBIC or back, also during a recovery. During an outage of a fast path, all packets of a large
+    /// window may be lost. Without a change to CUBIC, the recovery at the lowest rate of BRF-92 would take hundreds of
+    /// RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that the switch would demote the
+    /// flow.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         match &self.mode {
             Mode::Rated => {
@@ -374,9 +375,9 @@ impl Brf {
     /// Chooses the next gap of a sparse flow.
     ///
     /// With equal gaps, flows that start together would send together forever, because each flow sends one segment
-    /// per gap. So gaps vary uniformly by up to a third of their mean. Each gap also compensates for a sixteenth of
-    /// the sum of all variations. So long-term rates are exact, but a segment can still leave at almost any time
-    /// within a mean gap.
+    /// per gap. The gaps therefore vary uniformly by up to a third of their mean. Each gap also compensates for a
+    /// sixteenth of the sum of all variations. Long-term rates are therefore exact, but a segment can still leave at
+    /// almost any time within a mean gap.
     fn choose_gap(&mut self) {
         let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
         self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);
@@ -423,8 +424,8 @@ impl Controller for Brf {
             Some(feedback) => {
                 self.mode = Mode::Rated;
                 self.hear(connection.now, feedback);
-                // The switch chooses the first rate. The bound on growth does not apply to it, because there is no
-                // earlier rate.
+                // The switch chooses the first rate. The bound on growth does not apply to this rate, because there is
+                // no earlier rate.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
@@ -463,8 +464,8 @@ impl Controller for Brf {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        // During a reduction, the transport sets CUBIC's window and does not call `on_ack`. It returns the window to
-        // this controller with the next ACK.
+        // During a reduction, the transport sets CUBIC's window and does not call `on_ack`. The transport returns the
+        // window to this controller with the next ACK.
         if matches!(self.mode, Mode::Orphaned(_))
             && matches!(ack.state, State::Cwr | State::Recovery)
             && ack.feedback.is_some()
@@ -497,8 +498,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // No feedback is expected while nothing is sent. So the idle time does not count as silence, but the
-        // time before it does. Otherwise a flow of short bursts would never detect that its switch is gone.
+        // No feedback is expected while nothing is sent. The idle time therefore does not count as silence, but the
+        // time before the idle time does. Otherwise a flow of short bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor

@@ -4,8 +4,8 @@
 //! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, each packet
 //! also requests the largest possible increase. Routers lower the request to the amount that they grant. The
 //! sender responds to losses as Reno does, because a router without XCP may be on the path. On a path without
-//! XCP nothing lowers the request, and the sender cannot detect that from the SYN. So it ignores the echo of
-//! an untouched request.
+//! XCP nothing lowers the request, and the sender cannot detect that from the SYN. The sender therefore ignores the
+//! echo of an untouched request.
 
 use crate::congestion::linux::slow_start::slow_start;
 use crate::congestion::{
@@ -48,8 +48,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // After a timeout, the sender is in slow start like any TCP until it reaches half of the window before
-            // the timeout. After that the network decides again.
+            // After a timeout, the sender is in slow start, as any TCP sender is, until its window reaches half of the
+            // window before the timeout. After the slow start, the network decides again.
             slow_start(window, ack.acked);
             return;
         }

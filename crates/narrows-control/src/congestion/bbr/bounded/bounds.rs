@@ -1,8 +1,8 @@
 //! Bounds on data in flight and on bandwidth, computed from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
 //!
-//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or lower it. After
-//! losses at other times, the short-term bounds fall towards the delivered rate and volume. The next probe discards
-//! the short-term bounds. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
+//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or lower this bound.
+//! After losses outside of probes, the short-term bounds fall towards the delivered rate and volume. The next probe
+//! discards the short-term bounds. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
@@ -20,11 +20,11 @@ pub struct Bounds {
     pub shortterm: u32,
     /// The short-term limit of the bandwidth, or [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// The largest delivery rate of any sample in the latest round, and below it the largest volume of any sample.
+    /// The largest delivery rate of any sample in the latest round. The next field is the largest volume of any sample
+    /// in this round.
     bw_latest: Rate,
     inflight_latest: u32,
-    /// Whether the last ACK ended a loss round. A loss round is a round that began with a loss or followed such a
-    /// round.
+    /// Whether the last ACK ended a loss round. A loss round begins with a loss, or when the previous loss round ends.
     pub loss_round_start: bool,
     loss_round_delivered: u64,
     loss_in_round: bool,
@@ -75,8 +75,8 @@ impl Bounds {
         }
     }
 
-    /// Handles a loss. `delivered` is the number of segments delivered so far. If `fresh` is set,
-    /// the loss begins an episode, which may turn out to be spurious.
+    /// Handles a loss. `delivered` is the number of segments delivered so far. If `fresh` is true, the loss begins an
+    /// episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
             // Saves the values even if this round has already had a loss or an echo. Otherwise an undo would restore
@@ -117,7 +117,7 @@ impl Bounds {
         self.shortterm = share(beta, self.shortterm).max(self.inflight_latest);
     }
 
-    /// Sets a short-term volume if there is none.
+    /// If there is no short-term limit of data in flight, sets it to `cwnd`.
     pub fn bound_shortterm(&mut self, cwnd: u32) {
         if self.shortterm == UNBOUNDED {
             self.shortterm = cwnd;
@@ -139,7 +139,7 @@ impl Bounds {
     }
 
     /// Called when losses end Startup. Sets the long-term bound to the BDP, or to the volume delivered in a round if
-    /// that is larger (BBR3-3).
+    /// that volume is larger (BBR3-3).
     pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
@@ -181,7 +181,8 @@ pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
-    // This is lost_prefix >= (threshold * before - lost_before) / (1 - threshold), with the threshold in percent.
+    // This formula is lost_prefix >= (threshold * before - lost_before) / (1 - threshold), with the threshold in
+    // percent.
     let allowed = before.saturating_mul(u64::from(threshold.0));
     let prefix = allowed.saturating_sub(lost_before.saturating_mul(100));
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
@@ -222,7 +223,7 @@ mod tests {
         for size in [10_000, 64_000] {
             assert_eq!(inflight_at_loss(300_000 + size, 4_000 + size, size, THRESHOLD), 302_040);
         }
-        // The earlier losses exceeded the threshold.
+        // Here, the losses before the burst already exceeded the threshold.
         assert_eq!(inflight_at_loss(310_000, 16_100, 10_000, THRESHOLD), 300_000);
     }
 

@@ -53,7 +53,7 @@ pub struct Cycle {
     cautious: bool,
     up_rounds: u32,
     up_acked: u32,
-    /// Number of ACKed segments per segment of growth.
+    /// Number of ACKed segments for which the long-term bound grows by one segment.
     acked_per_segment: u32,
 }
 
@@ -132,8 +132,8 @@ impl Cycle {
     /// (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
-            // Credit from times when the data in flight was below the bound is discarded, as in
-            // both modules. The draft keeps the credit.
+            // Credit from times when the data in flight was below the bound is discarded, as in the kernel modules of
+            // v2 and v3. The draft keeps the credit.
             self.up_acked = 0;
             return;
         }
@@ -146,8 +146,8 @@ impl Cycle {
         }
     }
 
-    /// Returns whether a probe is due (BBR3-5). It is due after a certain time, or after the number of rounds in
-    /// which a Reno flow with `inflight` segments would cause a loss.
+    /// Returns whether a probe is due (BBR3-5). A probe is due when the waiting time of the cycle has passed, or after
+    /// the number of rounds in which a Reno flow with `inflight` segments would cause a loss, whichever comes first.
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait
@@ -155,8 +155,8 @@ impl Cycle {
             || self.rounds >= inflight().min(params.probe_rounds)
     }
 
-    /// Returns whether the previous probe had excessive loss and this probe has reached the same level. This probe
-    /// must then stop, and the cycle records the stop (BBR2-5, BBR3-6).
+    /// Returns whether the previous probe had excessive loss and the data in flight has reached the long-term bound
+    /// again. This probe must then stop, and the cycle records the stop (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;

@@ -7,13 +7,13 @@
 //!
 //! Deviations from the draft:
 //! * The long-term bound applies in Drain. The draft says so in its table but not in its pseudocode.
-//! * The aggregation filter has two periods of five rounds and grants at most 100 ms, as in the
+//! * The aggregation filter has two periods of five rounds and enlarges the window by at most 100 ms of data, as in the
 //!   module.
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
 //! * Classic ECN echoes count as one loss per round, because they do not contain the number of
 //!   marked packets.
-//! * In Up, the credit for a higher bound is discarded while the data in flight is below the bound, as in both
-//!   modules.
+//! * In Up, the credit for a higher bound is discarded while the data in flight is below the bound, as in the kernel
+//!   modules of v2 and v3.
 //!
 //! Deviations of v2 from its module:
 //! * This version does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by
@@ -24,7 +24,7 @@
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
 //! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
 //! * Drain and Down use the amount of data that is in flight now. The module estimates the amount of data in flight
-//!   when the next segment departs. Drain compares the amount with the bandwidth in use, as in the draft, not with
+//!   when the next segment departs. Drain computes its target from the bandwidth in use, as in the draft, and not from
 //!   the maximum bandwidth.
 
 pub mod bounds;
@@ -291,7 +291,8 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // There is no sample that can serve as the reference, so the next sample begins the search.
+                // There is no sample that can serve as the reference, so the search for a plateau begins with the next
+                // sample.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

@@ -10,7 +10,7 @@ use crate::units::Span;
 pub struct Percent(pub u32);
 
 impl Percent {
-    /// Takes this percentage of an amount, rounded down.
+    /// Returns this percentage of an amount, rounded down.
     #[inline]
     pub fn of(self, amount: u64) -> u64 {
         match amount.checked_mul(u64::from(self.0)) {
@@ -43,7 +43,8 @@ crate::parameters! {
 /// The condition that ends a probe for bandwidth if there is no loss.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum UpExit {
-    /// In v2, the probe ends after a propagation time if this number of bandwidth-delay products is in flight.
+    /// In v2, the probe ends when more than one propagation time has passed and this number of bandwidth-delay products
+    /// is in flight.
     Queue(Gain),
     /// In v3, the probe ends when the delivery rate stops growing, as in Startup (BBR3-2).
     Plateau,
@@ -52,9 +53,10 @@ pub enum UpExit {
 crate::parameters! {
     /// All parameters. The sources are names of the draft (draft-ietf-ccwg-bbr) or of Google's module.
     pub struct Params without default {
-        /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
+        /// If the bandwidth grows by less than this factor in a round, the pipe may be full.
         pub full_bw_growth: Gain, gain(1.0, 4.0).from("StartupFullBWThresh");
-        /// The pipe is full after this number of consecutive rounds with a smaller growth than `full_bw_growth`.
+        /// The pipe is full after this number of consecutive rounds in which the bandwidth grew by less than
+        /// `full_bw_growth`.
         pub full_bw_rounds: u32, whole(1, 1000).unit("rounds").from("the draft, section 5.3.1.2");
         /// Maximum rounds in Drain.
         pub drain_rounds: Option<u64>, whole(1, 1000).unit("rounds").or_none().from("BBR3-4");
@@ -64,8 +66,8 @@ crate::parameters! {
         pub beta: Percent, number(0.1, 0.99).per(100).from("Beta");
         /// Share of the long-term bound that Cruise and ProbeRTT leave to other flows.
         pub headroom: Percent, number(0.0, 0.9).per(100).from("Headroom");
-        /// Startup ends if a round has at least this number of losses. Each ACK that reports losses counts as one
-        /// lost range.
+        /// Startup ends if a round has at least this number of lost ranges and excessive loss. Each ACK that reports
+        /// losses counts as one lost range.
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
         /// Whether the long-term bound at the end of Startup is at least the volume delivered in a round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
@@ -84,10 +86,10 @@ crate::parameters! {
         pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
         /// Lifetime of the estimate of the propagation time.
         pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
-        /// ProbeRTT begins if no RTT has been as low as the recent minimum for this time.
+        /// ProbeRTT begins if for this time no RTT has been as low as the recent minimum.
         pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
-        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. It does so in the module of v2, and in
-        /// Linux's v1 before Linux 5.10.
+        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. An equal RTT postpones ProbeRTT in the module
+        /// of v2, and in Linux's v1 before Linux 5.10.
         pub equal_rtt_renews: bool, flag().from("tcp_bbr2.c");
         /// Minimum length of ProbeRTT.
         pub probe_rtt_stay: Span, time_from(Span::ZERO, Span::from_secs(100)).from("ProbeRTTDuration").named("probe_rtt_duration");
@@ -95,7 +97,8 @@ crate::parameters! {
         pub min_cwnd: u32, whole(1, 10_000).unit("segments").from("MinPipeCwnd");
         /// Window before the first RTT sample.
         pub initial_cwnd: u32, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
-        /// Minimum window in send quanta. It leaves room for the bursts of sender, segmentation offload and receiver.
+        /// Minimum window in send quanta. This minimum leaves room for the bursts of sender, segmentation offload and
+        /// receiver.
         pub offload_quanta: u32, whole(0, 1000).unit("quanta").from("offload_budget");
         /// Segments added to the window in Up, so that a probe exceeds a small bandwidth-delay product.
         pub up_segments: u32, whole(0, 10_000).unit("segments").from("ours");
@@ -118,8 +121,8 @@ crate::parameters! {
         /// The gains of ProbeRTT, which drains the pipe to measure the propagation time. `cwnd`
         /// determines the whole window (`ProbeRTTCwndGain`).
         pub probe_rtt: Gains;
-        /// The condition that ends Up. With [`UpExit::Plateau`] the full-pipe detector compares samples. Otherwise
-        /// the detector compares the maximum, as in v1.
+        /// The condition that ends Up. With [`UpExit::Plateau`], the full-pipe detector uses the delivery rate of each
+        /// sample. Otherwise it uses the maximum bandwidth, as in v1.
         pub up_exit: UpExit;
         /// The aggregation filter (`ExtraAckedFilterLen`).
         pub aggregation: aggregation::Params;

@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// Raises the long-term bound to a volume in flight that was safe, in any phase. Returns whether there is a bound
+    /// In any phase, raises the long-term bound to a volume in flight that was safe. Returns whether there is a bound
     /// and no excessive loss (second half of `AdaptLongTermModel`).
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {

@@ -188,7 +188,7 @@ fn in_state(state: State) -> Ack {
 #[test]
 fn an_undo_restores_the_bounds_of_its_own_episode_only() {
     for (mut bbr, mut window) in both().map(probing_up) {
-        // A real episode ends the probe at 199 segments.
+        // An episode of real losses ends the probe at 199 segments.
         bbr.shared.bounds.longterm = 250;
         bbr.on_lost(&loss(200, 5), &window);
         bbr.on_ack(&in_state(State::Recovery), &mut window);
@@ -355,7 +355,7 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     }
 }
 
-/// The loss threshold is 2 %. If a probe loses less than that, the queue does not count as full.
+/// The loss threshold is 2 %. If a probe loses less than 2 %, the queue does not count as full.
 #[test]
 fn one_per_cent_of_random_loss_is_tolerated_and_five_are_not() {
     for (one, five) in boxed().into_iter().zip(boxed()) {

@@ -6,8 +6,8 @@
 //! and window.
 //!
 //! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This transport paces every
-//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). Here only gains are fixed-point
-//! numbers.
+//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). In this code, only gains are
+//! fixed-point numbers.
 
 pub mod params;
 pub mod phase;
@@ -94,7 +94,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the bandwidth in use. It is the policed rate if there is one, and otherwise the measured maximum.
+    /// Returns the bandwidth in use. This is the policed rate if there is one, and otherwise the measured maximum.
     fn bw(&self) -> Rate {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
@@ -207,8 +207,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // Linux changes the mode first, so the larger window stays saved (`true`). The target limits the restored
-            // window.
+            // Linux changes the mode first, so the larger of the saved window and the present window is kept (`true`).
+            // The target limits the restored window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -290,8 +290,8 @@ impl Controller for Bbr {
         if event.signal == Signal::Timeout {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
-            // For the policer detector, a timeout ends a round with a loss. The detector gets the number of losses
-            // with the next ACK. In Linux the number is already known here.
+            // For the policer detector, a timeout counts as the end of a round that had a loss. The detector gets the
+            // number of losses with the next ACK. In Linux the number is already known here.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {

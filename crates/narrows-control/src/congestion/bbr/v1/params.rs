@@ -10,17 +10,18 @@ crate::parameters! {
     pub struct Params {
         /// Startup's pacing and window gain. With 2/ln 2 the delivery rate doubles every round.
         pub high_gain: Gain = Gain::from_256ths(256 * 2885 / 1000 + 1), gain(1.0, 10.0).from("bbr_high_gain; 2/ln 2");
-        /// Drain's pacing gain, the inverse of Startup's gain. It drains the queue that Startup built within a round.
+        /// Drain's pacing gain, the inverse of Startup's gain. Within a round, it drains the queue that Startup built.
         pub drain_gain: Gain = Gain::ratio(1000, 2885), gain(0.1, 1.0).from("bbr_drain_gain; ln 2/2");
-        /// ProbeBW's window gain. It leaves room for delayed and aggregated ACKs.
+        /// ProbeBW's window gain. This gain leaves room for delayed and aggregated ACKs.
         pub cwnd_gain: Gain = Gain::ratio(2, 1), gain(1.0, 10.0).from("bbr_cwnd_gain");
         /// Length of the window of the bandwidth filter.
         pub bw_rounds: u64 = 10, whole(1, 1000).unit("rounds").from("bbr_bw_rtts");
         /// Lifetime of the estimate of the propagation time. When the lifetime ends, ProbeRTT begins.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10000)).from("bbr_min_rtt_win_sec");
-        /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
+        /// If the bandwidth grows by less than this factor in a round, the pipe may be full.
         pub full_bw_growth: Gain = Gain::ratio(5, 4), gain(1.0, 4.0).from("bbr_full_bw_thresh");
-        /// The pipe is full after this number of consecutive rounds with a smaller growth than `full_bw_growth`.
+        /// The pipe is full after this number of consecutive rounds in which the bandwidth grew by less than
+        /// `full_bw_growth`.
         pub full_bw_rounds: u32 = 3, whole(1, 1000).unit("rounds").from("bbr_full_bw_cnt");
         /// Minimum window, which is also the window of ProbeRTT.
         pub min_cwnd: u32 = 4, whole(1, 10_000).unit("segments").from("bbr_cwnd_min_target");
@@ -28,7 +29,7 @@ crate::parameters! {
         pub initial_cwnd: u32 = 10, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
         /// Segments added to the window in the probing phase, so that a probe exceeds a small BDP.
         pub probe_segments: u32 = 2, whole(0, 10_000).unit("segments").from("bbr_quantization_budget");
-        /// Minimum time that ProbeRTT keeps the minimum window.
+        /// Minimum time for which ProbeRTT keeps the minimum window.
         pub probe_rtt: Span = Span::from_millis(200), time_from(Span::ZERO, Span::from_secs(100)).from("bbr_probe_rtt_mode_ms").named("probe_rtt_duration");
     }
     and {

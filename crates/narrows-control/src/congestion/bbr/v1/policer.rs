@@ -32,10 +32,10 @@ pub struct Policer {
     params: PolicerParams,
     packet_bytes: u32,
     sampling: bool,
-    /// Rate of the last interval. While `in_use` is set, this is the policed rate.
+    /// Rate of the last interval. While `in_use` is true, this is the policed rate.
     bw: Option<Rate>,
     in_use: bool,
-    /// Number of rounds in the current interval, or number of rounds in which the policed rate has been used.
+    /// Number of rounds in the current interval or, while the policed rate is in use, since its use began.
     rounds: u32,
     started: Time,
     start_delivered: u64,
@@ -158,7 +158,7 @@ mod tests {
         after_with(rounds, usize::MAX)
     }
 
-    /// Like [`after`], but the application limits the round `limited`.
+    /// Like [`after`], but the application limits the sender in round number `limited`.
     fn after_with(rounds: &[(u64, u64)], limited: usize) -> Policer {
         let mut policer = Policer::new(PolicerParams::default(), 1500);
         let (mut delivered, mut total_lost, mut now) = (0, 0, Time::ZERO);

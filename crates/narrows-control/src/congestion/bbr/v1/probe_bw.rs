@@ -1,4 +1,4 @@
-//! ProbeBW is the steady state. It cycles through pacing gains around 1 (BBR-15, BBR-16).
+//! ProbeBW is the steady state. ProbeBW cycles through pacing gains around 1 (BBR-15, BBR-16).
 //!
 //! [`GainCycle`] supplies the gains. BBR v1 uses constants, and its variants compute gains.
 
@@ -44,7 +44,7 @@ pub trait GainCycle: Send {
         min_rtt
     }
 
-    /// Returns the end condition of the probing entry if its gain exceeds 1.
+    /// Returns the end condition of the probing entry. The condition applies if the gain of this entry exceeds 1.
     fn probe_end(&self) -> ProbeEnd {
         ProbeEnd::Both
     }
@@ -90,8 +90,8 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// Returns the entry before the first entry. When the cycle then advances, its first entry is uniformly distributed
-/// over all entries except the draining entry (BBR-15). `random` is a uniform 32-bit number.
+/// Returns the entry that precedes the flow's first entry. When the cycle then advances, the flow's first entry is
+/// uniformly distributed over all entries except the draining entry (BBR-15). `random` is a uniform 32-bit number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;
@@ -111,7 +111,7 @@ impl ProbeBw {
         self.index
     }
 
-    /// Returns the gain of the entry. It is 1 on a policed path to avoid drops.
+    /// Returns the gain of the entry. On a policed path, the gain is 1 to avoid drops.
     pub fn pacing_gain(&self, policed: bool) -> Gain {
         if policed { Gain::ONE } else { self.gain }
     }
@@ -130,9 +130,9 @@ impl ProbeBw {
     }
 
     /// Returns whether the entry is over according to BBR-16. The cycle may define another end condition for a probe.
-    /// Linux estimates the data in flight when the next burst can depart at the earliest. This transport paces single
-    /// packets, so the code uses the data that is in flight now. During a probe, the code also counts the packet that
-    /// is about to leave.
+    /// Linux estimates how much data will be in flight at the earliest time at which the next burst can depart. This
+    /// transport paces single packets, so the code uses the data that is in flight now. During a probe, the code also
+    /// counts the packet that is about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;

@@ -13,7 +13,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
     pub(in super::super) lost: f64,
-    /// Number of lost packets, including the first two seconds.
+    /// Number of lost packets, including those that were lost in the first two seconds.
     pub(in super::super) lost_ever: u64,
     /// The controller's estimate at the end, s.
     pub(in super::super) min_rtt: f64,

@@ -28,8 +28,8 @@ impl View<'_> {
     }
 }
 
-/// Adds three quanta, one each for sender, segmentation offload and receiver (BBR-13). The sum is rounded up to an
-/// even number because of delayed ACKs.
+/// Adds three quanta, one each for sender, segmentation offload and receiver (BBR-13). The sum is rounded up to an even
+/// number, because receivers delay ACKs.
 pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> u32 {
     let roomy = segments.saturating_add(quantum.saturating_mul(3)).saturating_add(1) & !1;
     if probing { roomy.saturating_add(params.probe_segments) } else { roomy }

@@ -14,7 +14,7 @@ pub const RESTART_WINDOW: u32 = 10;
 const RTO_MIN: Span = Span::from_millis(1);
 
 /// Returns the window, in segments, with which a flow sends at `recommended` on a path with this minimum RTT
-/// (BDR-25). It is at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is
+/// (BDR-25). The window is at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is
 /// unknown.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
@@ -117,9 +117,8 @@ impl Designator {
     /// `snd_una` have arrived (BDR-34). If the echo of a designated packet was lost, the ACK of the packet is enough.
     /// The packet is no longer in flight, so the next designated packet may be sent.
     ///
-    /// The echo has no number. An echo may therefore belong to a packet that was declared lost. It
-    /// then counts as the echo of the current designated packet, and two designated packets can be
-    /// in flight.
+    /// The echo has no number. An echo may therefore belong to a packet that was declared lost. The echo then counts as
+    /// the echo of the current designated packet, and two designated packets can be in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {

@@ -20,8 +20,9 @@ impl Refill {
         Phase::Refill(Refill)
     }
 
-    /// Begins another probe after the last data of a probe was acknowledged (first half of `AdaptLongTermModel`). It
-    /// does so only if that probe was stopped as a precaution and had no excessive loss.
+    /// Begins a new probe when the last data of the previous probe has been acknowledged (first half of
+    /// `AdaptLongTermModel`). This happens only if the previous probe was stopped as a precaution and had no excessive
+    /// loss.
     #[inline]
     pub(super) fn if_safe(shared: &mut Shared, ack: &Ack) -> Option<Phase> {
         let feedback = shared.cycle.follow(shared.model.round_start);

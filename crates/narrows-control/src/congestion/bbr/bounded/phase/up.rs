@@ -28,7 +28,7 @@ impl Up {
         }
         match shared.params.up_exit {
             UpExit::Queue(gain) => {
-                // The amount includes the segment that is about to leave, as in v1.
+                // The amount in flight includes the segment that is about to leave, as in v1.
                 let in_flight = ack.prior_in_flight.saturating_add(1);
                 ack.now.since(self.since) > shared.model.min_rtt
                     && in_flight
