@@ -68,7 +68,7 @@ impl Time {
 impl Span {
     /// A span of zero.
     pub const ZERO: Span = Span(0);
-    /// A span longer than any other. A minimum without samples has this value.
+    /// A span longer than any other. The minimum of no samples has this value.
     pub const MAX: Span = Span(u64::MAX);
 
     /// Returns a span of `nanos` nanoseconds.

@@ -32,7 +32,8 @@ pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8])
     if done == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Packets that a packet socket has dropped since the last call, because they were not read in time.
+/// Returns the number of packets that a packet socket has dropped since the last call. Packets are dropped if they are
+/// not read in time.
 pub(crate) fn packet_socket_drops(fd: impl AsFd) -> u64 {
     // struct tpacket_stats: packets, drops; reading resets them (packet(7)).
     let mut stats = [0u8; 8];
@@ -62,8 +63,8 @@ pub(crate) fn real_time_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If this disturbs the
-/// run, the verdict about the run shows it.
+/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If the low priority
+/// disturbs the run, the verdict on the run shows this.
 pub(crate) fn high_priority() {
     // SAFETY: the call takes only integers. On Linux, 0 stands for the calling thread, not the process.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
@@ -83,7 +84,7 @@ pub(crate) struct ReceiveBatch {
     stamps: Vec<Option<u64>>,
     truncated: u64,
     frame_max: usize,
-    /// Whether longer packets are kept without their end.
+    /// Whether the beginning of a packet is kept if the packet is too long for its buffer.
     keeps_heads: bool,
 }
 

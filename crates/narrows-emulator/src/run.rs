@@ -167,13 +167,13 @@ impl Stage {
     }
 }
 
-/// Returns a warning if a receiver's largest window is smaller than the capacity of the path.
+/// Returns a warning if the largest receive window of a receiver is smaller than the capacity of the path.
 fn window_warning(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
     if path.bottleneck == Rate::MAX {
         return Ok(None);
     }
     let largest = netns::inside(netns, || Ok(netns::sysctl_last("net/ipv4/tcp_rmem")))?;
-    // Linux offers half of the buffer, and a full queue may double the path's RTT.
+    // Linux offers half of the buffer as the receive window, and a full queue may double the path's RTT.
     let needed = path.bottleneck.bytes_in(path.rtt + Span::from_millis(1)).get().saturating_mul(4);
     Ok(largest.filter(|&l| l < needed).map(|l| {
         format!("{}: net.ipv4.tcp_rmem is {l} bytes, but the path needs {needed}; raise it", netns.display())

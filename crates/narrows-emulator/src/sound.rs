@@ -183,7 +183,7 @@ impl Soundness {
     }
 }
 
-/// Extends a flow's plan by a question: does the plan limit the window of the flow?
+/// Adds a method to a flow's plan: whether the plan limits the window of the flow.
 trait LimitsWindow {
     fn limits_window(&self) -> bool;
 }

@@ -1,7 +1,7 @@
 //! The input: a [`Plan`], and the namespaces, interfaces and addresses of its nodes and links.
 //!
-//! The program that builds the network (namespaces, cables, queues) writes the spec as JSON. Times are
-//! nanoseconds from the start of the run. [`Spec::start`] is the start of the run by CLOCK_MONOTONIC.
+//! The program that builds the network (namespaces, cables, queues) writes the spec as JSON. Times are nanoseconds from
+//! the start of the run. [`Spec::start`] itself is a time of CLOCK_MONOTONIC.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -33,7 +33,8 @@ pub struct Spec {
     /// Time zero of the run by CLOCK_MONOTONIC; `None`: the run starts after the setup.
     #[serde(default)]
     pub start: Option<Time>,
-    /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become rows.
+    /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become
+    /// rows.
     #[serde(default = "ten_millis")]
     pub sample_interval: Span,
     /// Limits beyond which a run is unsound.
@@ -89,21 +90,21 @@ pub enum RelayModel {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Index of the plan's flow. A group or a Poisson source is one flow.
+    /// Index of the plan's flow. A group or a Poisson source counts as one flow here.
     pub flow: u32,
     /// Address of the sender.
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
-    /// Port of the receiver. The port must be unique among the flows between these nodes.
+    /// Port of the receiver. The port must be unique among the flows between the same two nodes.
     pub port: u16,
     /// Whether another program (iperf3) sends the traffic, and the emulator only samples it. The flow must be neither
     /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
     /// Port of the sender, by which other programs can identify a flow. For an external flow, it is the port of `iperf3
-    /// --cport`. If it is missing, the connection to `port` that has sent most is sampled. A TCP flow of the emulator
-    /// sends from this port, and the members of a group send from this port and the following ports. If it is missing,
+    /// --cport`. Without this port, the connection to `port` that has sent most is sampled. A TCP flow of the emulator
+    /// sends from this port, and the members of a group send from this port and the following ports. Without this port,
     /// the kernel chooses the ports.
     #[serde(default)]
     pub source_port: Option<u16>,
@@ -122,8 +123,8 @@ pub struct QueueSpec {
     pub netns: PathBuf,
     /// The interface.
     pub interface: String,
-    /// Handle of a qdisc (`1:`) or of a class (`1:10`), in hexadecimal as in tc(8). The counters of several entries of
-    /// one link are added.
+    /// Handle of a qdisc (`1:`) or of a class (`1:10`), in hexadecimal as in tc(8). If several entries belong to one
+    /// link, their counters are added.
     pub handle: String,
     /// Bytes per packet that this queue counts in addition to the L3 bytes. This is an Ethernet header, or 0 if a size
     /// table subtracts this header (`stab overhead -14`).
@@ -138,7 +139,8 @@ pub struct QueueSpec {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueRole {
-    /// The qdisc is the link's queue, so its waiting, departed and dropped packets count as such.
+    /// The qdisc is the link's queue, so its waiting, departed and dropped packets count as packets of the link's
+    /// queue.
     #[default]
     Queue,
     /// The qdisc implements the link's random loss (netem). Its dropped packets count as lost after the queue, and its

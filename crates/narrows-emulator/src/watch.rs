@@ -112,7 +112,8 @@ impl Watch<'_> {
                 if !sampled {
                     self.sample(now, false, false);
                 }
-                // A late row covers the time since the previous row, but its time is the time at which it was due.
+                // A late row covers the time since the previous row, but it is recorded with the time at which it was
+                // due.
                 let at = next_row;
                 while next_row <= now {
                     next_row += row;

@@ -113,7 +113,7 @@ fn ping_takes_at_least_both_delays() {
         let mut times: Vec<f64> =
             text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
         assert!(!times.is_empty(), "ping: {text}");
-        // The first ping also waits for ARP, whose packets have the same delays.
+        // The first ping also waits for ARP, and ARP packets have the same delays as pings.
         times.remove(0);
         times.sort_by(f64::total_cmp);
         let median = times[times.len() / 2];
@@ -159,7 +159,7 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let Some(lab) = Lab::new() else { return };
         lab.no_offloads("a");
         let spec = lab.spec(3.0, |s| {
-            // 20 and 5 Mbit/s alternate every half second, which HTB does not support.
+            // Rates of 20 and 5 Mbit/s alternate every half second. HTB does not support such a rate.
             s["plan"]["links"][0]["rate"] =
                 json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
             s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});
@@ -172,8 +172,8 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let get = |column: &str| links.f64(column).unwrap()[0];
         eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
         assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
-        // After the warm-up at 0.6 s, the link has 5 Mbit/s for 0.4 s, and then two whole periods of 12.5 Mbit/s on
-        // average.
+        // After the warm-up at 0.6 s, the link has 5 Mbit/s for 0.4 s. Then follow two whole periods, with 12.5 Mbit/s
+        // on average.
         assert_eq!(get("capacity_bps"), 11.25e6);
         assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
         // The transmission of 60 packets of 1500 bytes at 5 Mbit/s takes 144 ms.

@@ -249,7 +249,7 @@ long bpf_skb_store_bytes(struct __sk_buff *skb, __u32 at, const void *from, __u3
 	return 0;
 }
 
-/* Like csum_replace2(), computes the one's complement sum of old value, new value and checksum. */
+/* Computes the one's complement sum of old value, new value and checksum, as csum_replace2() does. */
 long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, __u64 flags)
 {
 	__u32 sum;

@@ -31,7 +31,7 @@ const PACKETS_MAX: usize = 24;
 /// Longest option that the program inserts: two NOPs and six bytes.
 const GROWTH: usize = 8;
 
-/// The effects of the program. libFuzzer reads these counters like the compiler's counters (FuzzerExtraCounters.cpp).
+/// libFuzzer reads these counters as it reads the compiler's counters (FuzzerExtraCounters.cpp).
 #[allow(unsafe_code, reason = "the section by which libFuzzer finds the counters")]
 // SAFETY: libFuzzer reads and clears these bytes only between two inputs.
 #[unsafe(link_section = "__libfuzzer_extra_counters")]

@@ -16,7 +16,7 @@ const FAIR: usize = 3;
 /// attempts, the result is not judged, and a message says so.
 ///
 /// # Panics
-/// If the test fails. The panic is the panic of the last attempt on an undisturbed machine.
+/// If the test fails. The panic is then the panic of the last attempt on an undisturbed machine.
 pub fn patiently(test: impl Fn()) {
     let mut fair = 0;
     let mut last = String::new();

@@ -53,8 +53,8 @@ pub struct Plan {
     /// missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
-    /// Whether each flow takes a random path of its equal shortest paths, in each direction. If false, all flows
-    /// between two nodes take the same path.
+    /// Whether each flow takes, in each direction, a random one of the shortest paths. If false, all flows between two
+    /// nodes take the same path.
     #[serde(default)]
     pub ecmp: bool,
     /// The samples that the run records.
@@ -68,15 +68,15 @@ pub struct Plan {
     pub kernel: Option<KernelPlan>,
 }
 
-/// The places where packets are recorded. A program that runs the plan decides where they are written.
+/// The places where packets are recorded. A program that runs the plan decides where the recorded packets are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CapturePlan {
-    /// Links of which the packets that arrive at the link's end are recorded.
+    /// Indices of links. The packets that arrive at the ends of these links are recorded.
     #[serde(default)]
     pub links: Vec<u32>,
-    /// Nodes of which the packets that the node's flows send and receive are recorded.
+    /// Indices of nodes. The packets that the flows of these nodes send and receive are recorded.
     #[serde(default)]
     pub hosts: Vec<u32>,
     /// Maximum number of recorded bytes of a packet.
@@ -310,7 +310,7 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// Each packet that arrives while more than `packets` wait is marked with CE (as for DCTCP).
+    /// A packet that arrives while more than `packets` packets wait is marked with CE (as for DCTCP).
     Threshold {
         /// Threshold in waiting packets.
         packets: u32,

@@ -131,7 +131,7 @@ pub enum TransportPlan {
 pub struct ProgramPlan {
     /// Words of the server's command. It starts before the run.
     pub server: Vec<String>,
-    /// Words of the client's command. It starts at the flow's start.
+    /// Words of the client's command. The client starts at the flow's start.
     pub client: Vec<String>,
     /// Protocol of the packets that are counted.
     pub protocol: Protocol,

@@ -29,7 +29,7 @@ fn rate_controller(entry: &registry::Entry) -> Json {
     })
 }
 
-/// Returns those defaults in literal mode that differ from the defaults without a mode.
+/// Returns the defaults in literal mode, but only those that differ from the defaults without a mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

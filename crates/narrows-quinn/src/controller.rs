@@ -15,9 +15,10 @@ use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
 use crate::sampler::Sampler;
 
-/// Number of datagrams that are added to a window that stands for a pacing rate, because an ACK acknowledges two
+/// A window that stands for a pacing rate is enlarged by this number of datagrams, because an ACK acknowledges two
 /// packets. No specification defines this number. With 1 to 5 datagrams, BBR v1 at 20 Mbit/s has a mean RTT of 69 to 81
-/// ms (RTT 40 ms, queue 4 BDP), and loses 4 to 8 % of its packets (20 ms, 0.5 BDP).
+/// ms on a path with an RTT of 40 ms and a queue of 4 BDP. On a path with an RTT of 20 ms and a queue of 0.5 BDP, it
+/// loses 4 to 8 % of its packets.
 const PACING_SLACK_DATAGRAMS: u64 = 3;
 /// IPv4 and UDP headers, which the size of a segment does not include.
 const UDP_HEADER_BYTES: u32 = 28;
@@ -48,7 +49,7 @@ impl Factory {
     /// Returns a factory of a controller of the catalogue with parameters.
     ///
     /// # Errors
-    /// The same as [`named`](Factory::named), or if a parameter is not valid.
+    /// If a parameter is not valid, or if [`named`](Factory::named) would return an error.
     pub fn with_parameters(choice: Choice) -> Result<Self, Problem> {
         let catalogue = Catalogue::built_in();
         catalogue.check(&choice)?;
@@ -307,7 +308,8 @@ impl Core {
         }
     }
 
-    /// Passes each lost segment to the controller. quinn reports only when the newest lost packet was sent.
+    /// Passes each lost segment to the controller. quinn reports when the newest lost packet was sent, but not when the
+    /// other lost packets were sent.
     fn report_losses(&mut self, now: Time, sent_at: Time, bytes: u64) {
         // The entry of a packet that was sent long ago may have been removed. In that case, the present number of bytes
         // in flight is the best estimate.

@@ -72,8 +72,7 @@ impl PortCounters {
         }
     }
 
-    /// Returns the limit of the rated flows' queue in bytes, if all queued packets are full, or `None` if there is no
-    /// limit.
+    /// Returns the limit of the rated flows' queue in bytes, computed for full packets, or `None` if there is no limit.
     pub fn limit(&self) -> Option<Bytes> {
         let packets = u64::from(self.limit_packets[Leaf::Elephant as usize]);
         (packets > 0).then(|| Bytes::new(packets * FULL_PACKET))

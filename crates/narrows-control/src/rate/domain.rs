@@ -1,5 +1,5 @@
-//! Controllers of a whole domain. One controller serves all ports with the same kind of rate controller. A control
-//! network connects the controller to these ports.
+//! Controllers of a whole domain. One controller serves all ports whose rate controllers are of the same kind. A
+//! control network connects the controller to these ports.
 
 use super::{FlowIdentity, FlowKey, Message, PortId};
 use crate::units::{Span, Time};
@@ -13,7 +13,7 @@ pub struct Settings {
 
 /// Routes, which the domain's controller knows because it has installed them.
 pub trait Topology<K: FlowIdentity = FlowKey> {
-    /// Returns the controlled ports on the flow's path, in order; empty if the flow has no route.
+    /// Returns the controlled ports on the flow's path, in the order of the path; empty if the flow has no route.
     fn path(&self, flow: &K) -> Vec<PortId>;
 }
 

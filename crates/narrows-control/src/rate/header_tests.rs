@@ -21,7 +21,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn 
     }
 }
 
-/// Returns all header-based controllers by name. Controllers with two modes are listed in both.
+/// Returns all header-based controllers by name. Controllers with two modes are listed once for each mode.
 fn controllers() -> Vec<Box<dyn HeaderController>> {
     let all = registry::all().iter().map(|entry| build(entry.name, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).flatten().collect()

@@ -6,8 +6,8 @@ use crate::feedback::header::Header;
 use crate::units::{Bytes, Time};
 
 /// A rate controller that uses congestion headers. It is a pure state machine. The port keeps its own queue, and its
-/// capacity must be configured. The controller also sees packets without a header, which include ACKs of flows in the
-/// other direction, and packets with the header of another protocol.
+/// capacity must be configured. The controller also sees packets with the header of another protocol, and packets
+/// without a header, for example ACKs of flows in the other direction.
 pub trait HeaderController: Send {
     /// Returns the name in scenarios and results, e.g. `xcp`.
     fn name(&self) -> &'static str;

@@ -86,7 +86,7 @@ pub enum Message<K: FlowIdentity = FlowKey> {
     Report(Report),
     /// Controller to switch: this port is congested, or is no longer congested.
     Congestion {
-        /// The kind; `None` if the congestion is over.
+        /// The kind of congestion; `None` if the congestion is over.
         kind: Option<CongestionKind>,
         /// The port.
         port: PortId,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{FlowIdentity, PacketInfo, Proto};
 use crate::feedback::header::Header;
 
-/// Returns the leaf of a packet for controllers that classify only by headers: flows with a header are rated, all
-/// others are TCP or UDP.
+/// Returns the leaf of a packet, for controllers that classify packets only by headers. Flows with a header are rated,
+/// and all other flows are TCP or UDP.
 pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
     match (packet.header, packet.key.proto()) {
         (Header::None, Proto::Tcp) => Leaf::OtherTcp,
@@ -22,8 +22,8 @@ pub const LEAVES: usize = 4;
 /// queues, which take turns. The number is small, because the agent reads the counters of each queue in every tick.
 pub const UDP_QUEUES: u16 = 32;
 
-/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times
-/// as many packets as another leaf, instead of 32 times as many.
+/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together can then hold 3.2
+/// times as many packets as one other leaf, instead of 32 times as many.
 pub const UDP_QUEUE_PART: u32 = 10;
 
 /// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.
@@ -65,7 +65,7 @@ pub enum Queueing {
         /// policed: a packet that would have to wait is dropped (BRF-23).
         queues_udp: bool,
     },
-    /// The port keeps its own queue with the limit of this queue.
+    /// The port keeps its own queue with that queue's limit.
     Own,
 }
 

@@ -1,5 +1,5 @@
 //! Tests that every rate controller and every domain's controller keeps working with valid parameters, often at the
-//! ends of their ranges. Header-based controllers get only timers in these tests.
+//! ends of their ranges. In these tests, header-based controllers get timers but no packets.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! State of flows during a run. The hosts' threads write it, and the sampler reads it.
+//! State of flows during a run. The hosts' threads write this state, and the sampler reads it.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! All ends of flows in one namespace, and their event loop.
+//! All ends of flows that are in one namespace, and their event loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

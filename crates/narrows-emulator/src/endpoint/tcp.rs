@@ -30,7 +30,7 @@ const DISCARD_BYTES: usize = 1 << 20;
 /// value of the MSS option.
 const TIMESTAMPS_BYTES: u32 = 12;
 
-/// Payload of a full segment with an MTU of 1500. No socket option is set for this value.
+/// Payload of a full segment with an MTU of 1500. If the plan has this value, no socket option is set.
 const DEFAULT_MSS_BYTES: u32 = 1448;
 
 /// Parameters of a connection.
@@ -61,7 +61,7 @@ fn family(address: &SocketAddr) -> AddressFamily {
 fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family(address), SockType::Stream, flags, None)?;
-    // Reuse ports of connections in TIME_WAIT, so that a source of many flows does not run out of ports.
+    // Reuses ports of connections in TIME_WAIT, so that a source of many flows does not run out of ports.
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     Ok(fd)
 }

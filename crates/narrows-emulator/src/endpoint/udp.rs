@@ -72,7 +72,7 @@ impl UdpSender {
     }
 }
 
-/// The receiving end of all flows of one entry in the spec.
+/// The receiving end of all flows that belong to one entry in the spec.
 pub(crate) struct UdpSink {
     pub(crate) socket: UdpSocket,
     spec: usize,

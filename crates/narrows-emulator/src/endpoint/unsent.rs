@@ -1,12 +1,12 @@
 //! Determines how an application that always has data passes its data to the kernel. The emulator chooses two values:
 //! the amount of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
-//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited,
-//! net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in Startup for seconds. A recovery can
-//! free a whole window at once. The kernel then sends all unsent data before the application is woken to write more.
-//! Therefore, the flows of a host together keep as much data unsent as the bottleneck transmits in an RTT. More unsent
-//! data would be harmful for two reasons. First, data that is unsent when the application stops is sent later
-//! nevertheless. Second, large writes delay the forwarding of packets on a slow processor.
+//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR
+//! ignores samples of such a socket, and may then stay in Startup for seconds. A recovery can free a whole window at
+//! once. The kernel then sends all unsent data before the application is woken to write more. Therefore, the flows of a
+//! host together keep as much data unsent as the bottleneck transmits in an RTT. More unsent data would be harmful for
+//! two reasons. First, data that is unsent when the application stops is nevertheless sent later. Second, large writes
+//! delay the forwarding of packets on a slow processor.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
@@ -38,7 +38,7 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Returns the unsent data of one of `flows` connections over an empty path.
+    /// Returns the unsent data of one of `flows` connections that share this path.
     pub(crate) fn new(path: &EmptyPath, flows: usize, stop: Time) -> Self {
         let bottleneck = path.bottleneck.min(Rate::from_bytes_per_sec(1 << 40));
         Unsent { bottleneck, worth: path.rtt.scale(1, flows.max(1) as u64).max(LEAST), stop }

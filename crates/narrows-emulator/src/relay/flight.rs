@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 /// The frames in flight on a link.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Pairs of the time when a frame is due (nanoseconds of CLOCK_MONOTONIC) and the frame with its virtio header, in
-    /// order of time.
+    /// Pairs of the time when a frame is due (nanoseconds of CLOCK_MONOTONIC) and the frame with its virtio header,
+    /// sorted by time.
     frames: VecDeque<(u64, Box<[u8]>)>,
 }
 

@@ -1,5 +1,5 @@
-//! Classifies frames. The link model decides whether data frames arrive and when. The link model only delays
-//! housekeeping frames.
+//! Classifies frames. The link model decides whether data frames arrive and when. Housekeeping frames always arrive,
+//! and the link model only delays them.
 
 /// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;

@@ -22,7 +22,7 @@ pub(crate) struct LinkStats {
     pub(crate) dropped: u64,
     /// L3 bytes accepted. This number minus the backlog is the number of bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
-    /// Packets lost at random and packets duplicated, after the queue.
+    /// Number of packets that were lost at random after the queue, and number of packets that were duplicated there.
     pub(crate) lost: u64,
     pub(crate) duplicated: u64,
     /// Frames that represent several packets.

@@ -109,7 +109,7 @@ fn the_losses_are_the_same_as_in_the_simulator() {
 #[test]
 fn a_policer_and_aggregation_are_those_of_the_simulator() {
     let mut p = plan();
-    // The policer accepts a burst of two packets, and one more packet each 3 ms. Aggregation lets packets arrive only
+    // The policer accepts a burst of two packets, and one more packet every 3 ms. Aggregation lets packets arrive only
     // every 5 ms.
     p.policer = Some(PolicerPlan { rate: Rate::from_bits_per_sec(4_000_000), burst: Bytes::new(3000) });
     p.aggregation = Some(Span::from_millis(5));
@@ -129,7 +129,7 @@ fn a_policer_and_aggregation_are_those_of_the_simulator() {
         assert_eq!(l.offer(now, 1500), fate);
         lost += u64::from(expected.is_lost);
     }
-    // A packet arrives each 2 ms for 300 ms, and there are tokens for one packet each 3 ms.
+    // A packet arrives every 2 ms for 300 ms, and there are tokens for one packet every 3 ms.
     assert_eq!((l.stats.lost, lost), (32, 32));
 }
 

@@ -40,10 +40,10 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Older timestamps are ignored, because they show that CLOCK_REALTIME was set in the meantime.
+/// Timestamps older than this are ignored, because they show that CLOCK_REALTIME was set in the meantime.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
-/// State of a link during a run. The relay's thread writes it, and the sampler reads it.
+/// State of a link during a run. The relay's thread writes this state, and the sampler reads it.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBoard {
     pub(crate) offered: AtomicU64,

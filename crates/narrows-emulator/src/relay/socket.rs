@@ -53,8 +53,8 @@ impl PacketSocket {
         Ok(PacketSocket { fd, drops: 0 })
     }
 
-    /// Returns the number of frames that the kernel has dropped since the socket was opened, because they were not read
-    /// in time.
+    /// Returns the number of frames that the kernel has dropped since the socket was opened. Frames are dropped if they
+    /// are not read in time.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
         self.drops += raw::packet_socket_drops(&self.fd);
         self.drops
@@ -67,7 +67,7 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Binds to all protocols of an interface; 0: of all interfaces.
+/// Binds the socket to all protocols of an interface, or of all interfaces if `index` is 0.
 pub(crate) fn bind_to_all_protocols(fd: &OwnedFd, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,

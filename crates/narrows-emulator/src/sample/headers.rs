@@ -21,7 +21,8 @@ pub(crate) enum Way {
 /// The fields of a packet that the counters need.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Ports of the flow's sender and receiver, in either direction. They identify a connection.
+    /// Ports of the flow's sender and receiver, in this order for packets of both directions. They identify a
+    /// connection.
     pub(crate) ports: (u16, u16),
     /// Length of the IP packet in bytes.
     pub(crate) l3_bytes: u32,
@@ -63,7 +64,8 @@ impl Wanted {
         }
     }
 
-    /// Parses an IP packet, of which only the first bytes may be present. `None`: it does not belong to the flow.
+    /// Parses an IP packet, of which only the first bytes may be present. Returns `None` if the packet does not belong
+    /// to the flow.
     pub(crate) fn find(&self, packet: &[u8]) -> Option<(Way, Segment)> {
         let ip = Ip::parse(packet)?;
         let way = match (ip.source, ip.destination) {
@@ -115,7 +117,8 @@ struct Ip {
 }
 
 impl Ip {
-    /// Parses a header. Packets with IPv6 extension headers and later fragments are not recognised as TCP or UDP.
+    /// Parses a header. Packets with IPv6 extension headers, and all fragments except the first, are not recognised as
+    /// TCP or UDP.
     fn parse(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => {

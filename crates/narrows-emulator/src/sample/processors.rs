@@ -12,14 +12,14 @@ use crate::clock::monotonic;
 pub(crate) struct ProcessorReport {
     /// Processors online.
     pub(crate) processors: usize,
-    /// Share of the processors' time that all programs together use: the mean over the run, and the maximum over one
-    /// second.
+    /// Share of the processors' time that all programs together use: the mean over the run, and the mean over the
+    /// busiest second.
     pub(crate) busy_mean: f64,
     pub(crate) busy_max: f64,
     /// Mean share of the processors' time that a hypervisor took.
     pub(crate) steal_mean: f64,
-    /// Packets that the kernel dropped because a processor's backlog was full, and number of times that a processor used up its
-    /// budget for packets (/proc/net/softnet_stat).
+    /// Number of packets that the kernel dropped because a processor's backlog was full, and number of times that a
+    /// processor used up its budget for packets (/proc/net/softnet_stat).
     pub(crate) softnet_drops: u64,
     pub(crate) softnet_squeezed: u64,
 }
@@ -91,8 +91,8 @@ fn ticks() -> Ticks {
     parse_stat(&text, monotonic())
 }
 
-/// Parses the first line, which is for all processors together (user nice system idle iowait irq softirq
-/// steal), and counts the following lines, one for each processor (proc(5)).
+/// Parses the first line of /proc/stat, which is for all processors together (user nice system idle iowait irq softirq
+/// steal). Counts the following lines, of which there is one for each processor (proc(5)).
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
@@ -122,8 +122,8 @@ mod tests {
     fn busy_time_is_the_time_that_is_not_idle() {
         let ms = |n: u64| n * 1_000_000;
         let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
-        // Two processors have 100 ticks in half a second, and 50 of them are idle. The busy ticks in the file have no
-        // effect.
+        // Two processors together have 100 ticks in half a second, and 50 of these ticks are idle. The busy ticks in
+        // the file have no effect.
         let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));
         assert_eq!(a, Ticks { passed: 200, idle: 850, steal: 0 });
         assert_eq!(b.busy_since(a), 0.5);

@@ -1,4 +1,4 @@
-//! The TCP streams of a program, followed from the headers of their packets.
+//! The TCP streams of a program, reconstructed from the headers of their packets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::headers::{Segment, Tcp};
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     open: BTreeMap<(u16, u16), Stream>,
-    /// Bytes of connections whose ports a later connection uses, and of UDP.
+    /// Bytes of connections whose ports are now used by a later connection, and payload bytes of UDP.
     settled: u64,
 }
 
@@ -35,7 +35,8 @@ impl Stream {
         Stream { start, sent: 0, delivered: 0, length: None, sender_done: None, receiver_done: None }
     }
 
-    /// The offset of a sequence number: the one closest to the data that was sent last, since numbers wrap.
+    /// The offset of a sequence number. Sequence numbers wrap, so this is the possible offset that is closest to the
+    /// data that was sent last.
     fn offset(&self, sequence: u32) -> u64 {
         let newest = self.start.wrapping_add(self.sent as u32);
         let distance = sequence.wrapping_sub(newest) as i32;
@@ -54,14 +55,14 @@ impl Stream {
 }
 
 impl Streams {
-    /// Records a packet that leaves the sending host. Returns whether it repeats only data that was sent before.
+    /// Records a packet that leaves the sending host. Returns whether all data of the packet had been sent before.
     pub(crate) fn on_sent(&mut self, segment: &Segment) -> bool {
         let Some(tcp) = segment.tcp else { return false };
         if tcp.is_syn {
             self.begin(segment.ports, tcp.sequence.wrapping_add(1));
             return false;
         }
-        // Without a SYN, the connection is older than the socket of the counters.
+        // If no SYN was seen, the connection is older than the packet sockets that count.
         let stream = self.open.entry(segment.ports).or_insert_with(|| Stream::new(tcp.sequence));
         let end = stream.offset(tcp.sequence).saturating_add(u64::from(segment.payload));
         let is_repeated = segment.payload > 0 && end <= stream.sent;
@@ -84,7 +85,7 @@ impl Streams {
     pub(crate) fn on_delivered(&mut self, segment: &Segment, at: Time) {
         let Some((stream, tcp)) = self.stream(segment) else { return };
         if let Some(number) = tcp.acknowledgement {
-            // An acknowledgement cannot be ahead of what was sent: it belongs to an earlier connection.
+            // An acknowledgement of more than was sent belongs to an earlier connection.
             let acknowledged = stream.offset(number);
             if acknowledged <= stream.sent + 1 {
                 stream.delivered = stream.delivered.max(acknowledged);
@@ -109,8 +110,8 @@ impl Streams {
         self.settled + self.open.values().map(Stream::data).sum::<u64>()
     }
 
-    /// Times at which the sender and the receiver had finished the last connection; `None` while a connection is
-    /// open, and without connections.
+    /// Times at which the sender and the receiver had finished the last connection. `None` while a connection is open,
+    /// or if there was no connection.
     pub(crate) fn done(&self) -> Option<(Time, Time)> {
         let times = self.open.values().map(|s| Some((s.sender_done?, s.receiver_done?)));
         let all = times.collect::<Option<Vec<_>>>()?;
@@ -210,7 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// A stream of any length, from any sequence number, beyond the wrap: each byte counts once.
+        /// Each byte of a stream counts once, for any length and any first sequence number, even if the sequence
+        /// numbers wrap.
         #[test]
         fn delivered_bytes_are_those_of_the_stream(
             start: u32,

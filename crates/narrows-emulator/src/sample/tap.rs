@@ -1,8 +1,9 @@
 //! Counts the packets of a program at the interfaces of its two hosts.
 //!
-//! A program may open several connections, and their sockets may be gone at the next sample of sock_diag(7).
-//! Packet sockets see each packet of both ends instead: data that leaves the sending host, data that reaches the
-//! receiving host, and acknowledgements at both. The sockets copy only the headers of each packet.
+//! A program may open several connections, and may have closed their sockets before the next sample of sock_diag(7).
+//! This module therefore uses packet sockets, which see each packet at both hosts: data that leaves the sending host,
+//! data that reaches the receiving host, and acknowledgements at both hosts. The sockets copy only the headers of each
+//! packet.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,24 +20,25 @@ use crate::netns;
 use crate::raw::{self, ReceiveBatch};
 use crate::relay::bind_to_all_protocols;
 
-/// Bytes of each packet that are read: the longest headers of IPv4 and TCP.
+/// Number of bytes of each packet that are read. This number covers the longest headers of IPv4 and TCP.
 const HEAD_BYTES: usize = 120;
 /// The interface index that stands for all interfaces (packet(7)).
 const ALL_INTERFACES: u32 = 0;
 /// Packets that one system call reads.
 const BATCH_PACKETS: usize = 256;
-/// Size of the kernel's buffer. It stores the packets between two samples: 0.1 s at 1 Gbit/s.
+/// Size of the kernel's buffer. It can store the packets that arrive between two samples, up to 0.1 s at 1 Gbit/s.
 const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
 
 /// The counters of a program's packets.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TapCounts {
-    /// Data packets that left the sending host, their L3 bytes, and how many of them repeated only data that had
-    /// been sent before (TCP).
+    /// Number of data packets that left the sending host, their L3 bytes, and the number of these packets whose data
+    /// had all been sent before (TCP).
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmitted: u64,
-    /// Application bytes that arrived: for TCP those that the receiver has acknowledged, for UDP the payload.
+    /// Application bytes that arrived. For TCP, these are the bytes that the receiver has acknowledged. For UDP, these
+    /// are the payload bytes.
     pub(crate) delivered: u64,
     /// Payload bytes in the other direction, as the sending host received them.
     pub(crate) reverse_payload: u64,
@@ -57,7 +59,8 @@ impl Tap {
     /// Opens the packet sockets of a flow.
     ///
     /// # Errors
-    /// No such namespace, no CAP_NET_RAW there, a kernel without packet sockets.
+    /// If there is no such namespace, if CAP_NET_RAW is missing in the namespace, or if the kernel has no packet
+    /// sockets.
     pub(crate) fn open(wanted: Wanted, sender: &Path, receiver: &Path) -> Result<Self, Error> {
         Ok(Tap {
             wanted,
@@ -72,7 +75,7 @@ impl Tap {
     /// Reads the packets since the last call.
     pub(crate) fn update(&mut self, clock: Clock) -> TapCounts {
         let Tap { wanted, sender, receiver, streams, counts, started } = self;
-        // The sending host is first, because the receiver's acknowledgements refer to what was sent.
+        // The sending host is read first, because the receiver's acknowledgements refer to data that was sent.
         sender.read(clock, |at, packet| {
             let Some((way, segment)) = wanted.find(packet) else { return };
             started.get_or_insert(at);
@@ -124,8 +127,8 @@ impl Socket {
     fn open(netns: &Path) -> Result<Self, Error> {
         let fd = netns::inside(netns, || {
             let at = |what: &'static str| Error::at::<io::Error>(netns, what);
-            // Without link-layer headers, packets of all interfaces look alike. ETH_P_ALL is needed for packets that
-            // leave the host (packet(7)).
+            // Without link-layer headers, the packets of all interfaces have the same format. ETH_P_ALL is needed for
+            // packets that leave the host (packet(7)).
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, None)
                 .map_err(|e| at("open packet socket")(e.into()))?;
@@ -138,7 +141,7 @@ impl Socket {
         Ok(Socket { fd, batch: ReceiveBatch::of_heads(BATCH_PACKETS, HEAD_BYTES), missed: 0 })
     }
 
-    /// Reads all packets that have arrived. Errors are ignored: an interface that is down has no packets.
+    /// Reads all packets that have arrived. Errors are ignored, because an interface that is down has no packets.
     fn read(&mut self, clock: Clock, mut take: impl FnMut(Time, &[u8])) {
         let offset = realtime_to_monotonic();
         while let Ok(n) = self.batch.receive(&self.fd) {

@@ -19,7 +19,7 @@ pub(crate) struct TcpInfo {
     pub(crate) in_flight: u32,
     /// Smoothed RTT in microseconds; 0 before the first sample.
     pub(crate) srtt_us: u32,
-    /// Smoothed mean deviation, with a gain of 1/4.
+    /// Smoothed mean deviation of the RTT, with a gain of 1/4.
     pub(crate) rttvar_us: u32,
     pub(crate) min_rtt_us: u32,
     pub(crate) cwnd: u32,
@@ -30,7 +30,7 @@ pub(crate) struct TcpInfo {
     pub(crate) pacing_rate: Option<u64>,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_received: u64,
-    /// Segments delivered, cumulatively or selectively (wraps).
+    /// Number of segments that were acknowledged, cumulatively or selectively. The number wraps.
     pub(crate) delivered: u32,
     pub(crate) bytes_sent: u64,
     pub(crate) data_segments_out: u32,
@@ -85,7 +85,7 @@ impl TcpInfo {
             delivered: u32_at(192),
             bytes_sent: u64_at(200),
             dsack_dups: u32_at(216),
-            // The field tcpi_total_rto exists since Linux 6.7. In the structure, it follows rcv_ooopack, snd_wnd,
+            // The field tcpi_total_rto has existed since Linux 6.7. In the structure, it follows rcv_ooopack, snd_wnd,
             // rcv_wnd and rehash.
             timeouts: u32_at(240) & 0xffff,
         }

@@ -93,7 +93,8 @@ impl FlowTrack {
     ) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the statistics. If a flow has ended, its statistics are then final.
+                // Read the end times before the statistics. If a flow has ended, the statistics that are read after its
+                // end times are final.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
@@ -109,7 +110,7 @@ impl FlowTrack {
                 self.info = program.info();
                 self.delivered = program.counts.delivered;
                 if is_new {
-                    // The segments of another connection were not delivered since the last sample.
+                    // Segments that the new connection delivered before this sample are not counted.
                     self.rtt_delivered = self.info.map_or(0, |i| i.delivered);
                 }
             }
@@ -291,10 +292,10 @@ impl FlowTrack {
             // The smoothed RTT does not show the RTT's jitter.
             Cell::F(nan),
             Cell::F(if info.min_rtt_us > 0 { info.min_rtt_us as f64 / 1e6 } else { nan }),
-            // Bytes on the wire are counted for programs only, and the signalling among them for no flow.
+            // Bytes on the wire are counted only for programs. Bytes of signalling are not counted for any flow.
             Cell::U(if let Probe::Program(program) = &self.probe { program.counts.sent_bytes } else { 0 }),
             Cell::U(0),
-            // One-way delays are also not measured.
+            // One-way delays are not measured.
             Cell::F(nan),
         ]);
         if let Some(h) = &self.rtt {

@@ -19,7 +19,7 @@ pub(crate) enum Probe {
     Own(Arc<FlowBoard>),
     /// A connection of iperf3, sampled by sock_diag at both ends.
     External(Box<External>),
-    /// Programs of the user: their packets, and sock_diag for TCP.
+    /// Programs of the user, measured by their packets and, for TCP, by sock_diag.
     Program(Box<Program>),
 }
 
@@ -37,9 +37,10 @@ impl External {
         External { port: spec.port, sending: Sending::new(from, ports), to: to.to_owned(), received: 0 }
     }
 
-    /// Samples the connection to the port that has sent most. (iperf3's control connection uses the same port.)
+    /// Samples that connection to the port that has sent most. (iperf3's control connection uses the same port.)
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
-        // A new connection does not replace the sampled one when the latter ends.
+        // After the sampled connection has ended, another connection replaces it only if that connection has sent at
+        // least as much.
         let most = self.sending.info.bytes_sent;
         self.sending.sample(diags, |found| found.bytes_sent >= most);
         let Some((source, destination)) = self.sending.ports_found else { return };
@@ -134,7 +135,8 @@ impl Program {
         })
     }
 
-    /// A note if the flow's direction is probably the wrong one.
+    /// Returns a note if the receiver of the flow sent more than it received, because the flow's direction is then
+    /// probably wrong.
     pub(crate) fn notes(&self) -> Vec<String> {
         let (there, back) = (self.counts.delivered, self.counts.reverse_payload);
         if there >= back {

@@ -120,7 +120,7 @@ pub(crate) struct PyController {
     shared: Shared,
     exact_ce_echo: bool,
     wants_feedback: bool,
-    /// The attributes `owns_recovery` and `timer` after the last hook.
+    /// The attributes `owns_recovery` and `timer`, as the last hook left them.
     recovery: Recovery,
     timer: Time,
     /// The time of the timer that ran last. Each timer runs only once.
@@ -373,7 +373,7 @@ impl Controller for PyController {
     }
 }
 
-/// Returns a copy of a trace's name that exists until the process ends, because names of traces are static.
+/// Returns a copy of a trace's name. The copy exists until the process ends, because names of traces are static.
 fn kept(name: &str) -> PyResult<&'static str> {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,9 +26,9 @@ use crate::controller::Adapter;
 const PACKET_BYTES: u16 = 1448;
 const WRITE_BYTES: u16 = 32 << 10;
 static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
-/// The application writes at most this many windows plus [`BUFFER_EXTRA_BYTES`] more than the receiver has delivered. Data
-/// that the stack has accepted is still sent after the application has stopped. The limit is therefore only high enough
-/// to keep the stack busy while it repairs losses.
+/// The application can be ahead of the receiver's deliveries by at most this many windows plus [`BUFFER_EXTRA_BYTES`].
+/// Data that the stack has accepted is still sent after the application has stopped. The limit is therefore only high
+/// enough to keep the stack busy while it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
 const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
 /// Size of a datagram before MTU discovery, in bytes. This is quinn's default (RFC 9000, section 14).

@@ -1,8 +1,8 @@
 //! Implements a handshake and packets with the sizes of TLS 1.3, but without TLS.
 //!
 //! Each handshake message consists of its length, the length of the transport parameters, the parameters, and zeros.
-//! The zeros extend the message to its size with one certificate. Packets are not encrypted, and their authentication
-//! tag is zero.
+//! The zeros extend the message to the size that it has in TLS with one certificate. Packets are not encrypted, and
+//! their authentication tag is zero.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -88,10 +88,10 @@ impl Exponential {
 }
 
 /// The alternative of BDR-21: the sum of the reports in the last ten buckets, divided by the total length of these
-/// buckets. Buckets keep their length when tau changes. Buckets from before the start are empty.
+/// buckets. Buckets keep their length when tau changes. Buckets for the time before the start are empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
-    /// The complete buckets, in a ring. Each has the sum of its reports and its length.
+    /// The complete buckets, in a ring. Each entry is the sum of a bucket's reports and the length of the bucket.
     full: [(f64, f64); BUCKETS - 1],
     oldest: usize,
     /// The current bucket, and when it began.
@@ -107,8 +107,8 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // There was no report for longer than all buckets together, so all buckets are empty. Starting again limits
-        // the loop below to one turn of the ring.
+        // There was no report for longer than all buckets together, so all buckets are empty. Without this reset, the
+        // loop below could go round the ring several times.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -147,7 +147,8 @@ mod tests {
         Time::from_secs_f64(secs)
     }
 
-    /// Passes the reports of `flows` flows, each every 0.1 s and evenly spaced, from `from` to `to`.
+    /// Passes the reports of `flows` flows from the time `from` to the time `to`. Each flow reports every 0.1 s, and
+    /// the reports are evenly spaced.
     fn steady(count: &mut Count, flows: u32, from: f64, to: f64) {
         let every = 0.1 / f64::from(flows);
         let reports = ((to - from) / every + 0.5) as u32;
@@ -156,8 +157,8 @@ mod tests {
         }
     }
 
-    /// BDR-D1, TV-D2: ten seconds after a step from 100 to 400 flows, the paper's estimator has not followed the
-    /// step.
+    /// BDR-D1, TV-D2: ten seconds after a step from 100 to 400 flows, the paper's estimator still counts only 127
+    /// flows.
     #[test]
     fn tv_d2_the_lifetime_average_cannot_follow_bdr_d1() {
         let mut literal = count(Reading::Literal, Estimator::Exponential);
@@ -193,7 +194,8 @@ mod tests {
         steady(&mut count, 100, 0.0, 5.0);
         assert!((count.read(at(5.0), 0.5) - 100.0).abs() < 0.5);
         steady(&mut count, 400, 5.0, 6.0);
-        // The window is 2.25 s to 2.5 s long. In the last second of the window, there are four times as many flows.
+        // The window is 2.25 s to 2.5 s long. In the last second of the window, there are four times as many flows as
+        // before.
         let read = count.read(at(6.0), 0.5);
         assert!((100.0 + 300.0 / 2.5..100.0 + 300.0 / 2.2).contains(&read), "{read}");
         steady(&mut count, 400, 6.0, 7.5);
@@ -215,8 +217,8 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report, when the count is highest. If tau is five times
-    /// the time between reports, the packet reads 0.2 / (1 - exp(-0.2)) for a single flow. The mean of the count over
+    /// A designated packet reads the count just after its own report, when the count is highest. For a single flow and
+    /// a tau of five times the time between reports, the packet reads 0.2 / (1 - exp(-0.2)). The mean of the count over
     /// time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {

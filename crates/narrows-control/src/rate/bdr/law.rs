@@ -20,8 +20,8 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// If the estimated number of flows is below this limit, the port has no flows. The law makes this comparison before
-/// it raises the number to at least 1.
+/// If the estimated number of flows is below this limit, the port counts as a port without flows. The law makes this
+/// comparison before it raises the number to at least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -39,7 +39,8 @@ pub struct Report {
     /// Packets since the previous designated packet. The number includes the previous designated
     /// packet, but not this one. Used only in literal mode.
     pub size_cwin: u32,
-    /// Time to send the last window and receive its ACKs. Used only in literal mode.
+    /// Time that the flow needed to send its last window and to receive the ACKs of this window. Used only in literal
+    /// mode.
     pub time_per_cwin: Span,
     /// Size of the flow's full packets, L3 bytes. Used only in literal mode.
     pub packet_size: Bytes,
@@ -55,8 +56,8 @@ pub enum Recommendation {
 }
 
 impl Recommendation {
-    /// Applies the min rule of BDR-3: returns the new field of a packet that arrived with `field`. A path with
-    /// routers of both modes is a configuration error. In that case the packet keeps the first recommendation.
+    /// Applies the min rule of BDR-3. Returns the new value of the field in a packet that arrived with `field`. A path
+    /// with routers of both modes is a configuration error. In that case the packet keeps the first recommendation.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -88,7 +89,7 @@ pub struct Law {
     /// Mean time between reports, seconds; `None` before the first.
     mean: Option<f64>,
     ticked_at: Time,
-    /// The time between the last timer and the next.
+    /// The time between the last expiry of the timer and the next.
     wait: Span,
 }
 
@@ -118,8 +119,8 @@ impl Law {
         self.meter.count(own, other);
     }
 
-    /// Handles a designated packet that is about to join the queue, which holds `queued` of at most `queue_limit`
-    /// bytes (BDR-41). The caller writes the result by [`Recommendation::stamp`].
+    /// Handles a designated packet that is about to join the queue (BDR-41). The queue holds `queued` bytes, and
+    /// `queue_limit` is its limit in bytes. The caller writes the result by [`Recommendation::stamp`].
     pub fn on_report(
         &mut self,
         now: Time,
@@ -149,10 +150,10 @@ impl Law {
         }
     }
 
-    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The law treats all these
-    /// reports as if they arrived now. Each time in these reports is at most `t_rep_max`, because the data plane
-    /// limits it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains parts
-    /// of reports that `number` does not count yet.
+    /// In resolved mode, handles the sums of the reports that arrived since the last call. The law treats all these
+    /// reports as if they arrived now. Each time in these reports is at most `t_rep_max`, because the data plane limits
+    /// it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains parts of
+    /// reports that `number` does not count yet.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
@@ -175,7 +176,7 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // Rounds to the nearest whole number of waits, at least one. `wait` is never zero.
+        // Rounds the elapsed time to the nearest whole number of waits, which is at least one. `wait` is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.is_literal() {
@@ -210,8 +211,8 @@ impl Law {
     }
 
     /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). The port writes this rate
-    /// into packets that carry a rate but are not designated. In literal mode the rate is C / N, another reading of
-    /// the paper's recommendation (BDR-D3).
+    /// into packets that carry a rate but are not designated. In literal mode the rate is C / N, which is another
+    /// reading of the paper's recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
@@ -268,7 +269,7 @@ impl Law {
         Span::from_secs_f64(self.mean())
     }
 
-    /// Passes the names and values of the state to `trace`: a count, bytes/s, seconds.
+    /// Passes the names and values of the state to `trace`. The values are a count, bytes/s and seconds.
     pub fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("flows", self.flows(now));
         trace("share", self.rate(now).as_f64());
@@ -295,7 +296,7 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// Updates the mean time between reports with `reports` reports whose mean is `said` seconds. The first report
+    /// Updates the mean time between reports with `reports` new reports, whose mean is `said` seconds. The first report
     /// sets the mean, because the law has no other information about the paths.
     fn learn_mean(&mut self, said: f64, reports: u64) {
         if said > 0.0 {

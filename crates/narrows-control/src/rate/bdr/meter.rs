@@ -6,7 +6,7 @@ use crate::units::Bytes;
 /// Weight of a new sample of the background traffic (EWMA 1/8 for rates).
 const WEIGHT: f64 = 1.0 / 8.0;
 
-/// Counters and averages; rates are bytes/s.
+/// Counters and averages. Rates are in bytes/s.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
     own: Bytes,
@@ -74,8 +74,9 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// One mean time between reports after a step, the load has covered 1 - exp(-1) of the step. The
-    /// background covers 1/8 of the step with its first sample. The used bandwidth averages only two samples.
+    /// In one mean time between reports after a step, the average load covers 1 - exp(-1) of the step. The first sample
+    /// after the step changes the average background by 1/8 of the step. The used bandwidth is the average of only two
+    /// samples.
     #[test]
     fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();

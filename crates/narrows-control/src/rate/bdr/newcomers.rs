@@ -1,18 +1,19 @@
-//! Newcomers: flows that have sent a SYN but no data. Without this code, the count would include newcomers a round
-//! trip and a tau too late (BDR-22).
+//! Newcomers: flows that have sent a SYN but no data. Without this code, the count would react to new flows only after
+//! a round trip and a tau (BDR-22).
 //!
-//! Deviation: adding half of all newcomers would count handshakes twice, because the report in a flow's first data
-//! includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, and the count
-//! would be a quarter too high. The code therefore compares the number of newcomers with its average over the last
-//! tau, and adds half of the excess. The excess is zero in a steady state, and in a burst it is almost all newcomers.
+//! Deviation: the paper adds half of all newcomers. That would count handshakes twice, because the report in a flow's
+//! first data includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, and
+//! the count would be a quarter too high. The code therefore compares the number of newcomers with its average over the
+//! last tau, and adds half of the excess. The excess is zero in a steady state. In a burst, almost all newcomers are in
+//! excess.
 
 use crate::units::Time;
 
 /// Weight of a newcomer before its first report (BDR-22).
 const WEIGHT: f64 = 0.5;
-/// Number of age classes: four quarters of the longest wait for the first data, and the current class. The timer
-/// expires twice per mean time between reports, so a newcomer is forgotten after 2 to 2.5 times that mean (BDR-22:
-/// 2).
+/// Number of age classes. Each class covers half of the mean time between reports: one is the current half, and four
+/// are the halves before it. The timer expires twice per mean time between reports, so a newcomer is forgotten after 2
+/// to 2.5 times that mean (BDR-22: 2).
 const AGES: usize = 5;
 
 /// The counter n_new and its average.
@@ -52,7 +53,7 @@ impl Newcomers {
         }
     }
 
-    /// Removes the oldest newcomers at the first data of `flows` flows.
+    /// Removes the `flows` oldest newcomers, because this many flows have sent their first data.
     pub(super) fn on_first_data(&mut self, now: Time, tau: f64, flows: u64) {
         self.settle(now, tau);
         let mut left = u32::try_from(flows).unwrap_or(u32::MAX);

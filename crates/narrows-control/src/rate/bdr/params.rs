@@ -10,7 +10,8 @@ const SHORTEST: Span = Span::from_millis(1);
 const LONGEST: Span = Span::from_secs(3600);
 
 crate::words! {
-    /// How resolved mode counts flows (BDR-21). Literal mode has only the paper's average over the router's life.
+    /// How resolved mode counts flows (BDR-21). In literal mode, the only estimator is the paper's average over the
+    /// router's life.
     pub enum Estimator {
         /// The weight of a report decays by a factor of e per tau.
         Exponential = "exponential",
@@ -37,7 +38,7 @@ crate::parameters! {
         pub t_q_factor: f64 = 2.0, number(0.1, 1000.0).from("BDR-23");
         /// Distribute the bandwidth that flows limited elsewhere do not use.
         pub redistribution: bool = true, flag().from("BDR-24");
-        /// Relative growth of the share while the link is not full, per mean time between reports.
+        /// Relative growth of the share per mean time between reports, while the link is not full.
         pub redistribution_step: f64 = 0.1, number(0.0, 1.0).from("BDR-24");
         /// The link is not full if its utilisation is below this share of `eta`.
         pub u_threshold: f64 = 0.9, number(0.0, 1.0).from("BDR-24");

@@ -25,8 +25,9 @@ struct Event {
     report: Report,
 }
 
-/// Returns the events of flows that arrive at random, `lambda` per second, for `secs` seconds. `rtts` draws the
-/// number of a flow's windows after its handshake, each of 0.1 s. The sender's own code produces the reports.
+/// Returns the events of flows that arrive at random, `lambda` per second, for `secs` seconds. `rtts` draws the number
+/// of windows that a flow sends after its handshake. Each window takes 0.1 s. The sender's own code produces the
+/// reports.
 fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) -> Vec<Event> {
     let mut rng = Pcg32::seed_from_u64(seed);
     let (mut start, mut events) = (0.0, Vec::new());
@@ -87,8 +88,8 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     Outcome { mean, sd, truth, error }
 }
 
-/// BDR-21: the standard deviation if reports are a Poisson process and each flow lives for 0.1 s, that is, for one
-/// report: sqrt(N T_rep / (2 tau)). This is 6.3 for N = 400 and 1.0 for N = 10.
+/// BDR-21: the standard deviation is sqrt(N T_rep / (2 tau)) if reports are a Poisson process and each flow lives for
+/// 0.1 s, which is the time of one report. This is 6.3 for N = 400 and 1.0 for N = 10.
 #[test]
 fn independent_reports_have_the_deviation_of_the_formula() {
     for (lambda, sd) in [(4000.0, 6.32), (100.0, 1.0)] {

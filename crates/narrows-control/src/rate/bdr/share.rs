@@ -28,9 +28,9 @@ impl Port {
     }
 }
 
-/// Returns the number of packets that each of `flows` flows may add to its window, by equations (2) and (3) of the
-/// paper in bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by zero:
-/// before the first report, and for a packet without a window (BDR-D6).
+/// Returns the number of packets that each of `flows` flows may add to its window. Computes equations (2) and (3) of
+/// the paper in bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by
+/// zero: before the first report, and for a packet without a window (BDR-D6).
 pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
     if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
         return 0.0;
@@ -51,8 +51,8 @@ pub(super) struct Usage {
     /// The queue is above its threshold.
     pub(super) queue: bool,
     /// There was no report for a long time. Shares do not grow on an idle port (ours). Otherwise g would grow without
-    /// traffic, and new flows would together get a multiple of the link. A single flow has the whole link even
-    /// without growth.
+    /// traffic, and new flows would together get a multiple of the link's capacity. A single flow has the whole link
+    /// even without growth.
     pub(super) idle: bool,
 }
 
@@ -84,7 +84,7 @@ impl Redistribution {
         *self = Redistribution::default();
     }
 
-    /// Handles the timer, `elapsed` seconds after it last expired. The mean time between reports is
+    /// Handles the expiry of the timer, `elapsed` seconds after its last expiry. The mean time between reports is
     /// `mean` seconds, and g grows by `step` in that time.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// TV-D7, BDR-D2: the paper changes all windows by the same number of packets, so differences between windows
-    /// stay.
+    /// TV-D7, BDR-D2: the paper changes all windows by the same number of packets, so the differences between windows
+    /// remain.
     #[test]
     fn tv_d7_equal_increments_are_not_fair_and_rates_are() {
         let over = -12.5 * 1000.0 / 0.1;

@@ -3,12 +3,12 @@
 //! The paper's receiver copies the recommendation from the designated packet into an ACK (BDR-50). Stock receivers do
 //! not do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
 //!
-//! * All ACKs carry the present rate, not only the ACK of the designated packet.
-//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only memory for
-//!   this is [`Recent`], an array of fixed size. This array is indexed by a hash of addresses and ports, and holds
+//! * All ACKs carry the present rate, while in the paper only the ACK of the designated packet carries it.
+//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only record of such
+//!   senders is [`Recent`], an array of fixed size. This array is indexed by a hash of addresses and ports, and holds
 //!   the times of the last designated packets.
-//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender
-//!   paces, and can send less than one packet per RTT.
+//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender paces
+//!   its packets, so it can send less than one packet per RTT.
 
 use core::hash::BuildHasher;
 
@@ -76,7 +76,8 @@ impl Stateless {
         }
     }
 
-    /// Returns the rate of the `newcomers`-th newcomer from now on.
+    /// Returns the first rate of a newcomer: of the next newcomer if `newcomers` is 1, of the one after it if
+    /// `newcomers` is 2, and so on.
     fn first_rate(&self, now: Time, newcomers: u64) -> Rate {
         self.law.rate_with(now, newcomers).max(Rate::from_bytes_per_sec(1))
     }
@@ -222,9 +223,9 @@ impl ReportCounter for Stateless {
         self.law.on_reports(now, reports, self.watch.port.queued, self.watch.port.limit);
     }
 
-    /// Returns the rate for the middle of the time until the next reports. The estimated number of flows decays
-    /// during this time, so the rate for its beginning would be too low (by 2.5 % with reports every 10 ms and tau =
-    /// 200 ms).
+    /// Returns the rate for the middle of the time until the next reports. The estimated number of flows decays until
+    /// the next reports, so the rate for the beginning of this time would be too low (by 2.5 % with reports every 10 ms
+    /// and tau = 200 ms).
     fn common_rate(&self, now: Time) -> Rate {
         self.present_rate(self.watch.ahead(now))
     }

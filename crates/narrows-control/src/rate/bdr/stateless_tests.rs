@@ -108,7 +108,7 @@ fn grants_are_the_rates_of_newcomers() {
 }
 
 /// A report may be sent as several segments. The last segment may pass in a later tick than the other segments. The
-/// mean time between reports still does not exceed the maximum of one report.
+/// mean time between reports is nevertheless at most the maximum time of one report.
 #[test]
 fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
     let mean = |reports| {
@@ -151,7 +151,8 @@ fn reverse(port: &mut Port, packet: &PacketInfo) -> Option<Rate> {
     port.controller.on_reverse(ms(port.now), packet, &mut Vec::new())
 }
 
-/// Only flows that designate packets get rates and join the queue of rated flows, for four seconds after each report.
+/// Only flows that designate packets get rates and join the queue of rated flows. This lasts for four seconds after
+/// each report.
 #[test]
 fn rates_are_for_flows_that_designate_packets() {
     let mut port = Port::new(plain(), 100.0);
@@ -185,7 +186,7 @@ fn the_answer_to_a_designated_syn_has_the_first_rate() {
     offer(&mut port, &syn);
     let first = reverse(&mut port, &packet(1, 0, SYN_ACK, RateOption::Unassigned)).unwrap();
     let share = first.as_f64() / mbit(98.0).as_f64();
-    // The port counts two flows, and a newcomer as half a flow until its first report.
+    // The port counts the two flows fully, and a newcomer as half a flow until its first report.
     assert!((0.35..0.52).contains(&share), "{share}");
 }
 

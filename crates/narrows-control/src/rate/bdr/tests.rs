@@ -35,7 +35,7 @@ fn hear(law: &mut Law, now: Time, report: &Report) -> Recommendation {
     law.on_report(now, report, Bytes::ZERO, None)
 }
 
-/// Passes the reports of `flows` flows, each every 0.1 s and evenly spaced.
+/// Passes the reports of `flows` flows. Each flow reports every 0.1 s, and the reports are evenly spaced.
 fn steady(law: &mut Law, flows: u32, from: f64, to: f64) {
     let every = 0.1 / f64::from(flows);
     for i in 1..=((to - from) / every + 0.5) as u32 {
@@ -54,7 +54,7 @@ fn tv_d2_a_step_from_100_to_400_flows_is_359_after_a_second() {
     assert!((share * flows / 0.98e9 - 1.0).abs() < 1e-5, "{share}");
 }
 
-/// BDR-D1: ten seconds after the same step, the law with the paper's estimator has not followed the step.
+/// BDR-D1: ten seconds after the same step, the law with the paper's estimator still counts only 127 flows.
 #[test]
 fn bdr_d1_the_literal_law_lags_behind() {
     let mut law = law(Params { mode: Reading::Literal, ..Params::default() }, gbit());
@@ -227,7 +227,7 @@ fn other_traffic_keeps_its_rate() {
     }
     assert!((law.background().as_bits_per_sec() - 8e6).abs() < 100.0);
     assert!((law.rate(at(10.0)).as_bits_per_sec() - 90e6).abs() < 100.0);
-    // The queue of TV-D10 has 150 kbit. To drain it in 0.2 s takes 0.75 Mbit/s.
+    // The queue of TV-D10 has 150 kbit. To drain the queue in 0.2 s, 0.75 Mbit/s are needed.
     let queued = Bytes::new(150_000 / 8);
     let Recommendation::Rate(rate) = law.on_report(at(10.0), &Report::default(), queued, None) else {
         panic!("not a rate");
@@ -277,8 +277,8 @@ fn an_absurd_report_counts_for_little() {
     assert!(law.mean_report() < Span::from_millis(250), "{:?}", law.mean_report());
 }
 
-/// The mean time between reports determines all times. The first report sets the mean, and later reports have
-/// weight 1/16.
+/// The time to the next timer is half of the mean time between reports. The first report sets the mean, and later
+/// reports have weight 1/16.
 #[test]
 fn the_first_report_is_the_mean() {
     let mut law = law(Params::default(), gbit());
@@ -304,8 +304,8 @@ fn timers_have_a_minimum_wait() {
     }
 }
 
-/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports. The flood soon no longer
-/// affects the average with which the number of newcomers is compared.
+/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports. Soon after the flood, the
+/// flood no longer affects the average number of newcomers, with which the present number is compared.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());
@@ -346,8 +346,7 @@ fn a_late_timer_takes_one_step() {
     assert!((law.redistribution() - 1.1).abs() < 1e-9, "{}", law.redistribution());
 }
 
-/// If the queue has no limit, the link counts as queued when the queue takes more than 1 % of T_q = 0.2 s to
-/// drain.
+/// If the queue has no limit, it counts as above its threshold when it takes more than 1 % of T_q = 0.2 s to drain.
 #[test]
 fn a_queue_without_a_limit_is_judged_by_its_delay() {
     let factor = |queued| {

@@ -1,8 +1,9 @@
 //! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
-//! These ACKs join the queue of other TCP but belong to no flow of this port. So a split by numbers of flows gives
-//! them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as fast as the other
-//! direction, the ACKs for data in the fast direction need up to a fifth of the slow direction.
+//! These ACKs join the queue of other TCP but belong to no flow of this port. If only the numbers of flows determined
+//! the split, these ACKs would get no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as
+//! fast as the other direction, the ACKs for data in the fast direction need up to a fifth of the capacity of the slow
+//! direction.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -12,12 +13,12 @@ const HEADROOM: f64 = 1.05;
 /// Smaller relative changes of the rate are ignored, because every change of the reserved rate changes all
 /// allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. A sample above the average replaces the average, because the feedback in
-/// ACKs must not wait for a slowly growing reserve.
+/// Weight of a sample below the average. If a sample is above the average, it replaces the average, because a slowly
+/// growing reserve would delay the feedback in ACKs.
 const WEIGHT: f64 = 0.25;
 
-/// Measures the rate of the ACKs of the reverse direction: all arrivals for the queue of other TCP, minus the
-/// arrivals from this direction's own flows.
+/// Measures the rate of the ACKs for data of the reverse direction. It is the rate of all arrivals for the queue of
+/// other TCP, minus the rate of arrivals from this direction's own flows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,
@@ -27,7 +28,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// Counts a packet of this direction's other TCP that was admitted.
+    /// Counts a packet of other TCP that belongs to a flow of this direction and was admitted to the queue.
     pub(super) fn record_other(&mut self, size: Bytes) {
         self.others += size;
     }

@@ -20,7 +20,7 @@ struct Advert {
     gate: Gate,
 }
 
-/// Both directions of the exchange: advertisements of this port and of others.
+/// The advertisements that this port sends, and those that it receives from other ports.
 #[derive(Debug)]
 pub(super) struct Adverts<K> {
     port: PortId,
@@ -48,7 +48,7 @@ impl<K: FlowIdentity> Adverts<K> {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // If two other switches advertise the flow, the smaller rate counts until its advertisement
+            // If two other switches advertise the flow, the smaller of the two rates applies until its advertisement
             // expires.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}

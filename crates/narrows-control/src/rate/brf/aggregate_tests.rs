@@ -100,7 +100,8 @@ proptest! {
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow gets 1.1 times its count, and the count can differ by a packet.
+            // A limited flow gets 1.1 times its measured use. The use in packets and the use in counts can differ by
+            // one packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }
@@ -135,7 +136,7 @@ fn beside_other_tcp_the_first_rated_flow_is_granted_half_of_its_class() {
     net.offer(&other);
     net.offer(&other);
     let granted = net.brf.grant(None, 1).unwrap().as_bits_per_sec();
-    // The rated class gets half of the link, and half of that is left for the next newcomer.
+    // The rated class gets half of the link, and half of the class's share is left for the next newcomer.
     assert!((granted / 24.5e6 - 1.0).abs() < 0.01, "{granted}");
 }
 

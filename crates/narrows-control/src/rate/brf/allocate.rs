@@ -63,10 +63,10 @@ pub(super) enum Found {
 /// Like [`classify`], for a flow whose sender says that its application does not limit the flow. `headroom` is the
 /// current headroom of the flow if it was held before.
 ///
-/// A headroom of `B_HEAD` (a tenth of the flow's rate) would take bandwidth from flows that can use it. A smaller
-/// pair of threshold and headroom is equally stable if their product exceeds one by more than the uncertainty of the
-/// count (BRF-39). So the headroom is four times the uncertainty, the smallest stable value. The threshold is below
-/// the allocation by half of the headroom.
+/// A headroom of `B_HEAD` (a tenth of the flow's rate) would take bandwidth from flows that can use it. A headroom
+/// closer to 1, with a threshold closer to 1, is as stable if the product of the two exceeds 1 by more than the
+/// uncertainty of the count (BRF-39). The headroom is therefore four times the uncertainty, which is the smallest
+/// stable value. The threshold is below the allocation by half of the headroom.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -102,7 +102,7 @@ pub(super) fn floor(params: &Params, mtu: Bytes, period: Span, capacity: Rate, f
     Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
 }
 
-/// The part of the rule that applies to one flow: its level and its part of the remainder.
+/// The values of the rule that belong to one flow: its level and its part of the remainder.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Terms {
     pub(super) level: u64,
@@ -123,8 +123,8 @@ impl Terms {
 /// a newcomer, a departure or a new capacity changes the allocations of a hundred thousand flows in
 /// O(log) (BRF-103). In literal mode the demand is the allocation; level and spread are unused.
 ///
-/// With subscribers, level and spread apply to the sum of a subscriber's demands, and [`Subscribers`] gives
-/// each flow the level within its subscriber. Functions identify a flow by its slot in the flow table.
+/// With subscribers, level and spread apply to the sum of a subscriber's demands. [`Subscribers`] then gives each flow
+/// the level within its subscriber. Functions identify a flow by its slot in the flow table.
 pub(super) struct Shares<H> {
     /// The demands of flows, or of subscribers, that the port's level limits.
     index: DemandIndex,
@@ -183,8 +183,8 @@ impl<H: Host> Shares<H> {
         self.newcomers.share(capacity, self.index.len(), k)
     }
 
-    /// Returns the share of this newcomer. Its subscriber's newcomers divide the subscriber's equal share in the same
-    /// way.
+    /// Returns the share of this newcomer. Newcomers of one subscriber divide the subscriber's equal share as newcomers
+    /// divide the capacity of a port.
     pub(super) fn share_of_newcomer(&self, flow: u32) -> Rate {
         let share = self.newcomer_share(self.capacity(), 1);
         let of_subscriber = self.subscribers.as_ref().and_then(|s| s.newcomer_share(flow, self.capacity()));
@@ -293,12 +293,14 @@ impl<H: Host> Shares<H> {
         self.subscribers.as_ref().map(Subscribers::rated)
     }
 
-    /// Returns the divisor of the capacity that gives the equal share of an active flow, if `flows` flows are active.
+    /// Returns the number by which the capacity is divided to get the equal share of an active flow, if `flows` flows
+    /// are active.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
         self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
     }
 
-    /// Returns the weights of the rated and the other class, or `None` if the numbers of flows are the weights.
+    /// Returns the weights of the rated class and of the other class, or `None` if each class has its number of flows
+    /// as weight.
     pub(super) fn weights(&self) -> Option<(u64, u64)> {
         self.subscribers.as_ref().map(Subscribers::weights)
     }
@@ -354,14 +356,15 @@ impl<H: Host> Shares<H> {
     pub(super) fn full_sum(&self) -> f64 {
         let base = match self.level {
             UNBOUNDED => (self.index.bounded_sum() + self.newcomers.rate()) as f64,
-            // The level and smaller demands fill the capacity, or did so when the level was computed.
+            // Flows with smaller demands get their demands, and all other flows get the level. Together they fill the
+            // capacity, or filled it when the level was computed.
             _ => self.capacity.max(self.newcomers.rate()) as f64,
         };
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction. Rates are computed from the stored demands again (BRF-82). The code does
-    /// not scale the reduced rates up.
+    /// Ends a reduction. Rates are again computed from the stored demands (BRF-82). The code does not scale the reduced
+    /// rates up.
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }
@@ -376,7 +379,7 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// Returns the share that a flow with this demand would get if its demand were unlimited.
+    /// Returns the share that a flow would get if its demand were unlimited instead of this demand.
     pub(super) fn ceiling(&self, flow: u32, demand: u64) -> u64 {
         let level = match &self.subscribers {
             None => self.level,
@@ -432,7 +435,7 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// Returns the factor of the current reduction, or 1.
+    /// Returns the factor of the current reduction, or 1 if there is no reduction.
     pub(super) fn reduction(&self) -> f64 {
         self.reduction
     }
@@ -491,9 +494,9 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// The error of the count may have any value within its tolerance. A held flow with its headroom never counts as
-    /// filling its rate, and a flow that fills its rate never counts as held. This is BRF-39 for the smaller pair of
-    /// threshold and headroom.
+    /// The error of the count may have any value within its tolerance. A held flow that has its headroom never counts
+    /// as filling its rate, and a flow that fills its rate never counts as held. So the condition of BRF-39 is also
+    /// true for the threshold and the headroom of held flows.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);
@@ -553,8 +556,8 @@ mod tests {
                         shares.settle();
                         let least = capacity / demands.len().max(1) as u64;
                         for d in &demands {
-                            // Every flow has at least the fair share or its demand. The level of the index
-                            // may be too low by half a bucket.
+                            // Every flow has at least its demand or the fair share, whichever is smaller. The level of
+                            // the index may be too low by half a bucket.
                             prop_assert!(shares.terms(0, AppClass::Unknown).base(*d) + 1 + least / 200 >= least.min(*d));
                         }
                     }

@@ -23,7 +23,7 @@ const SAMPLE_PACKETS: u64 = 20;
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// At most this number of waiting packets does not count as a queue. The grants of a radio link's scheduler and
+/// This number of waiting packets, or fewer, does not count as a queue. The grants of a radio link's scheduler and
 /// bursts of senders also make a few packets wait.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
@@ -44,8 +44,7 @@ pub(super) struct Reading {
 enum Probe {
     /// No packet has waited since `empty_since`.
     Idle { empty_since: Time },
-    /// The estimate is raised. Arrivals count from the moment at which the raise can have an
-    /// effect.
+    /// The estimate is raised. Arrivals are counted from the time at which packets at the raised rates can arrive.
     Raised { since: Time, counted: Option<(Time, Bytes)> },
 }
 
@@ -200,7 +199,7 @@ mod tests {
 
     const T: Span = Span::from_millis(20);
 
-    /// Simulates a link with the rate `link(ms)`. Its senders use the part `demand` of their rates. Returns the
+    /// Simulates a link with the rate `link(ms)`. Its senders send at the fraction `demand` of their rates. Returns the
     /// estimate at every ms.
     fn run(initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
         run_with(Params::resolved(), initial, ms, link, demand)
@@ -249,8 +248,8 @@ mod tests {
         assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
     }
 
-    /// A radio stops for two seconds and returns at the same rate. The drain rate of the backlog shows that
-    /// rate.
+    /// A radio stops for two seconds and returns at the same rate. When the radio returns, the drain rate of the
+    /// backlog shows its rate.
     #[test]
     fn an_outage_does_not_leave_a_tiny_estimate() {
         let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };

@@ -1,15 +1,15 @@
-//! The rates of newcomers that no ACK can change yet (BRF-34, ours).
+//! The rates of newcomers. No ACK can change these rates yet (BRF-34, ours).
 //!
 //! A newcomer learns its rate from the SYN-ACK. Its next feedback is in the first ACK of its data, an RTT later.
 //! Until then it sends at that rate, even if many other flows begin. With the paper's equation 10, the n-th newcomer
 //! within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end before
 //! they get a smaller rate.
 //!
-//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the rest
-//! among the established flows (whose next ACKs carry smaller rates), the newcomer, and the next newcomer within the
-//! RTT. So the sum stays below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to
-//! the next newcomer. Dynamic thresholds with a factor of one divide buffers in the same way (Choudhury and Hahne,
-//! 1998).
+//! Therefore the port records the sum of these rates, and divides only the rest of the capacity. It divides the rest
+//! among the newcomer, the next newcomer within the RTT, and the established flows, whose next ACKs carry smaller
+//! rates. So the sum stays below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to
+//! the next newcomer. Dynamic thresholds with a factor of one divide a buffer among queues by the same rule (Choudhury
+//! and Hahne, 1998).
 
 use crate::units::Rate;
 

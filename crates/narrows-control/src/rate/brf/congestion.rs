@@ -1,7 +1,7 @@
 //! Detection of congestion, its kind, and the factor of the reduction (BRF-70 to BRF-82).
 //!
-//! The detector runs at the SDN controller. While the controller is silent, it runs at the switch, with the same code
-//! and the same [`Report`].
+//! The detector runs at the SDN controller. While the controller is silent, the detector runs at the switch, with the
+//! same code and the same [`Report`].
 
 use std::collections::VecDeque;
 
@@ -56,22 +56,23 @@ impl Thresholds {
 pub struct Verdict {
     /// The kind of congestion, if there is any.
     pub kind: Option<CongestionKind>,
-    /// The paper's equation 5: departures over the capacity. In resolved mode this value is only logged (BRF-72).
+    /// The paper's equation 5: departures divided by the capacity. In resolved mode this value is only logged (BRF-72).
     pub netcard_rate: f64,
-    /// The paper's equation 6: packets queued over the queue limits.
+    /// The paper's equation 6: queued packets divided by the queue limits.
     pub queue_utilisation: f64,
-    /// Arrivals of the rated class over its share (BRF-72).
+    /// Arrivals of the rated class, divided by the share of this class (BRF-72).
     pub arrivals: f64,
 }
 
-/// Returns the utilisation of the paper's equation 5: departed packets over the link's capacity in `dt`.
+/// Returns the utilisation of the paper's equation 5: departed packets divided by the number of packets that the link
+/// can send in `dt`.
 pub fn netcard_rate(packets: u64, packet: Bytes, dt: Span, capacity: Rate) -> f64 {
     let possible = capacity.as_f64() * dt.as_secs_f64();
     if possible > 0.0 { packets as f64 * packet.as_f64() / possible } else { 0.0 }
 }
 
-/// Returns the utilisation of the paper's equation 6: queued packets over the limits of the queues; 0 without a
-/// limit.
+/// Returns the utilisation of the paper's equation 6: queued packets divided by the limits of the queues, or 0 if there
+/// is no limit.
 pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
     if limit > 0 { f64::from(queued) / f64::from(limit) } else { 0.0 }
 }
@@ -133,8 +134,8 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in
-/// print. The factor is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`. The
+/// Returns the factor theta1 of equations 15 to 17. A minus sign and a plus sign are missing in print, and the code has
+/// them. The factor is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`. The
 /// result is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
@@ -144,7 +145,7 @@ pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -
 }
 
 /// Returns the factor theta1 of resolved mode (BRF-80). The queue drains at the capacity minus arrivals, so the
-/// factor is relative to the capacity.
+/// target of the reduction is the capacity minus the rate that drains the queue in `g`.
 pub(super) fn queue_factor(
     capacity: f64,
     sum_allocated: f64,
@@ -158,8 +159,8 @@ pub(super) fn queue_factor(
     if sum > 0.0 { (target / sum).min(1.0) } else { 1.0 }
 }
 
-/// Returns the factor theta2 of equation 18, which scales arrivals to `a_max` of the capacity. The factor as printed
-/// may exceed 1.
+/// Returns the factor theta2 of equation 18, which scales arrivals to the share `a_max` of the capacity. The factor as
+/// printed may exceed 1.
 pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
 }

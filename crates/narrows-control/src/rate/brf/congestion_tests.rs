@@ -48,7 +48,7 @@ fn nothing_divides_by_zero() {
     assert_eq!(queue_utilisation((5, 0)), 0.0);
 }
 
-/// Returns a report of a port of 100 Mbit/s, all of it for the rated class.
+/// Returns a report of a port of 100 Mbit/s, whose whole capacity belongs to the rated class.
 fn report(ms: u64, arrived: u64, departed_packets: u64, rated: u32, other: u32) -> Report {
     Report {
         port: 1,
@@ -101,7 +101,7 @@ fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     assert_eq!(kinds(Reading::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
-/// A slow link sends one or two packets in 5 ms, and any two senders cause such a queue.
+/// A slow link sends only one or two packets in 5 ms, so the packets of any two senders form such a queue.
 #[test]
 fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
     let slow = |queued| {

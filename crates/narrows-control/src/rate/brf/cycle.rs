@@ -1,5 +1,4 @@
-//! The phases of a port (BRF-30 to BRF-42): settle, measure, allocate, and reduce on the
-//! controller's request.
+//! The phases of a port (BRF-30 to BRF-42): settle, measure and allocate, and reduce when the controller requests it.
 
 use super::allocate::{AppClass, equal_share_literal};
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
@@ -19,8 +18,7 @@ const EMPTY_QUEUE: u32 = 2;
 /// single changes.
 const BULK_FLOWS: u64 = 1000;
 
-/// The phase of a port. INIT is `on_start`, BW_INIT is instantaneous, and ALLOC happens between two
-/// phases.
+/// The phase of a port. INIT corresponds to `on_start`, BW_INIT takes no time, and ALLOC happens between two phases.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Senders learn the last allocation (BRF-36).
@@ -127,13 +125,13 @@ impl<K: FlowIdentity> Brf<K> {
         self.report_phase(actions);
     }
 
-    /// Raises T to at least the gap between two packets at the equal share (ours). In a shorter T, most flows neither
-    /// learn a new rate nor send at it.
+    /// Raises T to at least the gap between two packets of a flow that has the equal share (ours). In a shorter T, most
+    /// flows neither learn a new rate nor send at it.
     fn extend_period(&mut self) {
         self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
-    /// Returns whether the verdict may result from the random phases of many flows (ours).
+    /// Returns whether the random phases of many flows alone can explain the verdict (ours).
     ///
     /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with
     /// probability exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts,
@@ -261,8 +259,8 @@ impl<K: FlowIdentity> Brf<K> {
             self.refresh_link(now, port, actions);
         }
         self.reductions.record_arrivals(now, rated(&port.arrived), self.cycle.period);
-        // A crowd of flows may arrive within one period, and no new period begins during congestion. So T is
-        // extended here too.
+        // A crowd of flows may arrive within one period, and no new period begins during congestion. T is therefore
+        // extended here, during congestion, too.
         self.extend_period();
         self.sweep(now, actions);
         self.link.observe_traffic(now, port, self.cycle.period, !self.is_literal());
@@ -301,9 +299,9 @@ impl<K: FlowIdentity> Brf<K> {
             }
             return;
         };
-        // If the link has become slower, its allocations were lowered at the same time. Arrivals that are
-        // based on older rates exceed the new capacity, but another reduction would lower the rates twice. A
-        // standing queue causes a reduction even then.
+        // If the link has become slower, its allocations were lowered at once. Arrivals that are based on older rates
+        // exceed the new capacity, but another reduction would lower the rates twice. A standing queue causes a
+        // reduction even if the link has just become slower.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -315,7 +313,7 @@ impl<K: FlowIdentity> Brf<K> {
         if !congested {
             self.report_phase(actions);
         }
-        // There is at most one reduction per T, because the last reduction has not taken effect yet.
+        // There is at most one reduction per T, because the last reduction may not have taken effect yet.
         if self.reductions.reduced_within(now, self.cycle.period) {
             return;
         }
@@ -340,8 +338,8 @@ impl<K: FlowIdentity> Brf<K> {
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
             // The factor applies to full allocations, not to allocations that are already reduced. A reduction takes
-            // two T to take effect at the port. If each reduction scaled the previous one, a single queue would
-            // reduce all rates several times before the first reduction takes effect.
+            // two T to take effect at the port. If each reduction scaled the rates that the previous reduction left, a
+            // single queue would reduce all rates several times before the first reduction takes effect.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();
@@ -370,7 +368,7 @@ impl<K: FlowIdentity> Brf<K> {
         port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period)
     }
 
-    /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).
+    /// Every T, advertises to the other switches those flows whose ACKs take another path (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at || self.is_down() {
             return;

@@ -12,7 +12,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A sender directly before the switch. The way to its receiver and back takes `rtt`.
+/// A sender directly before the switch. The round trip from the sender to its receiver and back takes `rtt`.
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
@@ -27,7 +27,7 @@ pub(super) struct Sender {
     pub(super) says: bool,
     /// The last rate that the feedback gave; 0 before the first feedback.
     pub(super) told: Rate,
-    /// L3 bytes sent, and the times (ms) at which the feedback gave a rate.
+    /// L3 bytes sent. `feedbacks` has the times (ms) at which the feedback gave a rate.
     pub(super) sent: u64,
     pub(super) feedbacks: Vec<u64>,
     credit: f64,
@@ -145,8 +145,8 @@ impl Net {
         if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             let ids = self.brf.shares.flows();
-            // While no ACK can change the rates of newcomers, the sum may be higher, because each flow gets at least
-            // the minimum rate.
+            // While no ACK can change the rates of newcomers, the sum may exceed the capacity, because each flow gets
+            // at least the minimum rate.
             let newcomers = self.brf.shares.committed() > Rate::ZERO;
             let floors = if newcomers { self.brf.shares.floor().mul_f64(ids as f64) } else { Rate::ZERO };
             assert!(

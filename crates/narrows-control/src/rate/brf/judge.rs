@@ -19,14 +19,14 @@ const EVIDENCE_WINDOWS: u8 = 16;
 const HELD_WINDOWS: u8 = 3;
 /// Maximum relative difference of two windows of a held flow.
 const STEADY: f64 = 0.05;
-/// Relative tolerance of the test whether a held flow's rate reaches its demand. Smaller changes of the rate are not
-/// recorded.
+/// If a held flow's rate is below its demand by at most this share, the rate counts as reaching the demand. Changes of
+/// the rate below this share are not recorded.
 const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
-/// Returns the time from which on the flow's arrivals reflect its allocation. In resolved mode the sender must have
-/// known the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
+/// Returns the time from which the flow's arrivals reflect its allocation. In resolved mode the sender must have known
+/// the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
     if mode == Reading::Literal {
         return from.max(meter.joined);
@@ -114,8 +114,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // The flow's base may be underestimated. With more evidence, the flow would then seem to fill its
-            // base.
+            // The flow's base may be underestimated. If it is, the flow would seem to fill its base as evidence from
+            // more windows is added.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -146,9 +146,9 @@ impl Judge<'_> {
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles its rate per RTT towards a new rate also sends less than its rate, but its
-        // rate differs from window to window. If no data of a flow arrived in the last window, the data is in
-        // a queue upstream.
+        // A sender that doubles its rate per RTT until it reaches a new rate also sends less than its rate, but its
+        // rate differs from window to window. If no data of a flow arrived in the last window, the data is in a queue
+        // upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -175,8 +175,8 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the headroom of a flow that is held again. `before` is the headroom from the time when the flow filled its
-/// rate and did not count as held.
+/// Returns the headroom of a flow that is held again. `before` is the flow's headroom at the time when the flow filled
+/// its rate and did not count as held.
 ///
 /// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
 /// switch still measures the limit that the first switch had set. At each such change the flow's
@@ -206,10 +206,10 @@ impl Evidence {
     }
 }
 
-/// Returns the number of bytes that were sent, estimated from the `bytes` that arrived and the losses on the way
-/// (BRF-100). Gaps in the sequence numbers show lost new packets. Lost retransmissions leave no gap, so the function
-/// assumes that the same share of retransmissions is lost. The estimate of the losses is at most the number of bytes
-/// that arrived.
+/// Returns the number of bytes that were lost on the way to this switch, estimated from the `bytes` that arrived and
+/// the bytes that are missing (BRF-100). Gaps in the sequence numbers show lost new packets. Lost retransmissions leave
+/// no gap, so the function assumes that retransmissions are lost in the same proportion as new packets. The estimate of
+/// the losses is at most the number of bytes that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -5,9 +5,9 @@ use crate::rate::Leaf;
 use crate::rate::kit::policer::Policer;
 use crate::units::{Bytes, Rate, Time};
 
-/// A flow below this share of the fair share becomes a mouse (BRF-50).
+/// A flow becomes a mouse if its base allocation is below this share of the fair share (BRF-50).
 const ENTER: f64 = 0.5;
-/// A mouse above this share of the fair share becomes an elephant. The gap prevents frequent
+/// A mouse becomes an elephant if its base allocation is above this share of the fair share. The gap prevents frequent
 /// changes of queues, which reorder packets.
 const LEAVE: f64 = 0.75;
 
@@ -34,9 +34,9 @@ impl Layer {
         }
     }
 
-    /// Returns the queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets
-    /// becomes an elephant. Its packets are not dropped (BRF-51). RFC 2475 allows both treatments. In the elephants'
-    /// queue the excess does no harm and cannot overtake the flow's earlier packets.
+    /// Returns the queue for a packet. A mouse becomes an elephant if it exceeds its allocation by more than `headroom`
+    /// plus two packets. Its packets are not dropped (BRF-51). RFC 2475 allows both treatments. In the elephants' queue
+    /// the excess does no harm and cannot overtake the flow's earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,

@@ -101,7 +101,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Starts a flow again, with rates. The flow counted as other TCP, because the first packet that passed here did
+    /// Restarts a flow as a rated flow. The flow counted as other TCP, because the first packet that passed here did
     /// not carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT carries the
     /// option. Senders with little data send no such segment.) ACKs also show that the flow uses BRF, because a
     /// receiver leaves room for a rate if the SYN asked for one (BRF-9).
@@ -238,8 +238,8 @@ impl<K: FlowIdentity> Brf<K> {
         allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows)
     }
 
-    /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), `share` the part
-    /// of the uncommitted capacity, and `flows` the number of flows that share `capacity`, including newcomers.
+    /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), and `share` is a
+    /// part of the uncommitted capacity. The number of flows that share `capacity`, including newcomers, is `flows`.
     pub(super) fn first_rate(&self, equal: Rate, share: Rate, capacity: Rate, flows: u64) -> Rate {
         if self.is_literal() {
             return equal;
@@ -254,7 +254,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get(id).is_some_and(|flow| is_over(&flow.life))
     }
 
-    /// Returns the rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
+    /// If too many flows are unconfirmed, a new flow gets no record. Returns the rate to offer in its SYN-ACK.
     pub(super) fn offer(&mut self, packet: &PacketInfo<K>) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) || self.is_down() {
             return None;
@@ -294,7 +294,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
-    /// Moves a flow to the list of rated flows. Returns the paper's rate, C_BRF, and the number of rated flows.
+    /// Makes a flow rated. Returns three values: the paper's rate for the flow, C_BRF, and the number of rated flows.
     fn enter(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) -> Option<(Rate, Rate, u64)> {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);
@@ -335,8 +335,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Establishes a newcomer whose ACKs were not seen, an RTT after its first data. A data plane that counts reports
-    /// no ACKs, and ACKs may take another path.
+    /// If no ACKs of a newcomer were seen, establishes the newcomer an RTT after its first data. A data plane that
+    /// reports counts does not report ACKs, and ACKs may take another path.
     fn await_feedback(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -381,7 +381,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Multiplies allocations, as the paper does. Negative results become zero.
+    /// Multiplies the allocations of these flows by `factor`, as the paper does. Negative results become zero.
     pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
         self.shares.count_allotment();
         for id in flows {
@@ -399,9 +399,9 @@ impl<K: FlowIdentity> Brf<K> {
         let urgent = self.params.urgent_decrease;
         let mut rate = self.rate_for(id, self.table.meter(id)?);
         if !matches!(packet.option, RateOption::Assigned(_)) {
-            // This switch repeats a value that another switch has lowered. The gates of two switches drift apart.
-            // Without the repetition, the sender would get the larger rate whenever this switch writes first
-            // (BRF-62).
+            // This switch repeats a value that another switch has lowered. The gates of two switches do not stay
+            // synchronised, so this switch may write when the other switch does not. Without the repetition, the sender
+            // would get the larger rate whenever this switch writes first (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -543,7 +543,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(if shows_its_need { mean } else { self.link.rate().max(mean) })
     }
 
-    /// Handles the deadlines of single flows.
+    /// Handles those deadlines of flows that have passed.
     pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         while let Some((id, due)) = self.timers.pop(now) {
             let Some(flow) = self.table.get(id) else { continue };

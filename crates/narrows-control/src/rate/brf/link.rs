@@ -102,9 +102,9 @@ impl Link {
         self.splitter.rated_share_with(rated)
     }
 
-    /// Updates the split between the classes, and returns whether the split has changed. The weights of rated flows
-    /// and of other TCP are numbers of flows, or sums of subscribers' weights. UDP is active if it sent within
-    /// `idle_after`.
+    /// Updates the split between the classes, and returns whether the split has changed. The weights of rated flows and
+    /// of other TCP are numbers of flows, or sums of subscribers' weights. UDP is active if a UDP packet arrived within
+    /// the last `idle_after`.
     pub(super) fn split(
         &mut self,
         now: Time,
@@ -112,7 +112,7 @@ impl Link {
         idle_after: Span,
         (rated, other): (u64, u64),
     ) -> bool {
-        // UDP that may not borrow is policed to its share, so it needs the whole share.
+        // UDP that may not borrow is policed to its share, so the class of UDP needs the whole share.
         let halvings = || self.udp_ceil().map_or(0, |_| self.udp.halvings(self.rate, period));
         let udp = self.udp.is_active(now, idle_after).then(halvings);
         let basis = Basis { link: self.rate, rated, other, udp, acks: self.acks.rate() };

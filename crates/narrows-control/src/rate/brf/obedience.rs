@@ -11,8 +11,8 @@ use super::table::{Flow, FlowId, List, Meter};
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
-/// Factor by which a flow may exceed its rate. A flow that exceeds its rate by more gets a strike. A mouse may exceed
-/// its rate by the same factor (BRF-51).
+/// A flow that sends more than this multiple of its rate gets a strike. For a mouse, BRF-51 permits the same
+/// multiple.
 const MARGIN: f64 = 1.25;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
@@ -21,12 +21,13 @@ const OUT: u8 = 128;
 /// Score of one strike. Eight consecutive strikes demote a flow. A sender may get a few strikes while a queue from
 /// before a reduction drains.
 const STRIKE: u8 = OUT / 8;
-/// Time after which a flow that exceeds its reduced rate is demoted, even if it stays below its whole share. A sender
-/// may be without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
+/// Time after which a flow that exceeds its reduced rate is demoted, even if the flow stays below its share before the
+/// reduction. A sender may be without feedback for a while, for example during a loss recovery, and then exceeds
+/// reduced rates.
 const PATIENCE: Span = Span::from_millis(1500);
 
-/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only
-/// claims to apply rates spends less and less of its time in the rated class.
+/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles this time, so a flow that only claims
+/// to apply rates spends less and less of its time in the rated class.
 const PROBATION: Span = Span::from_secs(1);
 /// Maximum number of doublings of the probation, which is then about a minute.
 const DOUBLINGS_MOST: u8 = 6;
@@ -35,7 +36,7 @@ const DOUBLINGS_MOST: u8 = 6;
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Demotions {
     doublings: u8,
-    /// The end of the last probation; "never" without a demotion.
+    /// The end of the last probation, or "never" if there was no demotion.
     until: Time,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     add(meter, score);
 }
 
-/// Like [`watch`], but congestion reduced the permitted rate to the part `factor` of `may`.
+/// Like [`watch`], but congestion has reduced the permitted rate to `factor` times `may`.
 fn watch_reduced(meter: &mut Meter, span: Span, may: u64, factor: f64, mtu: Bytes) {
     let score = if exceeds(meter, span, may as f64, mtu) {
         STRIKE
@@ -77,16 +78,16 @@ fn add(meter: &mut Meter, score: u8) {
     meter.strikes = if score > 0 { meter.strikes.saturating_add(score) } else { 0 };
 }
 
-/// Returns whether the flow has exceeded its rate often enough.
+/// Returns whether the flow has exceeded its rate often enough to be demoted.
 pub(super) fn must_be_demoted(meter: &Meter) -> bool {
     meter.strikes >= OUT
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot
-    /// follow the last rate at once, so a full strike requires more traffic than the whole share. A flow that
-    /// exceeds the reduced rate gets a lower score, because it keeps the queue full while other flows reduce
-    /// their rates to nothing. `since` is the time of the last reduction.
+    /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot follow the
+    /// last rate at once, so only a flow that exceeds its share before the reduction gets a full strike. A flow that
+    /// exceeds only the reduced rate gets a lower score, because it keeps the queue full while other flows reduce their
+    /// rates to nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());

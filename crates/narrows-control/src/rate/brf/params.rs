@@ -92,10 +92,12 @@ params! {
     mouse_headroom: f64 = 1.25, 1.25, number(0.0, 1000.0).from("BRF-51");
     /// Let a decrease of more than 10 % pass the feedback gate at once.
     urgent_decrease: bool = false, true, flag().from("BRF-64");
-    /// Use the information from senders that their application does not limit them, and count gaps in the sequence
-    /// numbers as sent data. If such a flow still sends less than its rate, another switch limits it (BRF-102).
+    /// Use the senders' reports that their applications do not limit them, and count gaps in the sequence numbers as
+    /// sent data. If a flow whose application does not limit it still sends less than its rate, another switch limits
+    /// the flow (BRF-102).
     believe_senders: bool = false, true, flag().from("BRF-100");
-    /// The unit that gets a share: each flow, or all flows of a subscriber, by address, prefix, VLAN or mark.
+    /// The unit that gets a share: each flow, or all flows of a subscriber. A subscriber is an address, a prefix, a
+    /// VLAN or a mark.
     share: Share = Share::Flow, Share::Flow, text(FORMS).from("BRF-106");
     /// UDP's share of the link while any UDP traffic is active. If UDP may borrow, only the part that UDP needs is
     /// reserved.
@@ -109,22 +111,21 @@ params! {
     /// Time of day (UTC) at the beginning of the run, for trained models. If the key is not given, the agent uses the
     /// system's clock.
     time_of_day: Span = Span::ZERO, Span::ZERO, time_from(Span::ZERO, DAY).from("BRF-31; ours");
-    /// Weight of a new sample in the averages.
+    /// Weight of a new sample in the predictor's averages.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");
-    /// Number of samples that an average needs.
+    /// Minimum number of samples of an average that predicts a rate.
     predictor_samples: u32 = 3, 3, whole(0, COUNT).from("BRF-31");
     /// Maximum number of averages.
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");
     /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-    /// A flow is idle after this time without data. If two periods T or two packet gaps are longer, the longest of
-    /// these times applies.
+    /// A flow is idle after the longest of these times without data: this value, two periods T, and two packet gaps.
     idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, LONGEST).from("BRF-16");
     /// A handshake without an answer is removed after this time.
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, LONGEST).from("BRF-15");
     /// T_gc: a flow without packets is removed after this time.
     forget_after: Span = Span::from_secs(60), Span::from_secs(60), time_from(Span::ZERO, LONGEST).from("BRF-15");
-    /// A flow without an ACK for this time (or three RTTs, if longer) is advertised to other switches.
+    /// A flow is advertised to other switches if it had no ACK for this time, or for three RTTs if these are longer.
     ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1), time_from(Span::ZERO, LONGEST).from("BRF-63");
     /// Maximum number of flows in the table; half a kilobyte each.
     max_flows: usize = 262_144, 262_144, whole(1, ENTRIES).from("ours");
@@ -134,8 +135,8 @@ params! {
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101; ours");
     /// Size of the first probe of a series, as a multiple of the measured capacity.
     probe_gain: f64 = 1.05, 1.05, number(1.0, 2.0).from("BRF-101");
-    /// Growth factor from a successful probe to the next. With 1, all probes have the same size and are two periods
-    /// apart.
+    /// Ratio of the size of a probe to the size of the successful probe before it. With 1, all probes have the same
+    /// size and are two periods apart.
     probe_growth: f64 = 1.0, 2.0, number(1.0, 4.0).from("BRF-101; ours");
     /// Maximum size of a probe, as a multiple of the measured capacity. A sender can at most double its rate per RTT
     /// (BRF-104).
@@ -173,7 +174,8 @@ impl PortParameters for Params {
         // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full
         // share (BRF-39). The paper's ranges include such products, so literal mode permits them.
         if self.mode == Reading::Resolved && self.a_cls * self.b_head <= 1.0 {
-            // The minimum in the message is rounded up, so that a user who sets it gets no second error.
+            // The minimum in the message is rounded up, so that a user who sets the parameter to this minimum gets no
+            // second error.
             let (least, a_cls) = ((1e4 / self.a_cls).ceil() / 1e4, self.a_cls);
             let expected =
                 format!("at least {least:.4}, so that a_cls * b_head exceeds 1 (a_cls is {a_cls})");

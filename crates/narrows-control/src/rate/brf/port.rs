@@ -74,9 +74,9 @@ impl<K: FlowIdentity> Brf<K> {
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// Returns the time between two full packets of a flow with this rate. This time can exceed the RTT. The paper
-    /// does not consider this case. Senders send at least one packet per second (BRF-104), and a second is also the
-    /// longest period.
+    /// Returns the time between two full packets of a flow with this rate. This time can exceed the RTT. The paper does
+    /// not consider this case. Senders send at least one packet per second (BRF-104), and one second is also the
+    /// default of `period_max`.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;
@@ -151,8 +151,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Returns the rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
-    /// BRF-47).
+    /// Returns the rate that a flow with an allocation gets as feedback. In resolved mode this rate is never zero
+    /// (BRF-7, BRF-47).
     pub(super) fn rate_for(&self, id: FlowId, meter: &Meter) -> Rate {
         self.rate_by(self.shares.terms(id.slot, meter.app_class), meter.demand)
     }
@@ -169,9 +169,9 @@ impl<K: FlowIdentity> Brf<K> {
         allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// Returns whether the port has no capacity, for example during an outage of a radio link. A port without
-    /// capacity assigns no rates, because a sender with a very low pacing rate would still wait after the outage
-    /// (BRF-101).
+    /// Returns whether the port has no capacity, for example during an outage of a radio link. A port without capacity
+    /// assigns no rates. A sender with a very low pacing rate would still wait for its next departure when the outage
+    /// has ended (BRF-101).
     pub(super) fn is_down(&self) -> bool {
         !self.is_literal() && self.link.rate() == Rate::ZERO
     }
@@ -180,8 +180,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
-    /// Returns the queue for a packet of this flow. Layers change at ALLOC (BRF-50), and each flow's layer is updated
-    /// with its next packet.
+    /// Returns the queue for a packet of this flow. The layers are decided at ALLOC (BRF-50), and each flow changes its
+    /// layer with its next packet.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
         let active = self.table.list(id) == Some(List::Rated);
         let Some(flow) = self.table.get(id) else { return Leaf::OtherTcp };

@@ -90,7 +90,7 @@ impl Reductions {
         factor.max(last).max(before)
     }
 
-    /// Called when the congestion is over and no flow follows an earlier reduction.
+    /// Called when the congestion is over and no flow follows a rate from an earlier reduction any more.
     pub(super) fn forget(&mut self) {
         self.factors = [1.0; 2];
     }

@@ -41,7 +41,7 @@ struct Group<H> {
 }
 
 impl<H> Group<H> {
-    /// Returns the demand of all flows together, or `None` if there is none.
+    /// Returns the demand of all flows together, or `None` if there is no demand.
     fn demand(&self) -> Option<u64> {
         (!self.demands.is_empty()).then(|| self.demands.sum())
     }
@@ -60,10 +60,11 @@ impl<H> Group<H> {
         self.level.get()
     }
 
-    /// Returns the share that a flow with this demand would get if its demand were unlimited.
+    /// Returns the share that a flow would get if its demand were unlimited instead of this demand.
     fn ceiling(&self, port_level: u64, demand: u64) -> u64 {
         match self.level(port_level) {
-            // All demands fit, so the flow would get the rest of its subscriber's share.
+            // All demands of the subscriber fit, so a flow with an unlimited demand would get the rest of the
+            // subscriber's share.
             UNBOUNDED if port_level != UNBOUNDED => {
                 port_level.saturating_sub(self.demands.sum()).saturating_add(demand)
             }
@@ -147,7 +148,7 @@ impl<H: Host> Subscribers<H> {
         self.of_slot[slot] = number;
     }
 
-    /// Called when the record is removed. Its flow is no longer active.
+    /// Called when the record is removed. Its flow is no longer active at that time.
     pub(super) fn leave(&mut self, slot: u32) {
         let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
         let number = core::mem::replace(place, NONE);
@@ -192,14 +193,14 @@ impl<H: Host> Subscribers<H> {
         self.rated
     }
 
-    /// Returns the divisor of the capacity that gives the equal share of this active flow.
+    /// Returns the number by which the capacity is divided to get the equal share of this active flow.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))
     }
 
-    /// Returns the share of a newcomer in the equal share of its subscriber (BRF-34, BRF-106), or `None` if the
-    /// subscriber has no other flow.
+    /// Returns the part of a subscriber's equal share that a newcomer of this subscriber gets (BRF-34, BRF-106), or
+    /// `None` if the subscriber has no other flow.
     pub(super) fn newcomer_share(&self, slot: u32, capacity: Rate) -> Option<Rate> {
         let group = self.group(slot).filter(|group| group.active.0 > 1)?;
         let of_group = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / self.rated.max(1));

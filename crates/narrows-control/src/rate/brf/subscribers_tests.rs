@@ -76,7 +76,8 @@ proptest! {
             let least = exact as f64 * (1.0 - 1.0 / 128.0) - 2.0;
             prop_assert!(*found as f64 >= least, "{} << {}", found, exact);
         }
-        // If one subscriber's level is too low by `part`, the rest may raise another subscriber by the same amount.
+        // If one subscriber's level is too low by `part`, the capacity that this subscriber leaves may raise the level
+        // of another subscriber by the same amount.
         for n in 0..6u8 {
             let sum = |of: &[u64]| -> f64 {
                 of.iter().zip(&flows).filter(|(_, (of, _))| *of == n).map(|(rate, _)| *rate as f64).sum()
@@ -191,7 +192,7 @@ proptest! {
 fn a_subscriber_has_the_weight_of_one_flow_in_the_split() {
     let mut all = Subscribers::default();
     for slot in 0..12 {
-        // Subscriber 0 has nine flows, 1 has one, and 2 has two in different classes.
+        // Subscriber 0 has nine flows, subscriber 1 has one flow, and subscriber 2 has two flows in different classes.
         all.join(
             slot,
             subscriber(match slot {
@@ -223,7 +224,8 @@ fn a_subscriber_without_records_leaves_nothing() {
     assert_eq!((all.groups.len(), all.by_key.len(), all.flows()), (1, 0, 0));
 }
 
-/// Returns a network with two subscribers: flow 256 is alone, and nine flows start with 512.
+/// Returns a network with two subscribers: flow 256 is the only flow of one, and the nine flows from 512 on belong to
+/// the other.
 fn one_against_nine(report_every: u64) -> Net {
     let share = "sender-prefix/24".parse().unwrap();
     let mut net = Net::new(Params { share, ..Params::resolved() }, mbit(100.0));

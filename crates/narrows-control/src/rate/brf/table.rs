@@ -31,7 +31,8 @@ pub(super) enum List {
 /// A flow's allocation and measured use.
 ///
 /// A meter is separate from [`Flow`] and takes at most two cache lines, because ALLOC reads all meters, and memory
-/// access dominates with 100,000 flows. Reports and decisions are more frequent, and need only the first line.
+/// access dominates with 100,000 flows. Reports and decisions are more frequent than ALLOC, and need only the first
+/// cache line.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
@@ -200,7 +201,7 @@ const NIL: u32 = u32::MAX;
 struct Link {
     generation: u32,
     list: List,
-    /// The time at which the flow was last moved to the end of its list, ms (wraps). See
+    /// The time at which the flow was last moved to the end of its list, in ms. The value wraps. See
     /// [`Table::mark_moved_if_stale`].
     moved_ms: u16,
     prev: u32,
@@ -266,8 +267,8 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len() >= self.max
     }
 
-    /// Returns two numbers of records: records that were seen from one side only, and records that were seen from
-    /// both sides.
+    /// Returns the number of records whose flows were seen from one side only, and the number of records whose flows
+    /// were seen from both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
@@ -311,7 +312,8 @@ impl<K: FlowIdentity> Table<K> {
         self.link(id).map(|e| e.list)
     }
 
-    /// Adds a record at the end of [`List::Waiting`]; `None` when the table is full or has the key.
+    /// Adds a record at the end of [`List::Waiting`]. Returns `None` if the table is full or already has a record with
+    /// this key.
     pub(super) fn insert(&mut self, flow: Flow<K>) -> Option<FlowId> {
         if self.is_full() || self.by_key.contains_key(&flow.key) {
             return None;

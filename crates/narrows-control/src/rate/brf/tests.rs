@@ -170,8 +170,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // A flood of SYNs that get SYN-ACKs evicts no established flow either. Such a flood adds at most the permitted
-    // number of unconfirmed flows, and these flows are removed within seconds.
+    // Even a flood of SYNs that get SYN-ACKs evicts no established flow. Such a flood adds at most the permitted number
+    // of unconfirmed flows, and these flows are removed within seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -229,7 +229,7 @@ fn udp_is_policed_to_its_share() {
     assert!(net.actions.contains(&class));
 }
 
-/// UDP may use an idle link up to its ceiling. Next to a greedy TCP flow it gets its share, until that flow ends.
+/// UDP may use an idle link up to its ceiling. While a greedy TCP flow sends, UDP gets only its share.
 #[test]
 fn udp_borrows_what_tcp_leaves_idle() {
     let mut net = Net::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, LINK);
@@ -306,7 +306,7 @@ fn a_greedy_flow_teaches_the_predictor_the_capacity_and_a_limited_flow_its_rate(
     }
 }
 
-/// The switch is near the receiver, so the handshake gives an RTT of 1 ms until the sender has answered.
+/// The switch is near the receiver, so the RTT from the handshake is only 1 ms until the sender has answered.
 #[test]
 fn a_commitment_lasts_for_an_rtt_of_the_data() {
     let mut net = resolved();
@@ -389,7 +389,7 @@ fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
     let Message::FlowAdvertisement { rate, valid_for, .. } = adverts[0] else { unreachable!() };
     assert_eq!((rate, valid_for), (mbit(98.0), Span::from_millis(300)));
 
-    // The other switch needs another port id. With the same id, it would treat the message as its own.
+    // The other switch needs another port id. With the same id, the other switch would treat the message as its own.
     there.brf = Brf::new(Params::resolved(), 2, Bytes::new(MTU));
     there.brf.on_start(Time::ZERO, &there.port, &mut there.actions);
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
@@ -492,7 +492,7 @@ fn an_unknown_capacity_is_found() {
 
 #[test]
 fn tv_12_and_13_formulas() {
-    // TV-12: the other flows get lower rates only 40 ms after a newcomer has begun to send 50 Mbit/s.
+    // TV-12: after a newcomer has begun to send 50 Mbit/s, the other flows get lower rates only 40 ms later.
     let queue = mbit(50.0).bytes_in(Span::from_millis(40));
     assert_eq!((queue, queue.get().div_ceil(MTU)), (Bytes::new(250_000), 167));
     // TV-13: Jain's index (sum x)^2 / (n sum x^2) of two flows.

@@ -5,8 +5,8 @@
 //! reserve.
 //!
 //! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission
-//! time. The ceiling has a different purpose. It follows the measured rate of TCP, so that UDP does not fill the
-//! headroom that `eta` leaves on a busy link. UDP still gets its share on a busy link.
+//! time. The ceiling follows the measured rate of TCP, so that UDP does not fill the headroom that `eta` leaves on a
+//! busy link. UDP still gets its share on a busy link.
 
 use super::params::Params;
 use crate::rate::kit::policer::Policer;
@@ -15,8 +15,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// Largest exponent of the power of two by which the share is divided to get the reserve. The reserve has only a few
-/// possible values, because each change of the reserve changes all rates.
+/// The reserve is the share divided by a power of two. This is the largest exponent of that power. The reserve has only
+/// a few possible values, because each change of the reserve changes all rates.
 const HALVINGS_MAX: u8 = 4;
 
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
@@ -32,13 +32,14 @@ pub(super) struct Udp {
     ceiling: f64,
     policer: Policer,
     seen: Option<Time>,
-    /// Time of the last sample, and the L3 bytes of TCP and UDP that had arrived.
+    /// Time of the last sample, and the L3 bytes of TCP and of UDP that had arrived by then.
     sampled: Option<(Time, Bytes, Bytes)>,
     /// Arrival rate of TCP.
     tcp: Rate,
     /// UDP's arrivals since the last sample.
     arrived: Bytes,
-    /// The largest arrival rates of UDP since `turned`, and in the time [`HELD`] before.
+    /// The largest arrival rate of UDP since `turned`, and the largest arrival rate in the time [`HELD`] before
+    /// `turned`.
     peaks: [Rate; 2],
     turned: Time,
 }

@@ -107,7 +107,7 @@ impl DemandIndex {
     }
 
     /// Begins a bulk change, for use when most flows change. Until [`end_bulk`](DemandIndex::end_bulk) each change
-    /// costs O(1), and the end costs O(buckets) once. Meanwhile [`level`](DemandIndex::level) does not see the
+    /// costs O(1), and the end costs O(buckets) once. Before the end, [`level`](DemandIndex::level) does not see the
     /// changes.
     pub fn begin_bulk(&mut self) {
         self.bulk = true;
@@ -149,8 +149,8 @@ impl DemandIndex {
         if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {
             return None;
         }
-        // Descend to the last bucket whose demands are all satisfied. For this bucket, the capacity covers all
-        // demands up to it, and its upper edge for each larger demand.
+        // Descend to the last bucket whose demands are all satisfied. The demands of a bucket are satisfied if the
+        // capacity covers all demands up to this bucket, and the upper edge of the bucket for each larger demand.
         let (mut at, mut below) = (0, Node::default());
         let mut step = BUCKETS.next_power_of_two();
         while step > 0 {
@@ -168,8 +168,8 @@ impl DemandIndex {
         let boundary = self.prefix(at + 1);
         let (count, sum) = (boundary.count - below.count, boundary.sum - below.sum);
         let above = u128::from(self.len() - boundary.count);
-        // Either the level exceeds the mean of the boundary bucket, and the bucket gets its sum, or the level caps
-        // the whole bucket.
+        // If the level exceeds the mean of the boundary bucket, the flows of this bucket get the sum of their demands.
+        // Otherwise the level limits every flow of the bucket.
         let cleared = left.saturating_sub(u128::from(sum)).checked_div(above);
         let level = match cleared {
             Some(level) if level * u128::from(count) >= u128::from(sum) && left >= u128::from(sum) => level,

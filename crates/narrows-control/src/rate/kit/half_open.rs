@@ -26,7 +26,7 @@ pub(in crate::rate) struct HalfOpen {
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
-    /// Times and flows of the SYNs, in order of arrival. Entries that were removed from `by_key` are skipped.
+    /// Times and flows of the SYNs, earliest SYN first. Entries that were removed from `by_key` are skipped.
     order: VecDeque<(Time, K)>,
     max: usize,
     timeout: Span,

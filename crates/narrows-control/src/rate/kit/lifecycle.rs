@@ -1,7 +1,7 @@
 //! The life of a TCP flow at a port, from its handshake to its end (BRF-12 to BRF-17).
 //!
 //! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
-//! genuine. A flow whose handshake got no record, or was not seen, begins with a later packet. `HalfOpenTable::step`
+//! genuine. A flow begins with a later packet if its handshake was not seen or got no record. `HalfOpenTable::step`
 //! determines the role of a packet. Ports then update their own records.
 
 use super::half_open::{HalfOpen, HalfOpenTable};
@@ -35,8 +35,8 @@ pub(in crate::rate) enum Step {
 }
 
 impl<K: FlowIdentity> HalfOpenTable<K> {
-    /// Updates the handshakes for a packet, and returns the role of the packet. A handshake stays until a record
-    /// takes its place, or it expires.
+    /// Updates the handshakes for a packet, and returns the role of the packet. A handshake stays in the table until a
+    /// record takes its place or until the handshake expires.
     pub(in crate::rate) fn step(&mut self, now: Time, event: &FlowEvent<K>) -> Step {
         match event.segment {
             Segment::Plain | Segment::Fin => Step::Continues,
@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    /// The SYN passes at 0 ms, the SYN-ACK at 20 ms and the ACK at 25 ms. If the SYN is repeated, the half of the
-    /// side that answers it is unknown (Karn).
+    /// The SYN passes at 0 ms, the SYN-ACK at 20 ms and the ACK at 25 ms. If the SYN is repeated, the RTT half of the
+    /// side that answers the SYN cannot be measured (Karn).
     #[test]
     fn a_handshake_measures_both_halves_and_confirms_the_flow() {
         for (opener, syns, expected) in [(Side::Sender, 1, 25), (Side::Receiver, 1, 25), (Side::Sender, 2, 5)]

@@ -45,7 +45,8 @@ mod tests {
             let now = Time::from_nanos(i * 100_000);
             passed += u64::from(policer.admit(now, Bytes::new(1000), rate, burst));
         }
-        // For one second, the load is ten times the rate. The burst and the bytes of one second at the rate pass.
+        // For one second, the load is ten times the rate. The burst and the bytes that the rate permits in one second
+        // pass.
         assert!((1002..=1003).contains(&passed), "{passed}");
     }
 

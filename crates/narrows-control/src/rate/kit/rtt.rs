@@ -37,8 +37,8 @@ impl Half {
     }
 
     fn departs(&mut self, now: Time, value: u32) {
-        // The code waits for the echo of only one timestamp at a time. A newer timestamp replaces it if its echo has
-        // not arrived within a second.
+        // The code waits for the echo of only one timestamp at a time. If this echo has not arrived within a second,
+        // the code waits for the echo of a newer timestamp instead.
         if self.awaited.is_none_or(|(_, at)| now.since(at) > Span::from_secs(1)) {
             self.awaited = Some((value, now));
         }
@@ -65,7 +65,8 @@ pub(in crate::rate) struct RttEstimate {
 }
 
 impl RttEstimate {
-    /// Returns the RTT, or `None` before the first measurement. If one half is missing, the other half alone is used.
+    /// Returns the RTT, or `None` before the first measurement. If one half is missing, the RTT is the other half
+    /// alone.
     pub(in crate::rate) fn get(&self) -> Option<Span> {
         match (self.receiver.smoothed, self.sender.smoothed) {
             (None, None) => None,
@@ -83,7 +84,7 @@ impl RttEstimate {
         self.sender.sample(sample);
     }
 
-    /// Takes a data packet with these timestamps (value, echo).
+    /// Handles the timestamps (value, echo) of a data packet.
     pub(in crate::rate) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
         // After a pause of the application the time since the ACK measures the pause, not the path.
         let paused =
@@ -97,7 +98,7 @@ impl RttEstimate {
         self.receiver.departs(now, value);
     }
 
-    /// Takes a packet of the reverse direction with these timestamps (value, echo).
+    /// Handles the timestamps (value, echo) of a packet of the reverse direction.
     pub(in crate::rate) fn on_reverse(&mut self, now: Time, (value, echo): (u32, u32)) {
         if let Some(sample) = self.receiver.returns(now, echo) {
             self.receiver.sample(sample);

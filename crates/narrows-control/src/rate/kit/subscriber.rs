@@ -21,7 +21,7 @@ pub enum Share {
     /// Each connection has a share of its own.
     #[default]
     Flow,
-    /// The connections of a network have one share.
+    /// All connections of a network together have one share.
     Prefix {
         /// The side whose address identifies the subscriber.
         side: Side,
@@ -30,16 +30,16 @@ pub enum Share {
         /// Prefix length of IPv6 networks.
         ipv6: u8,
     },
-    /// The connections of a VLAN have one share.
+    /// All connections of a VLAN together have one share.
     Vlan,
-    /// The connections with the same packet mark have one share.
+    /// All connections with the same packet mark together have one share.
     Mark,
 }
 
 /// A subscriber of a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Subscriber<H = IpAddr> {
-    /// A network, by its first address and its VLAN. Networks of different VLANs may have the same
+    /// A network, identified by its first address and its VLAN. Networks of different VLANs may have the same
     /// addresses.
     Network(H, u16),
     /// A VLAN or a mark.

@@ -1,10 +1,10 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
 //! header.
 //!
-//! All N flows of a link take the same remaining bandwidth at the same time. From one RTT to the next, the
-//! sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1)
-//! a') with equal shares. With more flows S oscillates. The excess shrinks by only 1 - a' per RTT, so it
-//! fills any buffer. OBP-1 has no remedy, and we add none.
+//! All N flows of a link take the same remaining bandwidth at the same time. From one RTT to the next, the sum S of
+//! their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a') with equal
+//! shares. With more flows S oscillates. While the link is overloaded, S shrinks by only the share 1 - a' per RTT, so
+//! the excess fills any buffer. OBP-1 has no remedy for this, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -22,13 +22,13 @@ pub struct Law {
 }
 
 impl Law {
-    /// Returns a new port. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// Returns a new port. The first call of [`on_interval`](Law::on_interval) starts the clock of the law.
     pub fn new(params: Params) -> Self {
         Law { params, capacity: Rate::ZERO, available: Rate::ZERO, measured: None }
     }
 
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
-    /// effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
+    /// effect at once. `departed` L3 bytes have left the port so far, and `queued` L3 bytes wait.
     ///
     /// AB is the capacity that the link did not use in the elapsed time, minus the queue (the subtraction is ours).
     /// So a busy link with a queue has no bandwidth left, even if its last packet departed before the end of the
@@ -73,7 +73,7 @@ impl Law {
         self.measured.map_or(Time::ZERO, |(at, _)| at + self.params.interval.max(Span::from_nanos(1)))
     }
 
-    /// Passes the names and values of the state to `trace`: bytes/s.
+    /// Passes the names and values of the state to `trace`. The values are in bytes/s.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("available", self.available.as_f64());
         trace("capacity", self.capacity.as_f64());

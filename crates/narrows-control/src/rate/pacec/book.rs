@@ -31,11 +31,11 @@ pub(super) struct Flow<K> {
     heard: Time,
 }
 
-/// A destination of flows from some ingress.
+/// A destination of flows from an ingress.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Destination {
     pub(super) path: u32,
-    /// The rate for newcomers last sent to the ingress.
+    /// The rate for newcomers that was last sent to the ingress.
     pub(super) said: Option<u64>,
     heard: Time,
 }
@@ -52,7 +52,7 @@ pub(super) struct Book<K: FlowIdentity> {
     /// The destinations, by link.
     pub(super) destinations: Vec<BTreeMap<K::Host, Destination>>,
     /// By link: whether a flow has begun on this link since the last update. Such a flow may have taken a part of the
-    /// remainder.
+    /// unallocated remainder.
     pub(super) begun: Vec<bool>,
 }
 

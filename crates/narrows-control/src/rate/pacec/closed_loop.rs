@@ -1,4 +1,4 @@
-//! Ports, controller and sources together, on fluid links.
+//! Tests ports, controller and sources together, on fluid links.
 
 use super::harness::{Network, mbit};
 use super::{Mode, Params, Signal};
@@ -46,8 +46,9 @@ fn tv_p3_literal_oscillates_with_period_two() {
 }
 
 /// If new rates reach the link at the time f * Tc after an update, the next update sees a mean of the old and the new
-/// rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its eigenvalues have a magnitude of at most sqrt(f), so for any f
-/// below 1 the oscillation decays, and the literal law leaves half the capacity unused. Here f = 2 / 5.
+/// rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). The eigenvalues of this recursion have a magnitude of at most
+/// sqrt(f), so for any f below 1 the oscillation decays, and the literal law leaves half the capacity unused. Here f =
+/// 2 / 5.
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));
@@ -101,8 +102,8 @@ fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
     assert_near(&network.rates()[..1], &[98.0], 0.001);
 }
 
-/// PAC-18a: flows a and b share the first link, and flows b and c share the second link. Flow a gets half of the
-/// first link, although flow b leaves it 78.4 Mbit/s.
+/// PAC-18a: flows a and b share the first link, and flows b and c share the second link. Flow a gets half of the first
+/// link, although flow b leaves 78.4 Mbit/s of this link unused.
 #[test]
 fn pac_18a_equal_shares_of_links_that_paths_share() {
     let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];
@@ -202,7 +203,8 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // The flow counts as ended after one second of silence (PAC-21). The report of its end takes additional time.
+    // The flow counts as ended after one second of silence (PAC-21). The report of the flow's end takes additional
+    // time.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);

@@ -1,5 +1,5 @@
-//! Measures how much of its grant a flow uses. If the flow uses clearly less than its grant, its request is 1.1 times
-//! its use, and other flows can use the rest. If the flow fills its grant, its request has no limit.
+//! Measures the share of its grant that a flow uses. If the flow uses clearly less than its grant, its request is 1.1
+//! times its use, and other flows can use the rest. If the flow fills its grant, its request has no limit.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -39,7 +39,7 @@ impl Meter {
         self.demand
     }
 
-    /// Ends a window of this length in which the flow could send at `granted`. Returns whether the
+    /// Ends a window of this length, in which the flow was permitted to send at the rate `granted`. Returns whether the
     /// demand changed.
     pub(super) fn end_window(&mut self, window: Span, granted: Option<Rate>) -> bool {
         let used = Rate::of(core::mem::take(&mut self.sent), window);
@@ -129,7 +129,7 @@ mod tests {
     fn an_increase_unknown_to_the_sender_does_not_count_against_it() {
         let mut meter = Meter::default();
         for step in 0..8 {
-            // Each window uses the grant of the previous window.
+            // In each window, the flow uses as much as the previous window's grant.
             assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), [0; 0]);
         }
         assert_eq!(run(&mut meter, 4, 100_000, 0), [0; 0], "any use fills a grant of zero");

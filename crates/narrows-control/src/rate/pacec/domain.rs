@@ -13,14 +13,14 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// After this many periods an unchanged rate is sent again, because the message may have been lost.
 const REFRESH: u64 = 5;
-/// A rate is sent only if it changes by at least one part in this number.
+/// A rate is sent only if its relative change is at least 1 divided by this number.
 const SAME: u64 = 1000;
 /// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the
 /// flow or its ingress is assumed to be gone.
 const MISSED: u64 = 4;
 /// Periods between two removals of unused destinations.
 const FORGET: u64 = 100;
-/// Periods that the utilisation matrix holds.
+/// Number of periods in the utilisation matrix.
 const MEMORY: usize = 20;
 
 /// Rates of flows and newcomers.
@@ -28,7 +28,7 @@ type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 
 /// The controller.
 pub struct Pacec<K: FlowIdentity = FlowKey> {
-    /// The law of the domain. The law of a single link may be another one ([`Pacec::new`]).
+    /// The law of the domain. The law of a single link may differ ([`Pacec::new`]).
     mode: Mode,
     /// Tc.
     period: Span,
@@ -36,7 +36,7 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
     floor: u64,
     /// A flow is removed if it was not announced for this time.
     kept: Span,
-    /// The ports, sorted. The other vectors with one entry per link have the same order.
+    /// The ports, sorted. All vectors with one entry per link have this order.
     ports: Vec<PortId>,
     links: Vec<Link>,
     matrix: Matrix,
@@ -67,7 +67,7 @@ struct OfPath {
     claim: usize,
     /// Sum of the last rates of all flows of the path, bytes/s.
     granted: u64,
-    /// r_max of each of the path's flows in the modes `literal` and `equal`, bytes/s.
+    /// r_max, bytes/s: the rate of each of the path's flows in the modes `literal` and `equal`.
     share: u64,
 }
 
@@ -75,7 +75,7 @@ impl<K: FlowIdentity> Pacec<K> {
     /// Returns a controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
     /// The first port determines the period for all ports. The first port that is not [`Mode::Incremental`] determines
-    /// the mode. A port whose counters do not separate classes of traffic can be incremental while others are
+    /// the mode. A port whose counters do not separate classes of traffic can be incremental while the other ports are
     /// [`Mode::Resolved`] or [`Mode::Equal`].
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
@@ -123,7 +123,7 @@ impl<K: FlowIdentity> Pacec<K> {
         self.book.get(key).map(|flow| Rate::from_bytes_per_sec(flow.granted))
     }
 
-    /// Returns the utilisation I of a port's link, `ago` periods before the last (PAC-17).
+    /// Returns the utilisation I of a port's link, `ago` periods before the last period (PAC-17).
     pub fn utilisation(&self, port: PortId, ago: usize) -> Option<f64> {
         self.matrix.get(self.link(port)? as usize, ago)
     }
@@ -279,8 +279,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Returns the rate for a newcomer on this path until the next update (PAC-22): the smaller of r_max of its path
-    /// and the unallocated remainder.
+    /// Returns the rate for a newcomer on this path until the next update (PAC-22): r_max of the path or the
+    /// unallocated remainder, whichever is smaller.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.share),
@@ -293,7 +293,7 @@ impl<K: FlowIdentity> Pacec<K> {
         spare.max(self.floor)
     }
 
-    /// Adds messages for changed rates, and for rates that were not sent for a long time, to the outbox.
+    /// Adds messages to the outbox: for changed rates, and for rates that were not sent for a long time.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);

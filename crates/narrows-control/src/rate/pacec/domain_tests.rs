@@ -182,8 +182,8 @@ fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
 }
 
-/// PAC-18a and PAC-22: next to both flows, a newcomer can have 9.8 Mbit/s on the first link. On the second link, no
-/// capacity is left.
+/// PAC-18a and PAC-22: in addition to both flows, a newcomer can have 9.8 Mbit/s on the first link. On the second link,
+/// no capacity is left.
 #[test]
 fn a_newcomer_gets_what_equal_shares_leave() {
     let params = Params { mode: Mode::Equal, ..Params::default() };
@@ -215,8 +215,8 @@ fn a_destination_unused_for_a_minute_is_removed() {
     assert!(last > ms(59_500) && last < ms(65_500), "{last:?}");
 }
 
-/// PAC-24 and PAC-16 in literal mode. First the links of three flows on two paths send no more reports. Then
-/// a link has no residual capacity.
+/// PAC-24 and PAC-16 in literal mode. First, the links of three flows on two paths stop sending reports. Then a link
+/// has no residual capacity.
 #[test]
 fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
     let params = Params { mode: Mode::Literal, floor_packets: Some(2.0), ..Params::default() };
@@ -250,8 +250,8 @@ fn a_late_timer_does_not_repeat_lost_periods() {
     assert_eq!(Pacec::<FlowKey>::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
-/// One switch only counts all packets, as OpenFlow switches do. The other switch separates the traffic of its
-/// flows from other traffic.
+/// One switch counts only the total of all packets, as OpenFlow switches do. The other switch separates the traffic of
+/// its flows from other traffic.
 #[test]
 fn a_link_without_counters_by_class_is_shared_too() {
     let by_class = Params::default();

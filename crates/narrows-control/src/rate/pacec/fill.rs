@@ -79,7 +79,7 @@ pub struct Claim {
 /// Numbers that are sorted into groups.
 #[derive(Debug, Default)]
 struct Groups {
-    /// The start of each group in `items`, and the end of the last.
+    /// The start of each group in `items`, and the end of the last group.
     starts: Vec<u32>,
     items: Vec<u32>,
 }
@@ -157,7 +157,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Returns the claims with changed demands, or `None` if more than [`FEW`] have changed, or the paths changed.
+    /// Returns the claims with changed demands, or `None` if more than [`FEW`] demands have changed or if the paths
+    /// have changed.
     fn changed(&self, paths: &Paths, claims: &[Claim], least: u64) -> Option<Vec<u32>> {
         if self.least != least || self.claims.len() != claims.len() || self.paths != *paths {
             return None;
@@ -191,8 +192,9 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets less than `least`.
-    /// On every link the sum is at most the capacity, or the sum of the floors if that sum is larger.
+    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets less than `least`. On
+    /// every link, the sum of the rates is at most the capacity. If the sum of the floors exceeds the capacity, the sum
+    /// of the rates is at most the sum of the floors.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
         match self.asked.changed(paths, claims, least) {
             Some(changed) if changed.is_empty() && self.asked.capacities == capacities => return,
@@ -204,7 +206,7 @@ impl Filler {
         self.begin(capacities, paths, claims, least);
         let mut bounded = self.bounded.iter().copied().peekable();
         while let Some(Reverse((level, link))) = self.levels.peek().copied() {
-            // No link is full below `level`, so smaller demands are satisfied.
+            // No link is full below `level`, so all demands below `level` are satisfied.
             if let Some((demand, at)) = bounded.next_if(|(demand, _)| *demand <= level) {
                 let claim = &claims[at as usize];
                 self.progress.stop(at, claim, paths.get(claim.path), demand);

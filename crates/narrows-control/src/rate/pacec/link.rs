@@ -6,8 +6,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// If samples are missing, the last samples stay valid for this number of periods or report intervals, whichever are
-/// longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
+/// If samples are missing, the last samples stay valid for this number of periods, or for this number of report
+/// intervals if these are longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -28,7 +28,7 @@ pub(super) struct Link {
     coming: Samples,
     /// Samples of the last period in which samples arrived.
     samples: Samples,
-    /// Number of periods without samples since that period.
+    /// Number of periods without samples since the last period with samples.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,
@@ -54,7 +54,8 @@ impl Link {
 
     /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its clock may
     /// have restarted. The report gives no sample and restarts the measurement in two cases: counters have decreased,
-    /// or the last report is more than three periods (or three longer report intervals) old.
+    /// or the last report is too old. A report is too old after three periods, or after three report intervals if these
+    /// are longer.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;

@@ -1,4 +1,4 @@
-//! The constants of PACEC with their sources. The paper gives no values for them (PAC-23).
+//! The constants of PACEC with their sources. The paper gives no values for these constants (PAC-23).
 
 use crate::parameter::{flag, number, time_from, whole, word};
 use crate::rate::PortParameters;
@@ -12,8 +12,8 @@ crate::words! {
         Literal = "literal",
         /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
         Resolved = "resolved",
-        /// An equal share of the same capacity for every flow on a link (PAC-18a). A flow that uses less than its
-        /// share leaves the rest idle.
+        /// An equal share of the same capacity for every flow on a link (PAC-18a). If a flow uses less than its share,
+        /// the rest of the share stays idle.
         Equal = "equal",
         /// Max-min fair shares as in `resolved`, but the total rate of a link approaches the capacity in steps. This
         /// mode needs only counters of all traffic (PAC-19).
@@ -24,7 +24,8 @@ crate::words! {
 crate::words! {
     /// How the ingress sends a rate to the source (PAC-3).
     pub enum Signal {
-        /// In a packet of the reverse direction, at most once per Tc, or per 100 ms if Tc is longer (PAC-3a).
+        /// In a packet of the reverse direction, at most once per Tc, or at most once per 100 ms if Tc is longer than
+        /// 100 ms (PAC-3a).
         InBand = "in-band",
         /// In a message of its own (PAC-3b).
         OutOfBand = "out-of-band",
@@ -44,13 +45,15 @@ crate::parameters! {
         pub samples: u32 = 5, whole(1, 1000).from("PAC-11, PAC-23");
         /// Share of the link to allocate. Literal mode allocates all.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
-        /// w_q: weight of the queue in the utilisation. `none` stands for Ts / Tc, and for 1 in literal mode.
+        /// w_q: weight of the queue in the utilisation. `none` stands for 1 in literal mode, and for Ts / Tc in the
+        /// other modes.
         pub queue_weight: Option<f64> = None, number(0.0, 10.0).or_none().from("PAC-15");
         /// w_q': share of the mean queue to drain in one Tc, in the modes `resolved` and `equal`.
         pub drain: f64 = 1.0, number(0.0, 10.0).from("PAC-18");
         /// Incremental mode: the total rate of a link grows per Tc by this share of its unused capacity.
         pub kappa: f64 = 0.5, number(0.01, 1.0).from("PAC-19");
-        /// Minimum rate of an active flow in full packets per Tc. `none` stands for 2, and for 0 in literal mode.
+        /// Minimum rate of an active flow in full packets per Tc. `none` stands for 0 in literal mode, and for 2 in the
+        /// other modes.
         pub floor_packets: Option<f64> = None, number(0.0, 1000.0).or_none().from("PAC-16");
         /// A flow has ended after this time without data.
         pub idle_after: Span = Span::from_secs(1), time_from(Span::from_millis(10), Span::from_secs(3600)).from("PAC-21");
@@ -58,8 +61,8 @@ crate::parameters! {
         pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS).from("PAC-3");
         /// Whether flows may begin at this port's switch. If not, the port announces no flows and sends no rates.
         pub edge: bool = true, flag().from("ours");
-        /// Maximum number of flows that a port keeps. The controller of the domain keeps at most four times as many
-        /// flows.
+        /// Maximum number of flows that a port keeps. The controller of the domain keeps at most four times this number
+        /// of flows.
         pub max_flows: usize = 262_144, whole(1, 268_435_456).from("ours");
     }
 }

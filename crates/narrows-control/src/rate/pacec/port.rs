@@ -3,8 +3,9 @@
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows. The controller knows
 //! the routes. For flows that begin elsewhere the controller answers that this port does not limit them
-//! ([`Rate::MAX`]). Until that answer arrives, both ports may write into a SYN-ACK. The smaller value applies, so a
-//! flow may begin at the floor. Set `edge = false` at ports without hosts to avoid that.
+//! ([`Rate::MAX`]). Until that answer arrives, this port and the port at which the flow begins may both write into a
+//! SYN-ACK. The smaller value applies, so a flow may begin at the floor. Set `edge = false` at ports without hosts to
+//! avoid that.
 
 use rustc_hash::FxHashMap;
 
@@ -21,7 +22,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Time for which the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
-/// Number of periods after which a rate for newcomers is too old to use. The controller repeats the rate every fifth
+/// Number of periods after which a rate for newcomers is too old to use. The controller repeats each rate every fifth
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
@@ -29,12 +30,12 @@ const OFFERS_KEPT: u64 = 10;
 /// port then sends and writes no rates, and senders use CUBIC until the controller returns (ours). A working
 /// controller repeats every rate after five periods.
 const ABANDONED: Span = Span::from_secs(2);
-/// The minimum of [`ABANDONED`], in periods.
+/// The minimum of the same time in periods. The longer of the two times applies.
 const PERIODS_ABANDONED: u64 = 10;
 
 /// Time after which the ingress repeats all rates out of band, for any Tc (ours). An unchanged rate causes no message
 /// (PAC-4), but a source that gets no message for a second assumes that its ingress has failed. With two messages per
-/// second, one of them may be lost.
+/// second, the loss of one message does no harm.
 const REPEATED: Span = Span::from_millis(500);
 
 /// PACEC at a port.
@@ -43,8 +44,8 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     port: PortId,
     pub(super) floor: Rate,
     pub(super) table: Table<K>,
-    /// The rate for newcomers to each destination from the controller's last message, and the
-    /// amount newcomers have taken since.
+    /// By destination: the rate for newcomers in the controller's last message. `taken` is the amount that newcomers
+    /// have taken since then.
     offers: FxHashMap<K::Host, Rate>,
     /// The smallest of these rates, for a newcomer with an unknown destination.
     least_offer: Rate,
@@ -90,9 +91,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share
-    /// at least this port. The rate of the first newcomer is therefore subtracted from the rate of the
-    /// second, even if their destinations differ. The port does not know of newcomers at other ports.
+    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates have at least
+    /// this port in common. The rate of the first newcomer is therefore subtracted from the rate of the second, even if
+    /// their destinations differ. The port does not know of newcomers at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -110,7 +111,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Returns whether the controller works, or may still work.
+    /// Returns whether the controller works, or has not been silent long enough to count as failed.
     pub(super) fn is_guided(&self, now: Time) -> bool {
         now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
@@ -203,7 +204,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             .extend(active.filter_map(|flow| Some(Action::ToSource { flow: flow.key, rate: flow.granted? })));
     }
 
-    /// Ends silent flows. Measures all other flows and announces them when they are due.
+    /// Ends silent flows. Measures all other flows and announces those that are due.
     fn end_window(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let window = now.since(self.window_from);
         self.window_from = now;
@@ -334,8 +335,9 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         })
     }
 
-    /// Returns the rate to write into a packet of the reverse direction. The packet keeps the smaller of two values,
-    /// as in BRF-61, because another switch may have its own reason to limit the flow.
+    /// Returns the rate to write into a packet of the reverse direction. If another switch has already written a rate,
+    /// the packet keeps the smaller of the two, as in BRF-61, because the other switch may have its own reason to limit
+    /// the flow.
     fn on_reverse(
         &mut self,
         now: Time,
@@ -347,8 +349,8 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
             return None;
         }
         let (signal, gap) = (self.params.signal, self.params.rewritten());
-        // Out of band a newcomer's rate is written even if the controller is silent, because a port without flows
-        // gets no messages.
+        // With out-of-band signalling, a newcomer's rate is written even if the controller is silent, because a port
+        // without flows gets no messages.
         let edge = self.params.edge && (signal == Signal::OutOfBand || self.is_guided(now));
         let flow = self.table.get_mut(&packet.key)?;
         let rate = flow.rate().filter(|_| edge)?;

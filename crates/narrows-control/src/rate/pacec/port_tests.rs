@@ -224,7 +224,7 @@ fn out_of_band_a_source_gets_each_change() {
 }
 
 /// PAC-4, with any Tc: the source gets its rate twice a second until the controller has been silent for ten periods or
-/// two seconds.
+/// two seconds, whichever is longer.
 #[test]
 fn out_of_band_the_ingress_repeats_a_rate_without_news() {
     for (sample, abandoned) in [(2, 2_000), (10, 2_000), (400, 20_000)] {

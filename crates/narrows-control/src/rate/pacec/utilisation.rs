@@ -61,7 +61,8 @@ impl Samples {
         (self.passed / self.span + queue) / capacity.as_f64()
     }
 
-    /// Returns A_i(s) of PAC-18: the capacity for rated flows if the link drains `drain` of the mean queue per `tc`.
+    /// Returns A_i(s) of PAC-18: the capacity for rated flows if the link drains the share `drain` of the mean queue
+    /// per `tc`.
     pub fn available(&self, capacity: Rate, eta: f64, drain: f64, tc: Span) -> Rate {
         let mut left = eta * capacity.as_f64();
         if !self.is_empty() {
@@ -83,7 +84,7 @@ pub fn path_rate(links: impl IntoIterator<Item = (Rate, f64)>) -> Option<Rate> {
     links.into_iter().map(|(capacity, utilisation)| residual(capacity, utilisation)).min()
 }
 
-/// Returns r_max of equation 9: the share of one of the path's `flows`.
+/// Returns r_max of equation 9: the rate of each of the `flows` flows on a path.
 pub fn flow_rate(path: Rate, flows: u64) -> Rate {
     Rate::from_bytes_per_sec(path.as_bytes_per_sec() / flows.max(1))
 }
@@ -116,7 +117,7 @@ impl Matrix {
         self.ended += 1;
     }
 
-    /// Returns I of this link, `ago` periods before the last, or `None` if it is out of range.
+    /// Returns I of this link, `ago` periods before the last period, or `None` if it is out of range.
     pub fn get(&self, link: usize, ago: usize) -> Option<f64> {
         if ago >= self.periods {
             return None;

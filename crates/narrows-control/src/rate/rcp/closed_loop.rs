@@ -1,20 +1,20 @@
-//! The laws of RCP and XCP in a closed loop without packets: N flows with equal RTTs d share one
-//! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that the port gave it a
-//! time d ago.
+//! The laws of RCP and XCP in a closed loop without packets: N flows with equal RTTs d share one link of 10 Gbit/s with
+//! an unlimited queue. Each flow sends at the rate that the port gave it one RTT earlier.
 //!
-//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue holds
-//! the bytes that the link cannot carry. A rate that the port gives changes the arrivals at the port after the time
-//! d. The queue does not lengthen the RTT, and the port knows d. So the test examines only the law, not the estimate
-//! of d. Flows of RCP start with the port's first rate of 0.05 * C each, so many flows form a flash crowd. Flows of
-//! XCP start alternately at 0.05 and 0.95 of C / N.
+//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue holds the
+//! bytes that the link cannot carry. When the port changes its rate, the arrivals at the port change after the time d.
+//! The queue does not lengthen the RTT, and the port knows d. The test therefore examines only the law, not the port's
+//! estimate of d. Flows of RCP start with the port's first rate of 0.05 * C each, so many flows form a flash crowd.
+//! Flows of XCP start alternately at 0.05 and 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
-//! * *settles*: the rate of every flow stays within 5 % of C / N;
-//! * *diverges*: otherwise, if the queue grows: its maximum in the second half of that quarter
-//!   exceeds C * d, and is more than 5 % above the maximum in the first half;
-//! * *rings*: otherwise, if a rate crosses C / N. The oscillation is then bounded, or decays too slowly;
-//! * *creeps*: otherwise. The rates then still approach C / N.
+//! * *settles*: the rate of every flow stays within 5 % of C / N.
+//! * *diverges*: the loop does not settle, and the queue grows. The maximum of the queue in the second half of that
+//!   quarter exceeds C * d, and is more than 5 % above the maximum in the first half.
+//! * *rings*: the loop neither settles nor diverges, and a rate crosses C / N. The oscillation is bounded, or decays
+//!   too slowly.
+//! * *creeps*: none of these. The rates still approach C / N.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, the number of flows, and `told`, the capacity that the port assumes divided by the actual
+/// A loop: the RTT, the number of flows, and `told`, which is the capacity that the port assumes, divided by the actual
 /// capacity.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
@@ -90,7 +90,7 @@ impl Link {
         }
     }
 
-    /// Converts the bytes of one or several flows in this slot to whole bytes, which the port counts.
+    /// Converts the bytes of one or several flows in this slot to whole bytes, because the port counts whole bytes.
     fn whole(&mut self, bytes: f64) -> Bytes {
         self.rest += bytes;
         let whole = self.rest as u64;
@@ -98,7 +98,8 @@ impl Link {
         Bytes::new(whole)
     }
 
-    /// Simulates the next slot. The flows send `sum` together, each between `least` and `most`.
+    /// Simulates the next slot. The flows together send at the rate `sum`, and each of them sends at a rate between
+    /// `least` and `most`.
     fn pass(&mut self, sum: f64, least: f64, most: f64) {
         let there = self.queued + sum * self.slot;
         self.queued = (there - C * self.slot).max(0.0);

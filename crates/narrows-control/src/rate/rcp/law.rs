@@ -1,8 +1,8 @@
 //! The law of an RCP router's port: one rate for all flows, driven by spare capacity and queue.
 //!
-//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN` and at most
-//! `RTT_MAX`. An RTT of zero means that there is no measurement. The rate stays within [`Law::bounds`]. Even a late
-//! update changes the rate by at most the amount for one RTT.
+//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN` and at most `RTT_MAX`.
+//! An RTT of zero means that there is no measurement. The rate stays within [`Law::bounds`]. A late update changes the
+//! rate by at most as much as an update one RTT after the last one.
 
 use super::params::Params;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
@@ -24,8 +24,8 @@ pub struct Law {
     updated: Option<Time>,
     /// Bytes that arrived since the last update.
     arrived: Bytes,
-    /// Since the last update: the sum of reported RTTs (seconds) times their bytes, and the sum of those
-    /// bytes.
+    /// Sums since the last update, over the packets that reported an RTT: `told` is the sum of RTT (seconds) times
+    /// bytes, and `told_by` is the sum of the bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -34,7 +34,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// Returns a new port. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// Returns a new port. The first call of [`on_interval`](Law::on_interval) starts the clock of the law.
     pub fn new(params: Params, capacity: Rate) -> Self {
         let rtt = bounded(params.rtt);
         let mut law = Law {
@@ -129,7 +129,7 @@ impl Law {
         ((FLOOR / self.rtt).min(most), most)
     }
 
-    /// Passes the names and values of the state to `trace`: bytes/s, seconds, bytes.
+    /// Passes the names and values of the state to `trace`. The values are in bytes/s, seconds and bytes.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("rate", self.rate);
         trace("rtt", self.rtt);
@@ -158,8 +158,9 @@ impl Law {
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// Updates d (RCP-2). If the average RTT of the packets is above d, d follows it within an RTT. A lower average
-    /// may come from only a few of the flows. So d follows it more slowly, at a speed proportional to the rate.
+    /// Updates d (RCP-2). If the average RTT of the packets is above d, d follows it within an RTT. If the average is
+    /// below d, it may come from only a few of the flows. In that case, d follows the average more slowly, at a speed
+    /// proportional to the port's rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

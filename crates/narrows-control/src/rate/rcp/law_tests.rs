@@ -8,7 +8,7 @@ fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// Returns a port at a rate of 1e6 bytes/s and d = 50 ms with a running clock, and the time.
+/// Returns a port with a running clock, a rate of 1e6 bytes/s and d = 50 ms, and the present time.
 fn port(params: Params) -> (Law, Time) {
     let mut law = Law::new(Params { first_share: 0.08, rtt: ms(50), ..params }, C);
     let start = Time::from_nanos(1_700_000_000_000_000_000);
@@ -57,8 +57,7 @@ fn a_router_only_lowers_the_rate_field() {
     assert_eq!(law.stamp(rate(999)), rate(999));
 }
 
-/// RCP-2: two packets of 1000 bytes and one of 500 bytes report 60, 80 and 150 ms. The average
-/// weighted by bytes is 86 ms.
+/// RCP-2: three packets of 1000, 1000 and 500 bytes report 60, 80 and 150 ms. The average weighted by bytes is 86 ms.
 #[test]
 fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     let (mut law, start) = port(Params::default());
@@ -77,9 +76,9 @@ fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     assert_eq!(law.rtt(), Span::from_micros(49_800));
 }
 
-/// With RCP-2, d follows a shorter RTT only slowly. If 1000 flows have an RTT of 1 ms, a port that starts with d =
-/// 100 ms has not reached 1 ms after a minute. Meanwhile the loop is as slow as with an RTT of 100 ms. With one flow,
-/// d reaches 1 ms within ten seconds.
+/// With RCP-2, d follows a shorter RTT only slowly. If 1000 flows have an RTT of 1 ms and the port starts with d = 100
+/// ms, d has not reached 1 ms after a minute. Meanwhile the loop is as slow as with an RTT of 100 ms. With one flow, d
+/// reaches 1 ms within ten seconds.
 #[test]
 fn with_many_flows_a_too_long_first_rtt_persists() {
     let d_after = |seconds: u64, flows: f64| {

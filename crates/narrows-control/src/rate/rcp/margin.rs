@@ -26,11 +26,12 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
-/// Let y(k) be the rate in interval k, divided by C, and q(k) the queue at its end, divided by C * d. Both y and q
-/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k).
-/// The flows learn a rate at once, and send at this rate during the next interval. Their packets arrive one interval
-/// later: y(k) = y(k-1) + F(k-2). These equations describe RCP if d is below T_max. XCP distributes F over the next
-/// interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// Let y(k) be the rate in interval k, divided by C, and let q(k) be the queue at the end of interval k, divided by C *
+/// d. Both y and q are measured from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) =
+/// q(k-1) + y(k). The flows learn a rate at once, and send at this rate during the next interval. The packets at the
+/// new rate arrive at the port one interval later: y(k) = y(k-1) + F(k-2). These equations describe RCP if d is below
+/// T_max. XCP distributes F over the next interval, so half of F takes effect one interval later than in RCP: y(k) =
+/// y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {
@@ -59,13 +60,13 @@ fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     stable
 }
 
-/// Returns the largest beta at which disturbances decay for RCP with T = d. By Jury's criterion the roots of z^3 - 2
+/// For RCP with T = d, returns the largest beta at which disturbances decay. By Jury's criterion the roots of z^3 - 2
 /// z^2 + (1 + alpha + beta) z - alpha lie within the unit circle while beta < alpha * (1 - alpha).
 pub(super) fn beta_max_once_per_rtt(alpha: f64) -> f64 {
     alpha * (1.0 - alpha)
 }
 
-/// Returns the largest beta at which disturbances decay for XCP, found with the recursion of `dies_out`.
+/// For XCP, returns the largest beta at which disturbances decay, found with the recursion of `dies_out`.
 pub(super) fn beta_max_dealt_out(alpha: f64) -> f64 {
     beta_max_by_recursion(alpha, 0.5)
 }

@@ -8,7 +8,8 @@ use crate::rate::uniform::{MAX_FLOWS, Signal};
 use crate::units::Span;
 
 crate::parameters! {
-    /// Parameters of RCP. The defaults have a phase margin of 12.6 degrees (RCP-6); [`Params::published`] has none.
+    /// Parameters of RCP. The defaults have a phase margin of 12.6 degrees (RCP-6); the values of [`Params::published`]
+    /// have no phase margin.
     pub struct Params {
         /// Gain on the spare capacity. The default is the published value.
         pub alpha: f64 = 0.4, number(0.01, 2.0).from("RCP-1");

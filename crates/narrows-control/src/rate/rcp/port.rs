@@ -32,7 +32,7 @@ impl HeaderController for RcpPort {
         self.update(now, port);
     }
 
-    /// Counts all bytes, but averages only over packets with an RTT (RCP-2).
+    /// Counts the bytes of all packets, but averages the RTT only over packets that carry one (RCP-2).
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         let rtt = if let Header::Rcp(header) = header { header.rtt } else { None };
         self.law.on_packet(size, rtt);

@@ -33,7 +33,7 @@ pub(super) struct Net {
     pub(super) port: PortCounters,
     pub(super) senders: Vec<Sender>,
     pub(super) actions: Vec<Action>,
-    /// The maximum of the waiting bytes.
+    /// The maximum number of waiting bytes.
     pub(super) longest: Bytes,
 }
 

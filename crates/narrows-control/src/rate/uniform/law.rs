@@ -53,7 +53,8 @@ pub trait Law: Send {
     fn next(&self) -> Time;
     /// Returns the present rate of each flow, L3 bytes/s.
     fn rate(&self, now: Time) -> Rate;
-    /// Returns the rate that the `newcomers`-th newcomer from now on would have.
+    /// Returns the rate that a future newcomer would have: the next newcomer if `newcomers` is 1, the one after it if
+    /// `newcomers` is 2, and so on.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;
     /// Returns the minimum rate that a flow with this RTT gets as feedback.
     fn least(&self, _rtt: Span) -> Rate {

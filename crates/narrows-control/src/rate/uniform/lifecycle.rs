@@ -1,5 +1,5 @@
-//! The life of a flow: begin, confirmation, reports, idle time and end. BRF's rules apply (BRF-12
-//! to BRF-16), with one rate for all.
+//! The life of a flow: begin, confirmation, reports, idle time and end. The lifecycle follows BRF's rules (BRF-12 to
+//! BRF-16), but all flows have the same rate.
 //!
 //! A flow reports once per RTT, with the first data after an RTT has passed. The flow's life begins with the SYN, so
 //! the report in its first data includes the handshake (BDR-20). The flow's life ends with FIN, RST or idle time. If
@@ -34,7 +34,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
                 }
                 self.begin(now, event, &half)?
             }
-            // A repeated SYN-ACK gets the rate like any other packet.
+            // A repeated SYN-ACK gets the rate, as any other packet of the reverse direction does.
             Step::Repeats => found?,
             Step::Continues => match found {
                 Some(id) => id,

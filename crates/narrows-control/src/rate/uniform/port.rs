@@ -32,8 +32,8 @@ pub(super) struct Ageing {
 }
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
-    /// Returns a port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
-    /// does not see them.
+    /// Returns a port that applies `law` and keeps records of at most this many flows. Further flows get the rate too,
+    /// but the law does not see them.
     pub fn new(law: L, max_flows: usize) -> Self {
         let p = brf::Params::resolved();
         Uniform {

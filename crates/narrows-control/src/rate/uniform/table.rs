@@ -79,8 +79,8 @@ impl<K: FlowIdentity> Table<K> {
         self.slots.len()
     }
 
-    /// Returns two numbers of records: records that were seen from one side only, and records that were seen from
-    /// both sides.
+    /// Returns the number of records whose flows were seen from one side only, and the number of records whose flows
+    /// were seen from both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }
@@ -125,7 +125,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Returns the next slot of the continuous scan, or `None` if it is empty.
+    /// Returns the next slot of the continuous scan, or `None` if this slot is empty.
     pub(super) fn walk(&mut self) -> Option<FlowId> {
         let at = if self.hand < self.slots.len() { self.hand } else { 0 };
         self.hand = at + 1;

@@ -45,7 +45,8 @@ fn signal_selects_the_form() {
     assert_eq!(wrong, "max_flows: found 0, expected a whole number from 1 to 2147483647");
 }
 
-/// N flows get 1/N each with almost no queue. When a flow ends, the other flows share the link in the same way.
+/// Each of N flows gets 1/N of the link, and there is almost no queue. When a flow ends, the other flows again share
+/// the link equally.
 #[test]
 fn flows_share_equally_with_packets_and_with_counts() {
     for report_every in [0, 10] {
@@ -144,7 +145,7 @@ fn handshake(net: &mut Net, n: u32, option: RateOption) -> Option<Rate> {
     granted
 }
 
-/// A flow that does not ask gets no rate. A flow that asks gets its rate in each ACK, even if the
+/// A flow that does not ask for rates gets no rate. A flow that asks for rates gets its rate in each ACK, even if the
 /// table is full.
 #[test]
 fn every_ack_of_a_flow_that_asks_has_a_rate() {
@@ -194,8 +195,7 @@ fn a_reset_ends_a_flow_and_its_handle() {
     }
 }
 
-/// A grant in a handshake equals the rate in the next SYN-ACK and does not grow with further
-/// newcomers.
+/// The grant for a newcomer equals the rate in the next SYN-ACK, and the grant for the newcomer after it is not higher.
 #[test]
 fn newcomers_get_the_grants() {
     for kind in LAWS {
@@ -256,8 +256,8 @@ proptest! {
     /// packet.
     #[test]
     fn counts_decide_as_packets_do(
-        // The test advances in steps of a millisecond. The bursts of a step would be a queue for flows with RTTs of a
-        // few milliseconds.
+        // The test advances in steps of a millisecond. For flows with RTTs of a few milliseconds, the packets that a
+        // step sends at once would form a queue.
         flows in prop::collection::vec((20..80u64, 0..1000u64, prop::option::of(1500..2500u64)), 2..7),
     ) {
         let mean_told = |report_every| {

@@ -19,7 +19,7 @@ struct Seen {
 /// Converts counters into [`Passed`].
 #[derive(Clone, Debug, Default)]
 struct Meter {
-    /// `None` before the first reading, because the time of the counts until then is unknown.
+    /// `None` before the first reading, because the time over which the port had counted until then is unknown.
     seen: Option<Seen>,
     /// Arrivals and departures of other TCP, and of UDP.
     guarantees: [[classes::Guarantee; 2]; 2],

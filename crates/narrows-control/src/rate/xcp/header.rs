@@ -7,7 +7,7 @@ use crate::units::Span;
 pub struct Header {
     /// The sender's RTT in microseconds; 0 if unknown.
     pub rtt: u32,
-    /// X: the time between the sender's packets in nanoseconds, that is packet size over throughput.
+    /// X: the time between the sender's packets in nanoseconds, which is the packet size divided by the throughput.
     pub x: u32,
     /// Delta_Throughput in bytes/s: the sender's request, which each router lowers to its grant.
     pub delta: i64,

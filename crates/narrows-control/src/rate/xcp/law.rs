@@ -1,10 +1,11 @@
 //! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate rate (efficiency).
 //! The law then distributes the change over packets so that flows become equal (fairness).
 //!
-//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an
-//! RTT counts only as traffic. In an interval, the port hands out or takes back no more than it has computed. A value
-//! that is too large for an integer becomes the largest integer. Within these bounds the law does not check headers:
-//! a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of res_pos.
+//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an RTT
+//! counts only as traffic. In an interval, the port hands out at most the increase that it has computed, and takes back
+//! at most the decrease that it has computed. A value that is too large for an integer becomes the largest integer.
+//! Within these bounds the law does not check headers: a large negative Delta takes all of res_neg (XCP-4), and a large
+//! X takes all of res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -22,12 +23,12 @@ struct Sums {
     x_rtt: f64,
 }
 
-/// The amount left to distribute in one direction, and the factor of each packet.
+/// The amount left to distribute in one direction (increase or decrease), and the factor of each packet.
 #[derive(Copy, Clone, Debug, Default)]
 struct Residue {
     /// Bytes/s.
     left: f64,
-    /// A packet's share: per second of X, or per byte.
+    /// The factor of each packet: its share per second of X, or per byte.
     per: f64,
 }
 
@@ -37,7 +38,7 @@ impl Residue {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
 
-    /// Returns the share of a packet whose part of the base is `of`.
+    /// Returns the share of a packet that contributes `of` to the base.
     fn part(&self, of: f64) -> f64 {
         self.left.min(self.per * of)
     }
@@ -62,7 +63,7 @@ pub struct Law {
     sums: Sums,
     /// Average RTT, seconds.
     rtt: f64,
-    /// res_pos with Cp, and res_neg with Cn.
+    /// `positive` has res_pos and Cp, and `negative` has res_neg and Cn.
     positive: Residue,
     negative: Residue,
     /// Input, F and S of the last interval, bytes/s, for traces.
@@ -91,12 +92,12 @@ impl Law {
         }
     }
 
-    /// Counts a packet of `size` L3 bytes that arrived for the port (XCP-1). For a packet without a header, pass the
+    /// Counts a packet of `size` L3 bytes that arrived for the port (XCP-1). If a packet has no header, pass the
     /// default header.
     pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
         self.sums.bytes += size;
-        // A packet without an RTT can get no share (XCP-4). Its X would lower the average RTT and take a share from
-        // others.
+        // A packet without an RTT can get no share (XCP-4). Its X is not added, because it would lower the average RTT
+        // and take a share from other packets.
         let Some(rtt) = header.rtt() else { return };
         let x = header.x_secs();
         self.sums.x += x;
@@ -154,7 +155,8 @@ impl Law {
         (self.positive.left, self.negative.left)
     }
 
-    /// Passes the names and values of the state to `trace`: bytes/s, seconds, bytes; Cp in bytes/s^2, Cn in 1/s.
+    /// Passes the names and values of the state to `trace`. The values are in bytes/s, seconds and bytes, but Cp is in
+    /// bytes/s^2 and Cn is in 1/s.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("input", self.input);
         trace("rtt", self.rtt);

@@ -159,8 +159,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Within an interval, the total increase of all packets is at most res_pos as of its start. This
-    /// router's total decrease is at most res_neg. A packet that arrives with a negative Delta is not
+    /// Within an interval, the total increase of all packets is at most the value of res_pos at the start of the
+    /// interval. This router's total decrease is at most res_neg. A packet that arrives with a negative Delta is not
     /// counted, because another router wrote that Delta.
     #[test]
     fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {

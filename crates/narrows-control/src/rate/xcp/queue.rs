@@ -25,7 +25,7 @@ impl Queue {
         Queue { last: Bytes::ZERO, least: None, lasting: Bytes::ZERO, due }
     }
 
-    /// Takes the amount of queued data that a departing packet leaves behind.
+    /// Records the number of bytes that a departing packet leaves in the queue.
     pub(super) fn on_departure(&mut self, queued: Bytes) {
         self.last = queued;
         self.least = Some(self.least.map_or(queued, |least| least.min(queued)));

@@ -1,8 +1,8 @@
 //! Predicts a new flow's use of the link (BRF-31).
 //!
 //! The paper says "machine learning model" in one place and "average bandwidth of streams with that quintuple" in
-//! another, and discloses no model. The parameter `predictor` selects one of three: no prediction, averages, or a model
-//! that `narrows train` has made from flow records.
+//! another, and discloses no model. The parameter `predictor` selects one of three methods: no prediction, averages, or
+//! a model that `narrows train` has made from flow records.
 
 mod average;
 mod learned;
