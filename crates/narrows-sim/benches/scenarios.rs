@@ -1,7 +1,8 @@
 //! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
 //! lists all scenarios.
 //!
-//! The caller measures the CPU time, not this program. The program can therefore also run under `perf` and callgrind.
+//! This program does not measure the CPU time; its caller does. The program can therefore also run under `perf` and
+//! callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;

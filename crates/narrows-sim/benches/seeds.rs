@@ -1,4 +1,4 @@
-//! Runs a plan with many seeds, and counts only the rows of the results. Usage: `seeds PLAN.json COUNT THREADS`.
+//! Runs a plan with many seeds, and uses the results only to count their rows. Usage: `seeds PLAN.json COUNT THREADS`.
 //!
 //! `benches/throughput.py` compares sweeps in Python with this loop.
 

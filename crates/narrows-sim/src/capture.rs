@@ -1,4 +1,4 @@
-//! Packets as they pass links and hosts, for packet captures.
+//! The packets that pass links and hosts, in the form that packet captures need.
 //!
 //! The simulator numbers segments, but captured packets have the byte numbers of real TCP. Both ends begin with
 //! sequence number 0, so the first byte of data has number 1. Receive windows are not part of packets in the
@@ -11,8 +11,8 @@ use narrows_control::units::Time;
 
 /// Receives captured packets, in the order of time.
 pub trait Tap {
-    /// Called for each packet at each place of the plan's capture. The run ends at a [`ControlFlow::Break`], e.g. if
-    /// a file cannot be written.
+    /// Called each time a packet passes one of the places in the plan's `capture`. The run ends at a
+    /// [`ControlFlow::Break`], e.g. if a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
@@ -21,8 +21,8 @@ pub trait Tap {
 pub enum Place {
     /// The end of the link with this index in the plan.
     Link(u32),
-    /// The node with this index, at which the flow sends the packet. The time is the time at which the transport
-    /// sends it, before any queue.
+    /// The node with this index, at which the flow sends the packet. The captured time is that at which the transport
+    /// sends the packet, before the packet enters any queue.
     Sent(u32),
     /// The node with this index, at which the flow receives the packet.
     Received(u32),
@@ -89,7 +89,7 @@ pub struct Segment {
     pub cwr: bool,
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number; 0 without the flag.
+    /// Acknowledgement number; 0 if the ACK flag is not set.
     pub ack_number: u32,
     /// Value and echo of the timestamp option, in ms.
     pub timestamps: (u32, u32),

@@ -39,7 +39,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
     check_parts(plan, controllers, &NoTransports)
 }
 
-/// Like [`check_with`], but for real stacks: also accepts flows of programs.
+/// Like [`check_with`], but for real stacks, which can also run flows of programs.
 ///
 /// # Errors
 /// The first invalid value.
@@ -47,7 +47,7 @@ pub fn check_for_real_stacks(plan: &Plan, controllers: &dyn Controllers) -> Resu
     check_parts(plan, controllers, &RealStacks)
 }
 
-/// The transports of real stacks: those of the kernel, and programs.
+/// The transports that real stacks support: those of the kernel, and programs.
 struct RealStacks;
 
 impl Transports for RealStacks {
@@ -242,7 +242,7 @@ fn check_flow(
         TransportPlan::Udp { rate, packet } => {
             let size = (28..=60_000).contains(packet);
             require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
-            // The time between two packets must not be zero, or the run would not advance.
+            // The time between two packets must not be zero; otherwise the run would not advance.
             let gap = rate.time_for(Bytes::new(*packet as u64));
             let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
             require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;

@@ -13,7 +13,7 @@ use crate::transport::StackFlow;
 
 /// The identity of a flow at rate controllers: indices instead of addresses.
 ///
-/// Several flows may use a slot, one after another. If they belong to the same flow plan, they have the same
+/// Several flows may use a slot, one after another. Flows of the same flow plan that use the same slot have the same
 /// identity. Likewise, on a real network, two flows have the same identity when a host uses a port again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
@@ -35,7 +35,7 @@ const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 /// with this size.
 const STACK_PACKET_BYTES: u64 = 1480;
 
-/// The same for a full packet of a [`Program`](TransportPlan::Program): Ethernet's MTU.
+/// Assumed L3 bytes of a full packet of a [`Program`](TransportPlan::Program): Ethernet's MTU.
 const PROGRAM_PACKET_BYTES: u64 = 1500;
 
 /// The index of a node in the plan.
@@ -78,7 +78,7 @@ impl FlowIdentity for FlowIndex {
     }
 
     /// Returns the service of the flow. A flow plan without a service is a service of its own. Late packets belong to
-    /// no service and have the number 0.
+    /// no service; their service number is 0.
     fn service(&self) -> u32 {
         self.service
     }
@@ -119,8 +119,8 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because
-    /// the scoreboard only has the time of the last transmission.
+    /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because the
+    /// scoreboard stores only the time of a segment's last transmission.
     #[inline]
     fn add_segment(&mut self, now: Time, segment: Option<&Segment>) {
         if let Some(segment) = segment.filter(|segment| !segment.was_retransmitted()) {
@@ -174,8 +174,8 @@ pub struct EmptyPath {
 }
 
 impl EmptyPath {
-    /// Computes the properties from the links of both directions. `link` returns a link's mean rate during the flow,
-    /// and its delay at the start.
+    /// Computes the properties from the links of both directions. `link` returns the mean rate of a link during the
+    /// flow, and the link's delay when the flow starts.
     pub(crate) fn along(
         plan: &FlowPlan,
         forward: &[u32],
@@ -203,7 +203,7 @@ impl EmptyPath {
     }
 
     /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check).
-    /// The function assumes that no rate controller shapes a link to a lower rate.
+    /// The function assumes that no rate controller shapes a link to less than the link's own rate.
     ///
     /// # Errors
     /// Returns an error if a flow has no path.

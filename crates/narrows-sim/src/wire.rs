@@ -1,9 +1,9 @@
 //! Converts a packet to the bytes of a TCP header, to compare the simulator's typed rate field with the wire
 //! format.
 //!
-//! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header
-//! bytes. The code inserts the option, rewrites its value and corrects the checksum. An assertion then checks
-//! the value and the checksum.
+//! In builds with debug assertions (all tests), each rate that a switch writes is also written into real header bytes.
+//! The code inserts the option, rewrites its value and corrects the checksum. An assertion then checks the value and
+//! the checksum.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;
@@ -17,8 +17,8 @@ const CHECKSUM: usize = 16;
 /// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
 const ROOM_BYTES: usize = 60 + 4;
 
-/// Computes the TCP checksum of a header without payload. The addresses in the pseudo header are zero. The protocol
-/// and the length in it have their real values.
+/// Computes the TCP checksum of a header without payload. In the pseudo header, the addresses are zero, and the
+/// protocol and the length have their real values.
 fn sum_of(header: &[u8]) -> u16 {
     let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();

@@ -120,7 +120,7 @@ fn idle_flows(n: u32) -> Plan {
     plan
 }
 
-/// A link with a second of packets in flight.
+/// A plan whose link constantly has one second's packets in flight.
 fn packets_in_flight(rate_mbit: u64) -> Plan {
     let mut plan = path(mbit(rate_mbit), ms(0), fifo(LimitPlan::default()), 1);
     plan.links[0].delay = vec![(Time::ZERO, ms(1_000))];

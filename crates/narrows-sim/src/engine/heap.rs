@@ -29,9 +29,10 @@ pub(crate) enum Kind {
     /// A rate controller's timer. Index: switch.
     Switch = 5,
     /// A message of the control network arrives, or a timer of a domain's controller expires. The index is the
-    /// domain. An index above all domains means that a notice arrives at a source.
+    /// domain. If the index is higher than that of every domain, a notice arrives at a source.
     Domain = 6,
-    /// Samples are due, or the measurement interval starts. Index: which of the two (see `samples`).
+    /// Samples are due, or the measurement interval starts. The index says which of these two events it is (see
+    /// `samples`).
     Sample = 7,
 }
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     /// Returns chi-squared divided by its degrees of freedom, for the first value of many streams. Random values give
-    /// about 1. A smaller result means that the values are too evenly distributed.
+    /// about 1. A result far below 1 means that the values are too evenly distributed.
     fn evenness(streams: impl Fn(u64, u64) -> Random, choices: u64) -> f64 {
         let (seeds, each) = (60, 5_000);
         let of_seed = |seed| {

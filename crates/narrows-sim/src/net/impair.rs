@@ -40,9 +40,9 @@ impl Policer {
         Policer { rate: plan.rate, depth, tokens: depth, latest: Time::ZERO }
     }
 
-    /// Takes the tokens of a packet. Returns `false`, and takes none, if there are too few.
+    /// Takes the tokens of a packet. If there are too few tokens, takes none and returns `false`.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // The times that a relay passes are not always in order.
+        // The times that a relay passes to this function are not always in order.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;
@@ -138,9 +138,9 @@ mod tests {
     }
 
     proptest! {
-        /// In each interval, at most the burst plus the rate times the length of the interval passes. A packet is
-        /// dropped only if it would exceed this limit in an interval that begins with an earlier packet, or if it is
-        /// larger than the burst.
+        /// In any interval, the policer passes at most the burst plus the rate times the length of the interval. It
+        /// drops a packet only if the packet is larger than the burst, or would exceed this limit in an interval that
+        /// begins with an earlier packet.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..60),

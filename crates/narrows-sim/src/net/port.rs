@@ -55,7 +55,8 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
-/// Reasons to examine a packet at the end of a link. If a link has no reason, a single test per packet is enough.
+/// Reasons to examine a packet at the end of a link. If none of them applies to a link, a single test per packet is
+/// enough.
 pub(crate) mod watch {
     /// The receiving node has a switch with a rate controller.
     pub(crate) const SWITCH: u8 = 1;
@@ -273,7 +274,7 @@ impl Port {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
                 // If the link follows a trace, the transmission may start after the scheduler has chosen the packet.
-                // The time between the choice and the start counts as sojourn time.
+                // The time between the scheduler's choice and the start of the transmission counts as sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -292,8 +293,8 @@ impl Port {
                 self.transmit(finish, me, w.packet, packets, events);
             }
             Next::Wait(until) if until != Time::NEVER => {
-                // Tokens are counted in nanoseconds. The next attempt must be at a later time, or the run would not
-                // advance.
+                // Tokens are counted in nanoseconds. The next attempt must be at a later time; otherwise the run would
+                // not advance.
                 let at = until.max(now + Span::from_nanos(1));
                 scheduled.wake_at = Some(at);
                 events.push(at, Kind::Ready, me);

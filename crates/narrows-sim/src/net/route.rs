@@ -122,8 +122,8 @@ impl Paths {
     /// Chooses one of the equally good paths, and returns its start. These are the paths with the least delay
     /// and, among them, the fewest hops.
     ///
-    /// Each node draws one of its links towards the receiver. Real switches hash the addresses and ports of a
-    /// packet (RFC 2992, section 2). The effect is the same: all packets of a flow take the same path, and
+    /// At each node, a random draw chooses one of the links towards the receiver. Real switches hash the addresses and
+    /// ports of a packet (RFC 2992, section 2). The effect is the same: all packets of a flow take the same path, and
     /// the choices of two switches are independent if their hash functions are independent.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
         // All paths to a host with one neighbour share their last link, so they share the neighbour's distances.
@@ -162,7 +162,7 @@ impl Paths {
 
     /// Returns the start of the path along these nodes.
     pub(crate) fn along(&mut self, nodes: &[u32]) -> Option<u32> {
-        // A list of two nodes could mean "shortest path" or "this link". A leading marker distinguishes the keys.
+        // Without a leading marker, a list of two nodes could mean "shortest path" or "this link".
         let key: Vec<u32> = std::iter::once(HOST).chain(nodes.iter().copied()).collect();
         if let Some(&start) = self.known.get(&key) {
             return Some(start);
@@ -215,7 +215,7 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). Also returns the link that connects the node to this shortest path.
+    /// (`Way::To`). For each node, also returns the link of this shortest path that touches the node.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,
@@ -249,7 +249,7 @@ impl Paths {
     }
 }
 
-/// Clears a memory if another entry of `len` elements would exceed [`MOST_REMEMBERED`].
+/// Clears `memory` if another entry of `len` elements would exceed [`MOST_REMEMBERED`].
 fn forget_if_many<T>(memory: &mut FxHashMap<u32, Vec<T>>, len: usize) {
     if (memory.len() + 1) * len > MOST_REMEMBERED {
         memory.clear();

@@ -1,5 +1,5 @@
-//! The sending application. The amount of data that it has produced is a function of time, so it needs no timer while
-//! the sender is busy.
+//! The sending application. The amount of data that it has produced is a function of time, so the application needs no
+//! timer while the sender is busy.
 //!
 //! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 
@@ -42,7 +42,7 @@ pub enum Chunk {
     },
     /// No data until this time.
     Wait(Time),
-    /// All data and the end of the stream were taken.
+    /// The sender has taken all data and the end of the stream.
     Finished,
 }
 
@@ -77,7 +77,7 @@ impl App {
         matches!(self.source, Source::Limited { .. })
     }
 
-    /// Whether all data and the end of the stream were taken.
+    /// Whether the sender has taken all data and the end of the stream.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_finished
     }

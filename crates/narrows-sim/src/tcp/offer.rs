@@ -22,8 +22,8 @@ const SKB_STRUCT_BYTES: u32 = 256;
 /// The size of a receiver's window and its maximum, in segments (Linux `rcv_ssthresh` and half of
 /// `sk_rcvbuf`).
 ///
-/// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux
-/// grows it with the data that the application reads in an RTT.
+/// Deviation from Linux's default: the buffer has its maximum size from the start, which Linux also allows
+/// (`tcp_rmem`). By default, Linux enlarges the buffer according to the data that the application reads in an RTT.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Opening {
     segments: u32,
@@ -40,27 +40,27 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if a completely open window does not limit the sender.
+/// Value of `Offer::cost` if the window no longer limits the sender once it is completely open.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
 ///
-/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer takes. Half of the remaining
-/// memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window,
-/// that limit does not depend on the free memory. If the plan has no `receive_memory`, a completely open window does
-/// not limit the sender.
+/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer takes. The receiver offers
+/// half of the remaining memory. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the
+/// window, that limit does not depend on the free memory. If the plan has no `receive_memory`, the window no longer
+/// limits the sender once it is completely open.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
-    /// Segments by which each out-of-order segment reduces the window, in units of 1/1024.
+    /// Reduction of the window by each out-of-order segment, in 1/1024 of a segment.
     cost: u32,
     edge: u32,
 }
 
 impl Offer {
     /// Creates the offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments.
-    /// Half of the socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits` is true if the buffer
-    /// still limits the sender after the window has opened.
+    /// The receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). `buffer_limits` is true if the
+    /// buffer still limits the sender after the window has opened.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));
@@ -80,7 +80,7 @@ impl Offer {
         self.opening
     }
 
-    /// Returns the number of the first segment that may not be sent.
+    /// Returns the number of the first segment beyond the offered window.
     #[inline]
     pub(crate) fn edge(&self) -> u32 {
         self.edge

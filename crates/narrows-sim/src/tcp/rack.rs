@@ -42,8 +42,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// At this time, all segments that were sent before the newest delivered segment are overdue, unless an
-    /// ACK delivers them earlier.
+    /// The time at which each segment that was sent before the newest delivered segment is overdue, unless an ACK
+    /// delivers it earlier.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -65,10 +65,9 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. If an ACK reports several segments, the order of their arrival is
-    /// unknown, so they do not show reordering among each other (Linux `prior_fack`). For example, the ACK of
-    /// an in-order segment is delayed until a later segment arrives out of order. This ACK then reports both
-    /// segments.
+    /// Starts the processing of an ACK. If an ACK reports several segments, the order of their arrival is unknown, so
+    /// they do not count as reordered relative to each other (Linux `prior_fack`). For example, the ACK of an in-order
+    /// segment is delayed until a later segment arrives out of order. This ACK then reports both segments.
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -83,8 +82,8 @@ impl Rack {
         }
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
-        // If the RTT is below the minimum, the ACK is for the original transmission and arrived after the
-        // retransmission. Such an RTT gives no information about the retransmission.
+        // An RTT below the minimum shows that the ACK is for the original transmission and arrived after the
+        // retransmission was sent. Such an RTT gives no information about the retransmission.
         if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }
@@ -147,7 +146,7 @@ impl Rack {
 
     /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in
     /// the order of segment numbers, retransmissions in the order of time. Each list is scanned only up to
-    /// the first segment that is not overdue. The returned timeout is the time at which the last of the other
+    /// the first segment that is not overdue. The returned timeout is the time at which the last of the remaining
     /// segments becomes overdue. (Linux walks one list sorted by time.)
     pub(crate) fn detect(
         &mut self,
@@ -177,7 +176,7 @@ impl Rack {
             }
             if !self.is_overdue(now, s.sent, window) {
                 // The list is in the order of transmission. If the newest delivered segment is an original
-                // transmission, all originals above this segment were sent after it.
+                // transmission, all original transmissions of higher segments were sent after it.
                 let original = board.get(self.seq).is_some_and(|s| !s.was_retransmitted());
                 let above = if original { self.seq } else { board.nxt() };
                 due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);

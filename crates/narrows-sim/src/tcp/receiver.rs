@@ -46,9 +46,9 @@ pub(crate) struct Receiver {
     exact_ce: bool,
     /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
     rate_option: bool,
-    /// Whether each ACK carries the rate option, too.
+    /// Whether each later ACK carries the rate option, too.
     rate_in_acks: bool,
-    /// The echo of received congestion headers that the receiver has not sent yet.
+    /// The echo of received congestion headers, until the receiver sends it.
     echo: Option<Echo>,
     /// Next expected segment.
     next: u32,
@@ -206,9 +206,9 @@ impl Receiver {
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // This packet's CE mark differs from the mark of the earlier segments. The receiver first
-                // acknowledges the earlier segments with their own mark (RFC 8257 section 3.2). Like Linux, it then
-                // acknowledges this packet at once, with the new mark.
+                // This packet's CE mark differs from the mark of the earlier segments. The receiver first acknowledges
+                // the earlier segments and echoes their mark (RFC 8257 section 3.2). As in Linux, it then acknowledges
+                // this packet at once and echoes the packet's own mark.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }

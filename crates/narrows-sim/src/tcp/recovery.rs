@@ -97,7 +97,7 @@ impl LossRecovery {
                     } else if control.is_window_of_transport() {
                         // With SACK, Linux's tcp_try_undo_recovery() returns false, so Linux also calls
                         // tcp_end_cwnd_reduction(). The undo has cleared the marker, so this call leaves the window
-                        // unchanged. The call only sends CA_EVENT_COMPLETE_CWR to the controller.
+                        // unchanged. Its only effect is that the controller receives CA_EVENT_COMPLETE_CWR.
                         control.cc.on_recovered(now, &mut control.window);
                         control.window.cwnd = control.window.cwnd.max(1);
                     }
@@ -398,8 +398,8 @@ impl LossRecovery {
         };
     }
 
-    /// Sets the retransmission timer to one timeout after the transmission of the first segment. Called after
-    /// RACK's timer (Linux `tcp_rearm_rto`).
+    /// Sets the retransmission timer to one timeout after the last transmission of the first unacknowledged segment.
+    /// Called after RACK's timer has expired (Linux `tcp_rearm_rto`).
     pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
         if let Some(first) = flight.board.get(flight.board.una) {
             self.timer = Timer::Retransmit((first.sent + flight.rtt.rto()).max(now + MIN_WAIT));

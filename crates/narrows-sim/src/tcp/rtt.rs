@@ -30,8 +30,8 @@ impl Rtt {
     }
 
     /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT
-    /// (`tcp_rtt_estimator`). Linux also keeps 4 * rttvar at 200 ms or more. In the simulator, [`rto`](Rtt::rto)
-    /// applies this bound.
+    /// (`tcp_rtt_estimator`). Linux also keeps 4 * rttvar at 200 ms or more; the simulator applies this bound in
+    /// [`rto`](Rtt::rto) instead.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);

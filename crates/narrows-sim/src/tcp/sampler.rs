@@ -1,7 +1,7 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
 //!
-//! Each transmission stores the sampler's state in its segment. Each delivered segment updates a draft of the sample,
-//! and the ACK that delivered the segments completes it.
+//! Each transmission stores the sampler's state in its segment. Each delivered segment updates a draft of the sample.
+//! The sample is complete when all segments that the ACK delivers have updated the draft.
 
 use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};

@@ -226,8 +226,8 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// Considers the segments below `above` that are in flight, were never retransmitted, and were sent
-    /// before `newest`. Returns when the last of them was sent.
+    /// Returns the time of the last transmission among the segments below `above` that are in flight, were never
+    /// retransmitted, and were sent before `newest`.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
             let s = self.get(seq)?;

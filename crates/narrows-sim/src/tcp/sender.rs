@@ -406,7 +406,7 @@ impl Sender {
             if !segment.was_retransmitted() {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
-                // F-RTO (RFC 5682): an original transmission below the point of the timeout was delivered.
+                // F-RTO (RFC 5682): a segment that was sent before the timeout and never retransmitted was delivered.
                 progress.original_sacked |= seq < self.recovery.high_seq;
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
@@ -478,7 +478,8 @@ impl Sender {
             self.control.window.cwnd = w.unwrap_or(self.control.window.cwnd).max(1);
             return;
         }
-        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only carries SACKs does not grow the window.
+        // Linux tcp_may_raise_cwnd: without reordering, the window does not grow at an ACK that only SACKs segments and
+        // acknowledges none cumulatively.
         let progressed = progress.una_advanced || (self.flight.rack.reordering_seen && acked > 0);
         if !progressed && self.control.is_window_of_transport() {
             return;

@@ -1,4 +1,4 @@
-//! The sender's timer, as a value. `recovery` sets the timer, and `transmit` handles its expiry.
+//! The state of the sender's timer. `recovery` sets the timer, and `transmit` handles its expiry.
 
 use narrows_control::units::Time;
 

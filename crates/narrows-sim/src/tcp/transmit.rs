@@ -27,13 +27,13 @@ impl Sender {
     /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A time in the past does not delay a segment. If a segment is still unsent, it waits for an ACK.
+        // A time in the past does not delay a segment. A segment that is unsent at such a time waits for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
     }
 
-    /// Handles the time that [`send_at`](Sender::send_at) returned.
+    /// Called at the time that [`send_at`](Sender::send_at) returned.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         if self.uses_timer && self.phase == Phase::Established && self.control.cc.next_timer() <= io.now {
             self.control.cc.on_timer(io.now, &mut self.control.window);
@@ -42,7 +42,7 @@ impl Sender {
         self.transmit(io);
     }
 
-    /// Sends all that may be sent now.
+    /// Sends all segments that may be sent now.
     pub(crate) fn transmit(&mut self, io: &mut Io<'_>) {
         if self.phase != Phase::Established {
             return;
@@ -198,8 +198,8 @@ impl Sender {
     /// Notifies the controller of a transmission with nothing in flight. Linux treats such a transmission as a start
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after
     /// a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after
-    /// idle times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if the
-    /// application limited the flow.
+    /// idle times. The reasons are that a switch does not need to know of losses, and that Linux's BBR reacts to a
+    /// start only if the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -294,7 +294,7 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR flag is sent with new data. With RFC
         // 8257, retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;

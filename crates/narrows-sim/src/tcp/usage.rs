@@ -1,7 +1,7 @@
 //! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
 //!
 //! `control` calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The
-//! results determine whether a controller may grow the window, and when an unused window shrinks.
+//! recorded values determine whether a controller may grow the window, and when an unused window shrinks.
 
 use narrows_control::congestion::Window;
 use narrows_control::units::{Span, Time};
@@ -21,7 +21,8 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Records a flight of `out` segments up to `nxt`. `limited` is set if the window stopped the transmission.
+    /// Records that the `out` segments before number `nxt` are in flight. `limited` is set if the window stopped the
+    /// transmission.
     #[inline]
     pub(super) fn record(&mut self, una: u32, nxt: u32, out: u32, limited: bool) {
         if una >= self.round_end || limited || (!self.limited && out > self.max_out) {
@@ -45,7 +46,8 @@ impl Usage {
         (self.used, self.stamp) = (0, now);
     }
 
-    /// Postpones the shrinking of an unused window. Called when the window has changed or grows.
+    /// Postpones the shrinking of an unused window. Called when the window has changed, and for each ACK that may grow
+    /// it.
     #[inline]
     pub(super) fn postpone(&mut self, now: Time) {
         self.stamp = now;

@@ -82,7 +82,7 @@ impl StackFlow {
         }
     }
 
-    /// Runs `act` on the transport, and makes packets of the datagrams that it sent.
+    /// Runs `act` on the transport, and turns the datagrams that the transport sends into packets of the simulator.
     fn drive(&mut self, io: &mut Io<'_>, act: impl FnOnce(&mut dyn Transport, &mut Output<'_>)) {
         let mut output = Output { now: io.now, sent: &mut self.outgoing, rtts: &mut self.rtts };
         act(&mut *self.transport, &mut output);
@@ -108,7 +108,7 @@ impl StackFlow {
     }
 }
 
-/// Stores the time of sending in the fields that a datagram does not use otherwise.
+/// Stores the time of sending in packet fields that a datagram does not use otherwise.
 fn set_sent_at(packet: &mut Packet, now: Time) {
     let nanos = now.as_nanos();
     packet.ts = nanos as u32;

@@ -20,7 +20,7 @@ pub use crate::tcp::{App, Chunk};
 /// The most bytes that a UDP datagram over IPv4 can carry.
 pub const MAX_CONTENTS_BYTES: usize = u16::MAX as usize - UDP_HEADER_BYTES as usize;
 
-/// Beginning of the kind of an event that reports a failed connection of a flow. The reason follows this text.
+/// Prefix of the kind of an event that reports a failed connection of a flow. The reason follows this text.
 pub const CONNECTION_LOST: &str = "connection-lost: ";
 
 /// An end of a flow.
@@ -63,14 +63,15 @@ pub trait Transport: Send {
     fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>);
 
     /// Returns the time of the next call of [`on_timer`](Transport::on_timer); [`Time::NEVER`] if there is none. The
-    /// simulator reads it after each method that takes an [`Output`].
+    /// simulator calls this method after each method that takes an [`Output`].
     fn next_timer(&self) -> Time;
 
     /// Called at [`next_timer`](Transport::next_timer). After this call, `next_timer` must return a time later than
     /// now.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
-    /// Returns whether both ends have finished. The flow then ends, and the simulator reads its state once more.
+    /// Returns whether both ends have finished. If so, the flow ends, and the simulator reads the transport's state a
+    /// last time.
     fn is_finished(&self) -> bool;
 
     /// Returns the application bytes that the receiver has delivered in order so far.
@@ -131,7 +132,8 @@ impl Output<'_> {
         self.now
     }
 
-    /// Sends a datagram from an end to the other end. A datagram with more than [`MAX_CONTENTS_BYTES`] is not sent.
+    /// Sends a datagram from an end to the other end. A datagram with more bytes than [`MAX_CONTENTS_BYTES`] is not
+    /// sent.
     pub fn send(&mut self, from: End, datagram: Datagram) {
         if datagram.contents.len() <= MAX_CONTENTS_BYTES {
             self.sent.push((from, datagram));
@@ -161,7 +163,7 @@ pub struct FlowSetup<'a> {
     pub controllers: &'a dyn Controllers,
 }
 
-/// Builds the transports of a run by name.
+/// Builds the transports of a run from the names of their stacks.
 pub trait Transports: Sync {
     /// Checks the name of a stack, its congestion controller and its settings.
     ///
@@ -169,7 +171,7 @@ pub trait Transports: Sync {
     /// Returns the first invalid part.
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem>;
 
-    /// Builds the transport of a flow, whose stack [`check`](Transports::check) has accepted. If this method returns
+    /// Builds the transport of a flow. The flow's stack has passed [`check`](Transports::check). If this method returns
     /// `None`, the flow sends nothing.
     fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>>;
 
@@ -195,8 +197,9 @@ impl Transports for NoTransports {
     }
 }
 
-/// Returns the name of a flow's congestion controller in the results. For TCP it is the name with the given
-/// parameters. For a stack the name of the stack precedes it (`quinn:bbr`). For UDP the result is `udp`.
+/// Returns the name of a flow's congestion controller in the results. For TCP this is the controller's name with the
+/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP the result is
+/// `udp`.
 pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
     match transport {
         TransportPlan::Tcp { cc, .. } => controllers.label(cc),

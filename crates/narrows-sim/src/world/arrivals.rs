@@ -37,8 +37,8 @@ impl Arrivals {
         (bytes.min(1e15) as u64).max(1)
     }
 
-    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, the gap after the flow is
-    /// drawn before the flow's size, as in the simulator.
+    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, it first draws the gap to the next
+    /// flow and then the flow's size, as the simulator does.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {

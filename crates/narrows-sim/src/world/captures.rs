@@ -112,7 +112,8 @@ impl Known {
                 *block = (self.start(from.start), self.start(from.end));
             }
         } else if !segment.syn {
-            // In the simulator the last ACK has a FIN flag, too. In TCP only the last segment has this flag.
+            // In the simulator, the sender's last ACK also has a FIN flag. In real TCP, only the last segment has this
+            // flag.
             let is_last_ack = segment.fin && self.fin.is_some_and(|fin| p.seq > fin);
             segment.fin &= !is_last_ack;
             segment.seq = self.start(p.seq);
@@ -197,8 +198,7 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be in the network, but packets of earlier flows are
-                // not.
+                // Packets of the slot's previous flow may still be in the network, but no packets of earlier flows.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));

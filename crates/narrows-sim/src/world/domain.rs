@@ -42,7 +42,8 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Creates the controller of all ports of this kind. Returns `None` if this kind has no controller.
+    /// Creates the SDN controller for all ports whose rate controller is of this kind. Returns `None` if this kind has
+    /// no SDN controller.
     fn new(plan: &Plan, sdn: &SdnPlan, kind: &str, now: Time) -> Result<Option<Self>, Error> {
         let numbered = (0..).zip(&plan.rate_controllers);
         let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| (port, c.params.clone()));
@@ -79,7 +80,7 @@ impl Domain {
         if has_failed {
             self.controller = None;
         } else if self.controller.is_none() {
-            // The parameters were valid at the start.
+            // The parameters were valid at the start of the run, so they are valid now.
             self.controller = self.build(now).ok().flatten();
         }
     }
@@ -113,7 +114,7 @@ impl Domain {
     }
 }
 
-/// Removes the next message that has arrived from the queue, and returns it.
+/// Removes the first message from the queue and returns it, if it has arrived.
 fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }

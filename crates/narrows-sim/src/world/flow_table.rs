@@ -46,7 +46,8 @@ impl FlowTable {
         self.live[slot as usize] = true;
     }
 
-    /// Frees a slot. Its generation changes, so that packets still in flight are not delivered to its next flow.
+    /// Frees a slot. The slot's generation changes, so that packets of the old flow that are still in flight are not
+    /// delivered to the slot's next flow.
     pub(super) fn free(&mut self, slot: u32) {
         self.live[slot as usize] = false;
         self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
@@ -87,7 +88,7 @@ impl FlowTable {
         self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
 
-    /// Returns the identity of a packet's flow at rate controllers.
+    /// Returns the identity by which rate controllers know a packet's flow.
     pub(super) fn key_of(&self, p: &Packet) -> FlowIndex {
         if self.is_current(p.flow, p.generation) {
             return self.flows[p.flow as usize].meta.key;

@@ -21,7 +21,7 @@ use crate::transport::{FlowSetup, StackFlow, Transport};
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
 
-/// A flow plan in a run, which starts flows.
+/// The source of a flow plan's flows in a run. It starts the flows.
 pub(super) struct Source {
     started: u32,
     /// Whether the Poisson process has begun.
@@ -31,7 +31,8 @@ pub(super) struct Source {
     starts: Vec<Time>,
     /// The paths of the source's flows without ECMP.
     paths: BothWays,
-    /// Draws the paths of the source's flows with ECMP. The paths do not depend on the flows of other flow plans.
+    /// The random numbers that choose the paths of the source's flows with ECMP. The paths do not depend on the flows
+    /// of other flow plans.
     choices: Random,
     empty: EmptyPath,
 }
@@ -202,12 +203,12 @@ impl World<'_> {
                 let setup = FlowSetup { stack, app, seed, flow: number, name, controllers };
                 self.stack_flow(self.transports.build(setup), meta, template, reverse)
             }
-            // `plan::check` refuses programs, so this flow, which sends nothing, is never built.
+            // `plan::check` refuses programs, so this flow is never built. It would send nothing.
             TransportPlan::Program(_) => self.stack_flow(None, meta, template, reverse),
         }
     }
 
-    /// Builds a flow that a transport carries. Without one, the flow sends nothing.
+    /// Builds a flow of an external transport. If `transport` is `None`, the flow sends nothing.
     fn stack_flow(
         &self,
         transport: Option<Box<dyn Transport>>,

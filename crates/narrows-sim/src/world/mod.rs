@@ -1,8 +1,8 @@
 //! A run: the network, the flows, and the event loop.
 //!
-//! [`run`] and [`Run`] build a [`World`] and process its events. Each module handles some kinds of events, and
-//! owns the state that only it needs. For example, `flow_table` owns the slots of flows, and `switches` and `domain`
-//! own the controllers.
+//! [`run`] and [`Run`] build a [`World`] and process its events. Each module handles some kinds of events, and owns the
+//! state that no other module needs. For example, `flow_table` owns the slots of flows, and `switches` and `domain` own
+//! the controllers.
 
 mod arrivals;
 mod captures;
@@ -123,7 +123,7 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers)
     Run::new(plan).controllers(controllers).cancel(cancel).start()
 }
 
-/// A run with parts of your own.
+/// A run in which you can replace parts, for example the congestion controllers.
 ///
 /// ```
 /// # use narrows_sim::{Monitor, Run, plan::Plan};
@@ -348,7 +348,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Captures a packet at the end of a link, and passes it to the rate controllers there.
+    /// Captures a packet at the end of a link, and passes the packet to the rate controllers of the node there.
     #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
         if watch & !watch::SWITCH != 0 {

@@ -118,9 +118,9 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
-                // If the ceiling of a class is the link's rate, the link itself limits the class. If the rate
-                // of the link varies, a second token bucket at that rate would waste part of the link's
-                // capacity.
+                // If the ceiling of a class is the link's rate, the class gets no ceiling, because the link itself
+                // limits the class. On a link whose rate varies, a second token bucket at that rate would waste part of
+                // the capacity.
                 let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
@@ -177,8 +177,8 @@ impl World<'_> {
             // This packet is an ACK of a flow in the other direction, and this port allocates no rate to such
             // a flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without per-flow state counts ACKs of the other direction as input, because they use its
-            // link (RCP-1, XCP-1).
+            // A controller without per-flow state counts the ACKs of flows in the other direction as input, because
+            // they use its link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

@@ -1,8 +1,8 @@
 //! A snapshot of the behaviour of each controller of the catalogue. If the behaviour of a controller changes, its
 //! table changes, and reviewers see the change.
 //!
-//! The rate and the goodputs of both flows are in Mbit/s, RTTs in ms, buffers in BDP, and losses in per cent. `again`
-//! is the number of retransmissions.
+//! The rate of the link and the goodputs of both flows are in Mbit/s, RTTs in ms, buffers in BDP, and losses in per
+//! cent. `again` is the number of retransmissions.
 
 use std::fmt::Write;
 

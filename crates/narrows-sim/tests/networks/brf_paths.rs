@@ -119,7 +119,7 @@ fn brf_91_a_loss_never_changes_the_rate() {
         net.add(senders[0], client, tcp(cc));
         let r = net.run();
         assert_near(goodput(&r, 0, 1.0, 8.0), 50.0 * eta * 0.95 * PAYLOAD, within);
-        // At most twice the packets of an RTT are in flight.
+        // The packets in flight are at most twice those that the rate allows in an RTT.
         if eta < 1.0 {
             let in_flight = samples(&r, "flow_samples", "flow", 0, "in_flight", 1.0, 8.0);
             assert!(in_flight.iter().all(|n| *n <= 2.0 * 49e6 / 8.0 * 0.025 / 1500.0), "{in_flight:?}");

@@ -50,8 +50,8 @@ fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     (r, most)
 }
 
-/// A new flow reaches its share when its receiver's window allows it, in its third RTT of data. The other
-/// flow gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
+/// A new flow reaches its share as soon as its receiver's window is large enough, which is in the third RTT of its
+/// data. The other flow gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
 #[test]
 fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
@@ -129,7 +129,7 @@ fn brf_16_idle_and_restart() {
 }
 
 /// If shares are by subscriber (address or mark), nine flows of one subscriber get as much as one flow of another
-/// subscriber (BRF-106). If shares are by flow, the nine flows get nine times as much.
+/// subscriber (BRF-106). If shares are by flow, the nine flows get nine times as much as the one flow.
 #[test]
 fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     let found = |share: &str| {
@@ -169,8 +169,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// With any number of flows, each flow gets at least two packets per period or, if less, its equal share.
-/// Greedy flows do not starve a flow that has not sent data yet (BRF-47).
+/// With any number of flows, each flow gets at least the lesser of its equal share and two packets per period. Greedy
+/// flows do not starve a flow that has not sent data yet (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
@@ -230,8 +230,8 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// If the port has a UDP ceiling, a UDP flood uses an idle port up to the ceiling, and only its share when
-/// there is TCP. A small UDP flow loses nothing.
+/// If the port has a UDP ceiling, a UDP flood may use up to this ceiling while the port is otherwise idle. While there
+/// is TCP, the flood gets only UDP's share. A small UDP flow loses nothing.
 #[test]
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });
@@ -320,8 +320,8 @@ fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let mut queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 20.0, 40.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
-    // With random arrivals at 98 % of the link, the queue would have 24 packets on average (M/D/1). With paced flows,
-    // the queue is shorter.
+    // With random arrivals at 98 % of the link, the queue would have 24 packets on average (M/D/1). Paced flows have a
+    // shorter queue than this.
     assert!(p95 <= 36_000.0, "{p95}");
     for flow in 0..100 {
         assert_near(goodput(&r, flow, 20.0, 40.0), 0.098 * PAYLOAD, 0.02);

@@ -20,9 +20,8 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in both
-/// directions, a port that did not count these ACKs would allocate 102 % of its link, and its queue would never
-/// drain.
+/// RCP-1, XCP-1: the ACKs of flows in the other direction count as input, because they use the link. With flows in both
+/// directions, a port that did not count these ACKs would allocate 102 % of its link, and its queue would never drain.
 #[test]
 fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
     for (kind, queue) in [("rcp", 0.6), ("xcp", 15.0)] {
@@ -69,7 +68,7 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: with equal increments, an unequal split remains. The resolved law makes it equal.
+/// BDR-D2: with equal increments, an unequal split remains. The resolved law makes the split equal.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
@@ -122,7 +121,7 @@ fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     assert!((0.21..0.3).contains(&paced), "{paced}");
 }
 
-/// Returns the mean completion time of flows of up to ten packets without redistribution, with an RTT of 100 ms.
+/// Returns the mean completion time of flows of up to ten packets, with an RTT of 100 ms and without redistribution.
 fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
     plan.rate_controllers = vec![controller("bdr", json!({ "redistribution": false }))];

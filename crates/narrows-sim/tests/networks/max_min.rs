@@ -179,11 +179,11 @@ fn measure(law: Law) -> Found {
     found
 }
 
-/// 98 of 100 flows are within 3 % of their rate, and all flows are between 80 % and 105 %. The exceptions share a
-/// port with slow flows that an earlier switch limits. The port has to measure the rates of these slow flows. With a
-/// dozen packets per window, one packet more or less is an error of 8 %. The port also keeps headroom for each slow
-/// flow. With headroom for three such flows, a fourth flow of the same rate loses up to a sixth of its rate. The
-/// limits of a later switch are known exactly, because a port reads them in ACKs.
+/// 98 of 100 flows are within 3 % of their max-min fair rate, and all flows get between 80 % and 105 % of it. The
+/// exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of these
+/// slow flows. With a dozen packets per window, one packet more or less is an error of 8 %. The port also keeps
+/// headroom for each slow flow. With headroom for three such flows, a fourth flow of the same rate loses up to a sixth
+/// of its rate. The limits of a later switch are known exactly, because a port reads them in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -207,8 +207,8 @@ fn pacec_and_rcp_reach_max_min_rates() {
 
 /// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that
 /// another port limits does not use its part of the redistributed capacity. Therefore a link that carries such flows
-/// is not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR
-/// divides the capacity by the number of flows, and counts flows that another port limits fully.
+/// is not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides
+/// the capacity by the number of flows. It counts a flow as a full flow even if another port limits the flow.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -138,7 +138,8 @@ fn fq_codel_lets_a_sparse_flow_overtake_the_others() {
     plan.flows = vec![udp(mbit(50)), flow(tcp("reno"), sparse)];
     let r = run(&plan);
     assert!((r.goodput(1) / 0.2 - 1.0).abs() < 0.03, "{}", r.goodput(1));
-    // The RTT includes one packet in transmission, the flow's own packet and, at most, a delayed ACK.
+    // The RTT also includes the time of one packet in transmission, the time of the flow's own packet and, at most, the
+    // delay of one ACK.
     assert!(r.f("flows", "rtt_p95_s", 1) < 0.040 + 0.040 + 0.004, "{}", r.f("flows", "rtt_p95_s", 1));
     assert_eq!(r.u("flows", "retransmits", 1), 0);
 }
@@ -218,8 +219,8 @@ fn htb_keeps_a_class_below_its_ceiling() {
 
 #[test]
 fn htb_divides_the_remaining_capacity_by_rates() {
-    // The classes have guarantees of 4 and 2 Mbit/s, and can borrow 4 Mbit/s. The borrowed part is divided by quanta,
-    // which are proportional to the rates but have at least one packet.
+    // The classes have guarantees of 4 and 2 Mbit/s, and can borrow 4 Mbit/s. The classes divide the borrowed part in
+    // proportion to their quanta. A quantum is proportional to the class's rate but has at least one packet.
     let got = two_classes(htb([(4, 10), (2, 10)]), 20, 20);
     near(got, [20.0 / 3.0, 10.0 / 3.0]);
 }

@@ -38,8 +38,8 @@ fn the_same_plan_gives_the_same_results() {
 }
 
 /// After an RTT for the handshake, slow start sends the 30 packets of a flow. With an initial window of 1, the rounds
-/// have 1, 2, 4, 8 and 15 packets. With larger initial windows, they have 2, 4, 8 and 16 packets, 10 and 20 packets,
-/// or 30 packets.
+/// have 1, 2, 4, 8 and 15 packets. With an initial window of 2, they have 2, 4, 8 and 16 packets. With 10, they have 10
+/// and 20 packets. With 30, one round has all 30 packets.
 #[test]
 fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
     for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {

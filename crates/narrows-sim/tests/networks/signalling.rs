@@ -78,7 +78,7 @@ fn pacec_sends_messages() {
         plan.flows.push(group("pacec", 4, 1_000));
         let r = run(&plan);
         assert_eq!((u(&r, "rewritten_data"), u(&r, "rewritten_acks")), (0, 4), "a rate in each SYN-ACK");
-        // PAC-5: the option is in the SYN, in the SYN-ACK and in one segment per RTT, but in no other ACK.
+        // PAC-5: the SYN, the SYN-ACK and one segment per RTT carry the option. No other ACK carries it.
         for flow in 0..4 {
             let (bytes, rtts) = (r.u("flows", "signal_bytes", flow), 10_000 / 40);
             assert!((16..=8 * (2 + rtts)).contains(&bytes), "{bytes}");

@@ -88,7 +88,7 @@ fn flows_with_jitter_start_at_different_times_within_it() {
 }
 
 proptest! {
-    /// Each start is at most the jitter later than a start with even spacing.
+    /// Each start is later than the evenly spaced start by at most the jitter.
     #[test]
     fn starts_are_ordered_and_within_their_jitter(
         count in 1u32..50, spacing in 0u64..20, jitter in 0u64..30, seed in any::<u64>(),

@@ -82,7 +82,7 @@ fn flows_with_different_rtts_get_equal_shares() {
     for kind in LAWS {
         let mut plan = stamped(kind, 10, 14);
         plan.warmup = ms(7_000);
-        // The third node has 90 ms more delay.
+        // The path to the third node has 90 ms more delay.
         plan.nodes.push("c".into());
         let fast = mbit(10_000);
         plan.links.push(link(1, 2, fast, ms(0), fifo(LimitPlan::default())));

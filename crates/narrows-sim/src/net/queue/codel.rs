@@ -95,7 +95,8 @@ impl Law {
                 (head, _) = self.head(now, leaf, params);
             }
             self.dropping = true;
-            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue.
+            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue
+            // then.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };

@@ -130,7 +130,8 @@ impl Red {
             self.average += self.weight * (waiting as f64 - self.average);
             self.idle_since = None;
         } else {
-            // Section 4: while the queue is idle, the average decays as if small packets had arrived.
+            // Section 4: while the queue is idle, the average decays as if one packet per `slot` had arrived at an
+            // empty queue.
             let since = self.idle_since.replace(now).unwrap_or(now);
             let slots = now.since(since).as_nanos() as f64 / slot.as_nanos().max(1) as f64;
             self.average *= libm::pow(1.0 - self.weight, slots.max(1.0));
@@ -144,8 +145,8 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // This spreads the marks evenly. The gaps between marks are then uniformly instead of geometrically
-        // distributed (section 7).
+        // This spreads the marks evenly. The gaps between marks are then distributed uniformly; without this step,
+        // their distribution would be geometric (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

@@ -1,7 +1,7 @@
 //! Per-flow queues that take turns, for UDP at a controlled port (BRF-23).
 //!
-//! A flow that sends too much fills its own queue. In each turn a queue sends a quantum (deficit round
-//! robin). In Linux's HTB, leaves of equal priority take turns in the same way.
+//! A flow that sends too much fills only its own queue. In each turn a queue sends a quantum (deficit round robin). In
+//! Linux's HTB, leaves of equal priority take turns in the same way.
 
 use narrows_control::rate::{UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::Bytes;

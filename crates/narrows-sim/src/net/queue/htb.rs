@@ -1,9 +1,9 @@
 //! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one
 //! root.
 //!
-//! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining capacity.
-//! Classes with lower priority values borrow first. Classes with equal values take turns, and each sends a quantum in
-//! its turn. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
+//! A class that is below its rate is served first. A class between its rate and its ceiling borrows the remaining
+//! capacity. Classes with lower priority values borrow first. Classes with equal values take turns, and each sends a
+//! quantum in its turn. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -20,9 +20,9 @@ const BORROW: usize = 1;
 /// The scheduler.
 pub(crate) struct Htb {
     classes: Vec<Class>,
-    /// The class and the band in the class, by leaf number.
+    /// For each leaf number: the class, and the band in this class.
     leaves: Vec<(usize, usize)>,
-    /// The class at which the round robin of each level continues.
+    /// For each level: the class at which the round robin continues.
     turn: [usize; 2],
 }
 
@@ -32,7 +32,7 @@ struct Class {
     priority: u8,
     /// The bands of the class, in strict priority.
     bands: Vec<Band>,
-    /// Bytes that the class may still send in this round of each level (Linux: leaf.deficit[level]).
+    /// For each level: the bytes that the class may still send in the current round (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
     /// Whether packets that would have to wait are dropped instead (BRF-23).
     is_policed: bool,

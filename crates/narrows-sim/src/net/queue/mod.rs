@@ -35,15 +35,14 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue dropped, and the number of packets that it marked. Both cover the time since the caller
-/// last read them.
+/// The packets that a queue has dropped, and the number of packets that it has marked, since the caller last read them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
     pub(crate) marked: u64,
 }
 
-/// A queue that decides at dequeue time.
+/// A queue that chooses the next packet at dequeue time.
 pub(crate) trait Discipline: Send {
     /// Adds a packet to leaf `leaf`, which is the packet's class or the leaf chosen by a rate controller. Dropped
     /// packets are added to `losses`.

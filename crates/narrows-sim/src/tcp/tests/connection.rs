@@ -103,8 +103,8 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Number of segments in flight after each round. Before these rounds, ACKs have reported 0, 45 and 45 + 135
-    // segments.
+    // Number of segments in flight after each round. At the start of these rounds, ACKs have reported 0, 45 and 45 +
+    // 135 segments in total.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
@@ -249,7 +249,7 @@ fn timestamps_of_acks_never_decrease() {
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));
-    // The difference is the one-way delay of 2.9 ms, the queueing delay and, at most, the delay of an ACK.
+    // The difference is the sum of the one-way delay of 2.9 ms, the queueing delay and, at most, the delay of an ACK.
     assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
 }
 

@@ -57,7 +57,7 @@ fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
 
 #[test]
 fn a_spurious_timeout_after_a_delay_spike_is_undone() {
-    // The link stops from 300 ms to 1300 ms. All segments that are sent in this time arrive late, in order.
+    // The link stops from 300 ms to 1300 ms. All segments that are sent in this time arrive late but in order.
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut pair = Pair::new("cubic", &app, |p, now| {
@@ -192,12 +192,12 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
 /// to the controller. Westwood+ sets its window at this event.
 #[test]
 fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
-    // The late segment arrives after the rest of the last flight, and before its retransmission.
+    // The late segment arrives after the other segments of the last flight, but before its own retransmission arrives.
     let events = events_of(first(Fate::Late(ms(10)), |p| p.payload > 0 && p.seq == 100));
     assert_eq!(events, ["Loss", "undo", "recovered"]);
 }
 
-/// Linux tcp_enter_loss(): the threshold is reduced once per episode.
+/// Linux tcp_enter_loss(): the threshold is reduced once per episode of loss.
 #[test]
 fn a_timeout_within_a_recovery_is_reported_as_a_repeated_signal() {
     let events =
