@@ -3,7 +3,8 @@
 python packaging/agent-wheel/build.py BINARY FOLDER    # prints the path of the wheel
 
 The wheel contains the binary that was built and tested. The binary needs no C library of the system, so the
-wheel has the tags of manylinux and of musllinux. For a dynamically linked binary, these tags would be wrong.
+wheel has the tags of manylinux and of musllinux. The program refuses a dynamically linked binary, for which
+these tags would be wrong.
 """
 
 import argparse
@@ -37,7 +38,7 @@ LICENCE_FILES = {
     "copyright": ROOT / "packaging/deb/copyright",
 }
 URLS = {"Homepage": "homepage", "Source": "repository"}
-"""Labels of links, and their keys in Cargo.toml."""
+"""The links in the wheel's metadata: for each label, the key in Cargo.toml that holds the address."""
 EARLIEST = 315532800
 """1 January 1980 in Unix time, the earliest time that a zip file can store."""
 
@@ -68,8 +69,8 @@ def stripped(binary: Path) -> bytes:
     """The program without symbols, as in the Debian package.
 
     llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64, because their
-    .rela.plt has no table of symbols. If the toolchain of the program's architecture has a strip, this
-    function therefore calls that strip instead.
+    .rela.plt has no table of symbols. Therefore, if the toolchain for the program's architecture has its own
+    strip, this function calls it instead.
     """
     own = f"{machine(binary.read_bytes())}-linux-gnu-strip"
     with tempfile.TemporaryDirectory() as folder:

@@ -52,7 +52,8 @@ _MODULES = {
     "loads": "narrows.scenario.load",
     "run": "narrows.sweep",
 }
-"""The module that defines each public name. It is imported at first use, so that the command starts fast."""
+"""The module that defines each public name. Such a module is imported when one of its names is first used, so
+that the command starts fast."""
 
 
 def __getattr__(name: str) -> Any:

@@ -34,4 +34,4 @@ class Options:
     trees: int = 32
     depth: int = 4
     quantile: float = 0.9
-    """Share of flows that should use at most their prediction."""
+    """Share of flows that should use no more than the model predicts."""

@@ -1,6 +1,6 @@
 """The native module's catalogue of congestion controllers: their names, parameters, looks and needs.
 
-Nothing is imported before the first use, because the native module takes long to load.
+This module imports the native module only when the catalogue is first used, because loading it takes long.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Preset:
     params: Mapping[str, Value]
     """Values of the parameters, in base units."""
     mode: str | None
-    """The rate controller's ``mode`` for this preset, if it differs from the mode for the algorithm."""
+    """The rate controller's ``mode`` for this preset (None: the same mode as for the algorithm)."""
     look: Look
 
 
@@ -65,7 +65,7 @@ class Service:
     domain: bool
     """Whether the algorithm also needs an SDN controller for the domain."""
     feedback: Literal["option", "header", "message"]
-    """How the rate controller's answers reach the sender."""
+    """How the rates of the rate controller reach the sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """The algorithm that this algorithm equals without ECN marks. None if it does not use marks."""
+    """The algorithm that behaves like this algorithm if no packets are marked. None if this algorithm does
+    not use marks."""
     service: Service | None
     linux: Linux | None
     look: Look | None
@@ -145,13 +146,16 @@ def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
 
 
 def spelled(row: Algorithm, preset: Preset) -> str:
-    """The value of `cc` that means the same in a scenario as the preset's name."""
+    """The value of `cc` that means the same as the preset's name: the algorithm with its parameters."""
     params = (f"{key} = {row.parameters[key].spelled(value)}" for key, value in preset.params.items())
     return f'{{ name = "{row.name}", {", ".join(params)} }}'
 
 
 def registered(name: str) -> str:
-    """The kernel's name of a scenario's congestion controller. There, `bbr` is the kernel's own BBR."""
+    """The kernel's name of a scenario's congestion controller.
+
+    In scenarios, `bbr` means the kernel's own BBR.
+    """
     return name if name == "bbr" else EBPF.get(name, name)
 
 

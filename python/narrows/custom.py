@@ -30,10 +30,9 @@ Optional attributes:
     exact_ce_echo     True: the flow negotiates ECN, and `ack.ece` tells whether its packets were marked
     wants_feedback    True: the flow asks the network for rates (BRF); `ack.feedback` has them
 
-Methods and attributes are looked up once, after `__init__`. Later changes have no effect, except to the
-values of `timer` and `owns_recovery`. The file must import other files of its folder at the top, not in
-functions.
-`_native.pyi` lists the fields of `ack`, `window` and the events.
+Methods and attributes are looked up once, after `__init__`. Later changes have no effect, except changes to
+the values of `timer` and `owns_recovery`. If the file imports other files of its folder, the imports must be
+at the top of the file, not in functions. `_native.pyi` lists the fields of `ack`, `window` and the events.
 An exception ends the run and is raised again, with a note that names the class, the method and the time.
 """
 
@@ -98,7 +97,7 @@ def load(name: str, folder: Path) -> ClassFile:
     """Load a class.
 
     Args:
-        name: FILE.py:CLASS.
+        name: the file and the class, as FILE.py:CLASS.
         folder: the folder to which the file is relative.
 
     Raises:
@@ -117,7 +116,7 @@ def load(name: str, folder: Path) -> ClassFile:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise ScenarioError(f"found {found(file)}, expected a readable file ({reason})") from None
-    _import.cache_clear()  # other files that it imports may have changed
+    _import.cache_clear()  # files that the user's file imports may have changed
     try:
         module = _module(source.path, source.text).module
     except KeyboardInterrupt:
@@ -154,7 +153,7 @@ def check_parameters(factory: Callable[..., object], name: str, params: Mapping[
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
-        return  # e.g. a class of an extension module
+        return  # the signature is unknown, e.g. for a class of an extension module
     try:
         signature.bind(**params)
     except TypeError:
@@ -176,14 +175,14 @@ class _Imported:
 
     module: ModuleType
     neighbours: tuple[str, ...]
-    """The texts of the files in its folder that it imported, sorted."""
+    """The texts of the files in the same folder that the file imported, sorted."""
 
 
 _loading = threading.RLock()
 
 
 def _module(path: str, text: str) -> _Imported:
-    """The module of a file's text. A text is imported once per process."""
+    """The module that results from importing a file's text. Each text is imported only once per process."""
     with _loading:
         return _import(path, text)
 
@@ -198,8 +197,8 @@ def _import(path: str, text: str) -> _Imported:
     sys.modules[module.__name__] = module
     known = set(sys.modules)
     sys.path.insert(0, str(file.parent))  # the file may import other files of its folder
-    # Python identifies a compiled file by the second and the length of its source. It would therefore use the
-    # old version of an imported file that was changed within a second.
+    # Python recognizes that a compiled file is outdated by the time (in seconds) and the length of its
+    # source. If an imported file was changed within a second, Python would therefore use the old version.
     writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     try:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
@@ -216,8 +215,8 @@ def _import(path: str, text: str) -> _Imported:
 def _take_neighbours(known: set[str], folder: Path) -> list[str]:
     """Remove the modules of this folder that were just imported from `sys.modules`, and return their texts.
 
-    Otherwise, a file in another folder would get these modules if it imports the same names. A changed module
-    would not be read again.
+    If they stayed there, a file in another folder that imports the same names would get these modules.
+    Besides, a changed file would not be read again.
     """
 
     def is_neighbour(name: str) -> bool:
@@ -231,7 +230,7 @@ def _take_neighbours(known: set[str], folder: Path) -> list[str]:
 
 
 class BuiltIn:
-    """A built-in congestion controller, to use or to change in Python.
+    """A built-in congestion controller, which a Python class can use or change.
 
     A subclass that overrides nothing behaves exactly like the built-in controller:
 
@@ -286,7 +285,7 @@ class BuiltIn:
         self._inner.on_undo(event, window)
 
     def on_restart(self, event: _native.Restart, window: _native.Window) -> None:
-        """Called when the flow sends again after an idle time."""
+        """Called when the flow sends data again after an idle time."""
         self._inner.on_restart(event, window)
 
     def trace(self) -> dict[str, float]:
@@ -295,7 +294,7 @@ class BuiltIn:
 
     @property
     def owns_recovery(self) -> bool:
-        """Whether the controller sets the window in recovery."""
+        """Whether the controller itself sets the window in recovery, instead of PRR."""
         return self._inner.owns_recovery
 
     @property

@@ -12,11 +12,14 @@ near 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
-    """An error that the user can fix. The error's text is one line. The CLI prints it and exits with 2."""
+    """An error that the user can fix.
+
+    The error's text is one line, which the CLI prints before it exits with 2.
+    """
 
     left: object = None
-    """If this error stopped a sweep: the results of its finished runs, if they are on disk. See
-    `narrows.results.results.left_by`."""
+    """If this error stopped a sweep, and the results of the sweep's finished runs are on disk: these results.
+    See `narrows.results.results.left_by`."""
 
 
 class ScenarioError(NarrowsError):
@@ -35,11 +38,14 @@ class ScenarioError(NarrowsError):
         super().__init__(": ".join(part for part in (self.source, self.key, self.message) if part))
 
     def at(self, key: str) -> ScenarioError:
-        """The same error with `key` in front of its own key, which is relative to the table `key`."""
+        """The same error with an absolute key.
+
+        The error's own key is relative to the table with the key `key`.
+        """
         return ScenarioError(self.message, f"{key}.{self.key}" if self.key else key, self.source)
 
     def in_source(self, source: str) -> ScenarioError:
-        """The same error with `source` as its file, unless it already names a file, e.g. a trace."""
+        """The same error with `source` as its file, unless the error already names a file, e.g. a trace."""
         return self if self.source else ScenarioError(self.message, self.key, source)
 
 
@@ -48,7 +54,7 @@ class OutputError(NarrowsError):
 
 
 class Expected(ValueError):  # noqa: N818 (read it aloud: raise Expected("a rate"))
-    """A value of the wrong form. The error's text completes "found X, expected ..."."""
+    """A value has the wrong form. The error's text completes "found X, expected ..."."""
 
 
 TYPES = {
@@ -73,11 +79,14 @@ def one_line(text: str) -> str:
 
 
 ORIGIN = "narrows_origin"
-"""Attribute of an exception of a user's class: the class, the method and the simulated time."""
+"""Attribute of an exception that a user's class raised: the class, the method and the simulated time."""
 
 
 def described(error: BaseException) -> str:
-    """The type and the text of any exception, on one line. Reading the text may raise an exception, too."""
+    """The type and the text of any exception, on one line.
+
+    If reading the text raises an exception, the result is only the type.
+    """
     try:
         text = one_line(str(error))
     except Exception:  # from `__str__` of a user's class
@@ -132,21 +141,21 @@ def choice(value: object, names: Iterable[str]) -> str:
 
 
 def _nearest(value: object, known: list[str]) -> str:
-    """``; nearest is 'x'``, ignoring case, or nothing if no name is near."""
+    """``; nearest is 'x'`` (case is ignored), or an empty text if no name is near."""
     folded = {name.lower(): name for name in reversed(known)}
     near = difflib.get_close_matches(str(value)[:_LONGEST_FOUND].lower(), folded, n=1, cutoff=_ALIKE)
     return f"; nearest is {folded[near[0]]!r}" if near else ""
 
 
 def hint(value: object, names: Iterable[str], most: int = 16, listing: str = "") -> str:
-    """``; nearest is 'x'``, or the list of names, or nothing.
+    """``; nearest is 'x'``, or the list of names, or an empty text.
 
     Args:
         value: the value found.
         names: the valid names.
         most: maximum number of names in the list.
-        listing: kind of the names in `narrows list`. If there are more than `most` names, the hint is to run
-            this command.
+        listing: kind of the names in `narrows list`. If there are more than `most` names, the hint says to
+            run `narrows list` with this kind.
     """
     known = list(names)
     nearest = _nearest(value, known)

@@ -1,6 +1,6 @@
-"""A native module with more congestion controllers. Its path is in the environment variable `NARROWS_NATIVE`.
+"""A native module with additional congestion controllers, whose path is in the variable `NARROWS_NATIVE`.
 
-`examples/own-controller` of the repository is such a module.
+The folder `examples/own-controller` of the repository has such a module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME = "narrows._native"
 
 
 def use() -> None:
-    """Make Python import `narrows._native` from the variable's path, also in workers in other folders."""
+    """Make Python import `narrows._native` from the variable's path, even if a worker has another folder."""
     file = Path(os.environ[VARIABLE]).absolute()
     os.environ[VARIABLE] = str(file)
     sys.meta_path.insert(0, _Finder(file))
@@ -78,8 +78,8 @@ class _Finder(MetaPathFinder):
         """The import specification of `narrows._native`; None for any other module.
 
         Raises:
-            NarrowsError: if there is no such file. Loading raises `NarrowsError`, too, if the file is not
-                this module or has another version.
+            NarrowsError: if there is no such file. Loading the module also raises `NarrowsError`, if the file
+                is not the native module or has another version.
         """
         if fullname != NAME:
             return None

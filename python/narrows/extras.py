@@ -27,7 +27,10 @@ BUILD = "pip install -e ."
 
 
 class MissingExtraError(NarrowsError, ImportError):
-    """A feature whose optional dependencies are not installed. The error's text names the extra."""
+    """The optional dependencies of a feature are not installed.
+
+    The error's text names the extra that has them.
+    """
 
 
 def no_native_module(error: ImportError) -> NarrowsError:
@@ -46,7 +49,7 @@ def remedy(extra: str) -> str:
 
 
 def require(extra: str, feature: str) -> None:
-    """Stop if a module of an extra is not installed.
+    """Raise an error if a module of an extra is not installed.
 
     Args:
         extra: one of `MODULES`.

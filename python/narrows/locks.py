@@ -1,4 +1,4 @@
-"""File locks between processes. The kernel releases them when the process ends."""
+"""File locks between processes. The kernel releases a lock when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from narrows.errors import OutputError
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a file while the block runs. Creates the file if necessary, and waits for other holders."""
+    """Lock a file while the context lasts.
+
+    Create the file if necessary, and wait while others hold the lock.
+    """
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

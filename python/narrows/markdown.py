@@ -13,8 +13,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], align: str = "
     Args:
         heads: heading of each column.
         rows: cells of each row.
-        align: `l` (left) or `r` (right) for each column; the last letter also holds for all further columns
-            (default: all left).
+        align: a letter for each column, `l` (left) or `r` (right). The last letter also applies to all
+            further columns (default: all left).
     """
     letters = (align or "l").ljust(len(heads), align[-1:] or "l")
     lines = [heads, [_RULES[letter] for letter in letters], *rows]

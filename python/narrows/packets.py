@@ -9,8 +9,8 @@ HEADERS = 52
 FULL_PACKET = MSS + HEADERS
 """L3 bytes of a full packet."""
 ETHERNET = 14
-"""Bytes of a frame before the IP header."""
+"""Bytes of the Ethernet header, which precedes the IP header in a frame."""
 PAYLOAD = MSS / FULL_PACKET
 """Payload of a full packet, divided by its L3 bytes."""
 INITIAL_WINDOW = 10
-"""Window of a new TCP connection on current stacks, packets (RFC 6928)."""
+"""Initial congestion window of a TCP connection on current stacks, in packets (RFC 6928)."""

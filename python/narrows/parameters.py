@@ -11,23 +11,23 @@ from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 
 NONE = "none"
-"""Value of an optional parameter. Depending on the parameter, it means "no limit", "not used" or "as another
-parameter says"."""
+"""Value of an optional parameter. Depending on the parameter, this value means "no limit", "not used" or "as
+another parameter says"."""
 
 Value = bool | int | float | str
-"""A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""
+"""A parameter's value, either as a scenario gives it or in base units (ns, bytes/s)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The parameter of a Linux kernel module that corresponds to a parameter of an algorithm here."""
+    """The parameter of a Linux kernel module that corresponds to a parameter of an algorithm in Narrows."""
 
     parameter: str
-    """Name of its file in ``/sys/module/MODULE/parameters``."""
+    """Name of the parameter's file in ``/sys/module/MODULE/parameters``."""
     factor: float = 0.0
-    """The module's value, a whole number, is the value in base units times this factor."""
+    """The kernel module's value is a whole number: the value in base units times this factor."""
     words: Mapping[str, int] | None = None
-    """The module's number for each word; None if values are numbers."""
+    """For a parameter whose values are words, the kernel module's number for each word; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Parameter:
     kind: Literal["flag", "word", "text", "contents", "whole", "number", "time", "rate"]
     min: float | None
     max: float | None
-    """Smallest and largest value, in base units; for contents of a file, the largest number of bytes."""
+    """Smallest and largest value, in base units. If the value is the contents of a file, `max` is the largest
+    number of bytes."""
     words: tuple[str, ...]
     optional: bool
     """Whether the value may be `NONE`."""
@@ -46,9 +47,9 @@ class Parameter:
     default: Value
     """Default value, in base units."""
     default_text: str
-    """The default as a scenario spells it, without quotes."""
+    """The default value as a scenario would write it, but without quotes."""
     expected: str
-    """The end of "expected ..." in errors: kind and range."""
+    """The text after "expected" in error messages: kind and range of the value."""
     meaning: str
     source: str
     module: Module | None
@@ -78,7 +79,7 @@ class Parameter:
         return value
 
     def spelled(self, value: Value) -> str:
-        """Convert a value in base units to the TOML text that a scenario would have."""
+        """Convert a value in base units to the TOML text with which a scenario would set it."""
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
@@ -118,7 +119,7 @@ def _parameter(row: dict[str, object]) -> Parameter:
 
 
 def files_of(given: Mapping[str, object], known: Mapping[str, Parameter]) -> dict[str, str]:
-    """The paths of files among these values, by the parameters' names."""
+    """The values that are paths of files, by the names of their parameters."""
     return {
         name: value
         for name, value in given.items()
@@ -133,7 +134,7 @@ def files_of(given: Mapping[str, object], known: Mapping[str, Parameter]) -> dic
 def with_contents(
     given: Mapping[str, object], known: Mapping[str, Parameter], folder: Path, key: str
 ) -> dict[str, object]:
-    """Parameters in which the contents of files replace their paths.
+    """A scenario's parameters, in which the path of a file is replaced by the file's contents.
 
     The contents of a JSON file may be given instead of its path.
 
@@ -165,7 +166,7 @@ def with_contents(
 def in_base_units(
     given: Mapping[str, object], known: Mapping[str, Parameter], owner: str, key: str
 ) -> dict[str, Value]:
-    """A scenario's parameters in base units.
+    """The parameters that a scenario gives, in base units.
 
     Args:
         given: values as in the scenario.

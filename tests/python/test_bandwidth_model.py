@@ -254,5 +254,5 @@ def test_the_command_trains_from_an_agents_log(tmp_path):
     command = [sys.executable, "-m", "narrows", "train", str(log), "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "400 flow records, 200 of flows limited by their application" in done.stdout
+    assert "400 flow records, of which 200 are of application-limited flows" in done.stdout
     assert json.loads(out.read_text()) == training.train(records(), bandwidth_model.Options()).model

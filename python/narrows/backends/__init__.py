@@ -77,13 +77,15 @@ class Monitored(Protocol):
     """A backend whose active runs can be watched and stopped."""
 
     def begin(self) -> None:
-        """Prepare for new runs. This also works after `stop` or `cancel`."""
+        """Prepare for new runs, even after `stop` or `cancel`."""
 
     def pace(self) -> Pace:
         """The progress of the active runs. May be called from any thread."""
 
     def stop(self) -> None:
-        """End all runs soon. Their outputs contain the results up to the stop, and `stopped_s`.
+        """End all active runs soon.
+
+        The outputs of these runs contain the results up to the stop, and `stopped_s`.
 
         May be called from any thread.
         """
@@ -104,14 +106,14 @@ class TakesClasses(Protocol):
             SHA-256 of the file and of the files in its folder that it imports.
 
         Raises:
-            ScenarioError: if the file cannot be imported, or if it has no such class.
+            ScenarioError: if the file cannot be imported, or if it does not define the class.
         """
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
         """Check that the class with this name, if there is one, takes these parameters.
 
         Raises:
-            ScenarioError: if the class does not take them.
+            ScenarioError: if the class does not take these parameters.
         """
 
 

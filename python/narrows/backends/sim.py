@@ -27,16 +27,17 @@ from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 LOADED_S = time.time()
-"""When this program loaded the native module, as `time.time`."""
+"""Time at which this program loaded the native module, as a value of `time.time`."""
 
 
 class Simulator:
     """Runs plans in the native module. The native module releases the interpreter's lock while it runs.
 
     Args:
-        congestion: your own congestion controllers by the value of `cc` in the scenario. They are classes, or
-            functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`. `narrows.custom`
-            describes the classes. A scenario can also name a class by its file, without this argument.
+        congestion: your own congestion controllers by the value of `cc` in the scenario. The values are
+            classes, or functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`.
+            `narrows.custom` describes the classes. A scenario can also name a class by its file, without
+            this argument.
         controllers: the same as `congestion`. Version 0.2 used this name.
     """
 
@@ -65,7 +66,10 @@ class Simulator:
     def __reduce__(
         self,
     ) -> tuple[type[Simulator], tuple[dict[str, Callable[..., object]]], dict[str, dict[str, ClassFile]]]:
-        """Pickle the simulator without its active runs. A copy in another process has its own runs."""
+        """Pickle the simulator without its active runs.
+
+        The copy, which is for another process, has its own runs.
+        """
         return Simulator, (self._congestion,), {"_files": self._files}
 
     @property
@@ -114,9 +118,10 @@ class Simulator:
             raise _of_class(error) from error.__cause__
         finally:
             self._active.discard(monitor)
-        # The simulator counts a packet when its transmission begins. The measurement interval can therefore
-        # have one packet too many or too few, and the utilisation of a full link can exceed 1. Counting
-        # transmitted parts of packets would change all sampled rates, so the value is capped.
+        # The simulator counts a packet when its transmission begins. The count of a measurement interval can
+        # therefore be one packet too high or too low, and the utilisation of a full link can exceed 1.
+        # Counting the transmitted parts of packets would change all sampled rates, so the utilisation is
+        # capped instead.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
@@ -149,11 +154,14 @@ class Simulator:
             raise KeyboardInterrupt("the run was stopped before its start")
 
     def begin(self) -> None:
-        """Prepare for new runs. Active runs stay cancelled or stopped."""
+        """Prepare for new runs. Active runs that were cancelled or stopped still end."""
         self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
-        """End all runs soon. Their outputs contain the results up to the stop, and `stopped_s`."""
+        """End all active runs soon.
+
+        The outputs of these runs contain the results up to the stop, and `stopped_s`.
+        """
         self._is_stopped = True
         for monitor in self._active.copy():
             monitor.stop()
@@ -200,7 +208,7 @@ def _of_class(error: BaseException) -> Exception:
 
     The place is the class, the method and the simulated time. The native module has no Python frame, so the
     outermost frame with the name of a hook is the method that the native module called. An exception that
-    would end the program, such as SystemExit, is replaced.
+    would end the program, such as SystemExit, is replaced by a `NarrowsError`.
     """
     origin = "a Python controller"
     for frame, _ in walk_tb(error.__traceback__):

@@ -23,10 +23,10 @@ class Cached:
     """A simulator that looks up each run in a cache, and adds the runs that are missing.
 
     The plan and the simulator determine the output. The key contains the version of the simulator's behaviour
-    (`narrows_sim::BEHAVIOUR`). A developer may build a changed simulator with the same version. Therefore the
-    key also contains the hash of the module and of `narrows.backends.sim`, except in release wheels.
-    Runs with Python controllers are not cached, because a plan contains only the name of a class. Runs with a
-    capture are not cached either.
+    (`narrows_sim::BEHAVIOUR`). During development, a changed simulator may have the same version. Except in
+    release wheels, the key therefore also contains a hash of the native module and of
+    `narrows.backends.sim`. Runs with Python controllers are not cached, because a plan contains only the
+    name of a class. Runs with a capture are not cached either.
 
     Args:
         simulator: executes the runs that are not in the cache.
@@ -42,14 +42,14 @@ class Cached:
         self.found = 0
         """Number of runs of this process whose output was in the cache."""
         self.problem: str | None = None
-        """The reason why an output could not be added. The sweep continues nevertheless."""
+        """The reason why an output could not be added to the cache. The sweep continues nevertheless."""
 
     def __reduce__(self) -> tuple[type[Cached], tuple[Simulator, Cache]]:
         """Make a copy for another process. The copy uses the same cache."""
         return Cached, (self._simulator, self._cache)
 
     def facts(self) -> dict[str, Any]:
-        """Facts about the machine. These facts do not depend on the cache."""
+        """Facts about the machine, which do not depend on the cache."""
         return self._simulator.facts()
 
     def check(self, plan: Plan) -> None:
@@ -92,7 +92,10 @@ class Cached:
         self._simulator.begin()
 
     def stop(self) -> None:
-        """Tell all active runs to end soon. Their outputs contain the results so far, and `stopped_s`."""
+        """Tell all active runs to end soon.
+
+        The outputs of these runs contain the results so far, and `stopped_s`.
+        """
         self._simulator.stop()
 
     def pace(self) -> Pace:

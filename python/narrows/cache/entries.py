@@ -32,12 +32,13 @@ from narrows.errors import OutputError
 
 _TAG = "CACHEDIR.TAG"
 _MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# Runs that narrows keeps (narrows cache).\n"
-"""Content of the mark. Backup programs recognise its first line (https://bford.info/cachedir)."""
+"""Content of the file CACHEDIR.TAG. Backup programs recognise a cache by its first line
+(https://bford.info/cachedir)."""
 _MAGIC = b"narrows1"
 _DIGEST_BYTES = 32
 _SUFFIX = ".run"
 _ABANDONED_SECONDS = 3600.0
-"""If a partial file is older than this, its writer was killed."""
+"""If a partial file is older than this time, the process that wrote it was killed."""
 
 
 _CODEC = pa.Codec("zstd", 1)
@@ -52,7 +53,7 @@ _INVALID = (
     SystemError,
     RecursionError,
 )
-"""Errors that can occur while an entry that is not valid is read."""
+"""Errors that can occur when an invalid entry is read."""
 _NAME = re.compile(r"[0-9a-f]{62}\.run")
 _PARTIAL = re.compile(r"\.[0-9a-f]{62}\.run-[0-9a-f]{8}")
 _TEXT = "text"
@@ -111,7 +112,7 @@ class Cache:
             ) from None
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The output with this key, or None. Also updates the time at which the entry was last used."""
+        """The output with this key, or None. The call also updates the time of the entry's last use."""
         path = self._path(key)
         try:
             output = _decoded(key, path.read_bytes())
@@ -145,7 +146,10 @@ class Cache:
                     yield Entry(path, known.st_size, known.st_mtime)
 
     def _files(self) -> Iterator[Path]:
-        """The files of the subfolders of entries. Links to other folders are left alone."""
+        """The files in the subfolders that hold entries.
+
+        A subfolder that is a link to another folder is skipped.
+        """
         for folder in self.folder.glob("[0-9a-f][0-9a-f]"):
             if folder.is_dir() and not folder.is_symlink():
                 yield from folder.iterdir()
@@ -183,7 +187,10 @@ class Cache:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder has the mark of a cache of Narrows. Marks of other programs have another text."""
+    """Whether a folder is a cache of Narrows.
+
+    In the caches of other programs, CACHEDIR.TAG has another text.
+    """
     try:
         return (folder / _TAG).read_text(encoding="utf-8") == _MARK
     except (OSError, ValueError):
@@ -191,7 +198,10 @@ def is_cache(folder: Path) -> bool:
 
 
 def _checksum(key: str, body: bytes | memoryview) -> bytes:
-    """The checksum of an entry. It covers the key, so an entry under another key is not valid."""
+    """The checksum of an entry.
+
+    The key is part of the checksum, so an entry that is stored under another key is not valid.
+    """
     checksum = hashlib.sha256(key.encode())
     checksum.update(body)
     return checksum.digest()
@@ -222,8 +232,8 @@ def _decoded(key: str, content: bytes) -> dict[str, Any]:
     """An output from `_encoded`.
 
     Raises:
-        `_INVALID`: if the content is not valid. This is possible despite the checksum, because another user
-            or another version may have written the entry.
+        `_INVALID`: if the content is not valid. The content can be invalid although the checksum is right,
+            because another user or another version may have written the entry.
     """
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(content)[start:]

@@ -21,9 +21,9 @@ from narrows.results.figures import HEADINGS
 from narrows.results.results import Results
 
 MARK = "<"
-"""Marks a difference beyond its tolerance."""
+"""The sign after a difference that exceeds its tolerance."""
 FROM_ZERO = "from 0"
-"""Printed instead of the percentage if a judged figure is zero in A only."""
+"""Printed instead of the percentage if a judged figure is zero in A, but not in B."""
 DIFFERENT = 1
 """Exit code if the results do not agree."""
 _MOST_NAMES = 20
@@ -94,7 +94,7 @@ def _count(number: int, one: str, several: str) -> str:
 
 
 def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
-    """A row per flow or link; for each figure both values and the difference."""
+    """A table with a row per flow or link. Each row has both values of each figure, and their difference."""
     figures = list(dict.fromkeys(pair.figure for pair in pairs))
     table = Table()
     for factor in pairs[0].factors:
@@ -126,7 +126,10 @@ def _cells(pair: Pair | None, scale: float) -> list[str]:
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
-    """The comparison for other programs, in the units of the tables. Undefined values are null."""
+    """The comparison as data for other programs, in the units of the results' tables.
+
+    Undefined values are null.
+    """
 
     def plain(value: float) -> float | None:
         return None if math.isnan(value) else value

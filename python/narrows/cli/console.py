@@ -16,7 +16,8 @@ def plain(width: int | None = None) -> Console:
     """A console on which brackets are text and not markup, as in ``narrows[report]``.
 
     Args:
-        width: columns (None: those of the terminal; without a terminal, no line is wrapped).
+        width: number of columns (None: the terminal's number of columns; without a terminal, no line is
+            wrapped).
     """
     if width is None and not sys.stdout.isatty():
         width = WIDEST

@@ -11,7 +11,7 @@ from narrows import extras
 
 
 def _option(metavar: str, text: str, *names: str) -> Any:
-    """An option without a default. The default is in the configuration."""
+    """An option without a default on the command line, because the configuration has the default."""
     return typer.Option(*names, metavar=metavar, help=text, show_default=False)
 
 
@@ -73,7 +73,7 @@ def controller(
 ) -> None:
     """Run the SDN controller.
 
-    It forwards packets, detects congestion and serves a web page. Options replace values of the
+    The controller forwards packets, detects congestion and serves a web page. Options replace values of the
     configuration.
     """
     extras.require("controller", "controller")

@@ -32,7 +32,7 @@ CHANGED = 1
 class Request:
     """The runs to make with the engines of two git revisions.
 
-    If there are no scenarios, nothing runs, and the two sides are folders of results.
+    If the request has no scenarios, nothing runs, and the two sides are existing folders of results.
     """
 
     scenarios: Sequence[Path]
@@ -63,7 +63,7 @@ def diff(
     *,
     exact: bool,
 ) -> None:
-    """Compare two sides, print the changes and exit with 1 if there are any."""
+    """Compare two sides, print the changes, and exit with 1 if anything changed."""
     confidence = metrics.CONFIDENCE if confidence is None else confidence
     if not 0.5 <= confidence < 1:
         raise NarrowsError(f"--confidence: found {found(confidence)}, expected at least 0.5 and less than 1")
@@ -94,7 +94,11 @@ def diff(
 
 @contextmanager
 def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]]:
-    """The results of both sides. Results of revisions are removed at the end, unless they are kept."""
+    """The results of both sides.
+
+    The results that were made for git revisions are removed at the end, unless `request.keep` names a folder
+    for them.
+    """
     if not request.scenarios:
         for option, value in (
             ("--seed", request.seed),
@@ -115,7 +119,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
         if names.count(name) > 1:
             raise NarrowsError(f"--scenario: found two scenarios named {name}, expected different names")
     keep = request.keep
-    # Results of an earlier call would count as results of this call.
+    # In a folder that is not empty, results of an earlier call would count as results of this call.
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise NarrowsError(f"--keep: found {found(str(keep))}, expected a new or empty folder")
     clone = engines.find_clone(Path.cwd())

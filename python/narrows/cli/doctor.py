@@ -23,7 +23,7 @@ MOST_NAMED = 4
 
 
 def doctor(*, as_json: bool) -> None:
-    """Print the findings; exit with 1 if the simulator does not work."""
+    """Print the findings, and exit with 1 if the simulator does not work."""
     findings = examine()
     ready = readiness(findings)
     controls = features.congestion_controls()
@@ -92,7 +92,7 @@ def _found(finding: Finding) -> str:
 def lacking(findings: list[Finding], part: str) -> list[str]:
     """Missing requirements of a part.
 
-    Requirements that could not be tried are named only if no other requirement is missing.
+    A requirement that could not be tried is named only if all other requirements are present.
     """
     missing = [finding for finding in findings if part in finding.needed and not finding.have]
     return [finding.name for finding in missing if finding.tried] or [finding.name for finding in missing]

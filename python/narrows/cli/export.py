@@ -63,7 +63,7 @@ def _make(folder: Path) -> None:
 
 
 def _remove_earlier(folder: Path) -> None:
-    """Remove the files of an earlier export, which may be of other results."""
+    """Remove the files of an earlier export, which may have exported other results."""
     for path in folder.glob("run-*"):
         try:
             path.unlink()

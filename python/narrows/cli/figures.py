@@ -10,8 +10,8 @@ from narrows.results.figures import HEADINGS, Heading
 
 _MICRO = 1e-6
 _SHORT_S, _LONG_S = 0.1e-3, 2e-3
-"""A column of times is in microseconds if one of its times is below the first value and all of its times are
-below the second value."""
+"""A column of times is in microseconds if at least one of its times is below `_SHORT_S` and all of its times
+are below `_LONG_S`."""
 
 
 def fitting(name: str, values: Iterable[float]) -> Heading:

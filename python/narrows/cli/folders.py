@@ -22,12 +22,13 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
 
     Args:
         name: name of the scenario.
-        on: backend of the run; the simulator adds nothing to the name.
-        overrides: values by key, from `--set` and `--seed`. `name` is left out, because the folder's name
-            begins with it.
+        on: backend of the run, which becomes part of the name unless it is the simulator.
+        overrides: values by key, from `--set` and `--seed`. The key `name` is ignored, because the folder's
+            name already begins with the scenario's name.
 
-    A hash is added if characters of the overrides are replaced, or if another run could have the same name.
-    The number of seeds is not in the name, because more seeds only add repetitions to the same results.
+    A hash is added to the name if characters of the overrides had to be replaced, or if another run could
+    have the same name. The number of seeds is not in the name, because more seeds only add repetitions to
+    the same results.
     """
     parts = [name] if on is On.SIM else [name, str(on)]
     changed = {key: value for key, value in overrides.items() if key != "name"}
@@ -57,7 +58,7 @@ def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
 
 
 def _text(value: object) -> str:
-    """A value as the folder's name shows it; tables and lists are only hashed."""
+    """A value as the folder's name shows it. Tables and lists are not shown, but only hashed."""
     if isinstance(value, str | dict | list):
         return str(value)
     return found(value)

@@ -21,7 +21,7 @@ class Entry:
     attribute: str
     """The command's function in that module, or its Typer application."""
     help: str
-    """First line of the command's help. A test compares it with the command's docstring."""
+    """First line of the command's help. A test compares this line with the command's docstring."""
 
     def load(self) -> Any:
         """Import the module and build the command."""
@@ -39,8 +39,8 @@ class Entry:
 def defer_conversion(command: Any) -> None:
     """Keep the parameters of a command from converting values before the command runs.
 
-    Since typer 0.29, any conversion imports pydantic, even if no value was given. Completion does not use the
-    converted values.
+    Since typer 0.29, any conversion imports pydantic, even if no value was given. Completion does not need
+    the converted values, so the import would only make it slow.
     """
     parameters = command.get_params
     command.get_params = lambda ctx: [_deferred(parameter) for parameter in parameters(ctx)]

@@ -82,7 +82,8 @@ EXIT_CODES = """Exit codes: 0 success; 1 a check failed (run with an expectation
 beyond tolerances, diff with a change, validate with failed cells, doctor or vm status not ready); 2 wrong
 usage or input; 130 interrupted."""
 
-# Without markup, help needs no rich, which takes as long to import as everything else together.
+# If help has no markup, it does not need the package rich, which takes as long to import as everything else
+# together.
 app = typer.Typer(
     name="narrows",
     cls=_Commands,
@@ -113,11 +114,11 @@ def _narrows(
 
 USAGE_ERROR = 2
 _ALLOCATIONS = 50_000
-"""Allocated objects between two garbage collections."""
+"""Number of objects that are allocated between two garbage collections."""
 
 
 def _with_remains(error: NarrowsError) -> str:
-    """The error, and the folder of the finished runs if a sweep has left some."""
+    """The text of the error and, if a sweep has left finished runs, the folder with their results."""
     if error.left is None:
         return str(error)
     from narrows.results.results import left_by  # noqa: PLC0415 (slow to import)
@@ -131,8 +132,8 @@ def _with_remains(error: NarrowsError) -> str:
 
 def main() -> None:
     """Entry point of the console script."""
-    # Imports allocate many objects that stay. With Python's default threshold, garbage collection takes a
-    # tenth of a short run, and visiting these objects at exit takes another tenth.
+    # Imports allocate many objects that are never freed. With Python's default threshold, garbage collection
+    # takes a tenth of a short run, and visiting these objects at exit takes another tenth.
     gc.set_threshold(_ALLOCATIONS)
     atexit.register(gc.freeze)
     try:
@@ -154,7 +155,8 @@ def main() -> None:
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
-        # A path that no earlier check covers: it already exists, is not writable, or its disk is full.
+        # The error is about a path that no earlier check covers: the path exists already, is not writable,
+        # or is on a full disk.
         where = f"{error.filename}: " if error.filename is not None else ""
         line = _of_class(error) or one_line(f"{where}{error.strerror or error}")
         print(line, file=sys.stderr)

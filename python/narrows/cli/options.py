@@ -28,8 +28,8 @@ def parsed(option: str, text: str, parse: Callable[[object], T]) -> T:
 
     Args:
         option: the option, e.g. ``--rate``.
-        text: its argument.
-        parse: a function of `narrows.units`, or one like it.
+        text: the option's argument.
+        parse: a function of `narrows.units`, or another function that parses a text.
 
     Raises:
         NarrowsError: if the text is not valid.
@@ -44,7 +44,7 @@ def checked_seed(seed: int) -> int:
     """A seed from the command line.
 
     Raises:
-        NarrowsError: if it is not valid in a scenario.
+        NarrowsError: if the seed would not be valid in a scenario.
     """
     if not 0 <= seed <= MAX_SEED:
         raise NarrowsError(f"--seed: found {found(seed)}, expected a whole number from 0 to {MAX_SEED}")
@@ -121,7 +121,8 @@ def formats(text: str | None) -> tuple[Format, ...] | None:
     """The value of `--formats`.
 
     Raises:
-        NarrowsError: if it is not valid. Parquet is necessary, because Narrows reads only Parquet.
+        NarrowsError: if it is not valid. The formats must include Parquet, because Narrows reads only
+        Parquet.
     """
     if text is None:
         return None

@@ -33,9 +33,9 @@ def plot(
 ) -> None:
     """Plot the JSON output of iperf3.
 
-    The panels are throughput, data, window, retransmissions, RTT, its variance, and MTU. Each figure is
-    written as PDF, PNG and SVG, with its Vega-Lite specification. Each panel is also written as a PDF of its
-    own, such as FILE-cwnd.pdf.
+    The panels are throughput, data, window, retransmissions, RTT, variance of the RTT, and MTU. Each figure
+    is written as PDF, PNG and SVG, with its Vega-Lite specification. Each panel is also written as a PDF of
+    its own, such as FILE-cwnd.pdf.
     """
     extras.require("report", "plot")
     from narrows.report import export  # noqa: PLC0415 (charts take a second to load)
@@ -57,7 +57,7 @@ def plot(
 
 
 def _drawn(path: Path) -> tuple[Drawn, str]:
-    """The figures of a file, and a line that names its missing panels."""
+    """The figures for a file, and a line that names the panels for which the file has no data."""
     from narrows.report import iperf3  # noqa: PLC0415
 
     if path.is_dir():
@@ -72,7 +72,7 @@ def _drawn(path: Path) -> tuple[Drawn, str]:
 def _check_names(files: list[Path], out: Path | None) -> None:
     """Check that no figure would overwrite another figure or a file.
 
-    The names of a file's figures begin with the file's name.
+    The names of the figures for a file begin with this file's name.
     """
     from narrows.report import export, iperf3  # noqa: PLC0415
 

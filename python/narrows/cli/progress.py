@@ -28,7 +28,7 @@ _MOST_HOSTS = 8
 
 
 class Hosts:
-    """The finished and failed runs of the hosts of an executor."""
+    """For each host of an executor, the numbers of finished and failed runs."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -36,7 +36,7 @@ class Hosts:
         self._failed: Counter[str] = Counter()
 
     def __call__(self, host: str, done: int, failed: int) -> None:
-        """Note the runs of a batch that its host finished, and those that failed."""
+        """Note how many runs of a batch a host has finished, and how many have failed."""
         self._done[host] += done
         self._failed[host] += failed
 
@@ -46,7 +46,7 @@ class Hosts:
         return self._done.total() / max(time.monotonic() - self._begun, 1e-9)
 
     def __str__(self) -> str:
-        """The rate, the failed runs, and the runs of each host; empty without hosts."""
+        """Runs per second, number of failed runs, and runs of each host (empty: no run has finished)."""
         if not self._done:
             return ""
         hosts = [
@@ -67,7 +67,7 @@ class Events:
         self._total = 0
 
     def __call__(self, active: int, now_s: float) -> None:
-        """Note the number of events of the active runs. The number decreases when a run ends."""
+        """Note the total number of events of the active runs. This total decreases when a run ends."""
         self._total += max(active - self._active, 0)
         self._active = active
         self._seen.append((now_s, self._total))
@@ -132,7 +132,7 @@ class Lines:
             return
         self._said = now
         passed, whole = self._done * self._duration_s + pace.seconds, total * self._duration_s
-        # Runs that an earlier sweep finished took no time in this sweep.
+        # Runs that were already finished when this sweep began took no time in this sweep.
         made = passed - self._kept * self._duration_s
         left = (whole - passed) * (now - self._begun) / made if made > 0 else None
         print(f"{self._name}: {simulated(passed, whole, left, self._events.rate)}", file=sys.stderr)
@@ -160,8 +160,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. The number never decreases, although a run that ends leaves `Pace`
-    before it counts as done."""
+    """Simulated seconds of all runs. The number never decreases, not even between the moment when a run
+    leaves `Pace` and the moment when the run counts as done."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)
@@ -181,7 +181,8 @@ class Bar:
         whole = self.total * self.duration_s
         self.passed_s = min(max(self.passed_s, self.done * self.duration_s + active_s), whole)
         if self.total == 1 and not self.has_clock:
-            # Without a clock, the progress of a single run is unknown, so the bar pulses.
+            # If the backend does not report simulated time, the progress of a single run is unknown, so the
+            # bar pulses.
             self.bar.update(self.task, total=None, state=f"{whole:g} s to simulate")
             return
         self.bar.update(self.task, completed=self.passed_s, total=whole, is_single=self.total == 1)
@@ -203,7 +204,7 @@ def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
     from rich.text import Text  # noqa: PLC0415
 
     class Left(TimeRemainingColumn):
-        """The time left of a sweep. For a single run, the text of its state contains the time left."""
+        """The time left of a sweep (empty for a single run, whose state text contains the time left)."""
 
         def render(self, task: Task) -> Text:
             return Text() if task.fields["is_single"] else super().render(task).append(" left")

@@ -58,7 +58,7 @@ class Outputs:
     """File for the verdicts on expectations, as Markdown."""
 
     def check_verdicts(self, loaded: Scenario) -> None:
-        """Check that a run of the scenario has verdicts, if a file is to be written with them.
+        """If a file for verdicts is given, check that a run of the scenario has verdicts.
 
         Raises:
             NarrowsError: if the run has no verdicts.
@@ -157,7 +157,10 @@ def run(
 
 
 def expectations(loaded: Scenario) -> Gate | None:
-    """The scenario's expectations, checked now, because runs may take long. None if there are none."""
+    """The scenario's expectations (None: there are none).
+
+    They are checked before the runs, because runs may take long.
+    """
     if not loaded.expect:
         return None
     from narrows.cli.expect import Gate  # noqa: PLC0415 (imports the judge, which most scenarios do not need)
@@ -218,7 +221,7 @@ def _results(
 
 
 def say_stopped(interrupted: sweep.Interrupted) -> None:
-    """Print the folder with the results of the runs that an interruption stopped."""
+    """If an interruption has stopped active runs, print the folder with their results."""
     if interrupted.problem is not None:
         say(f"results of the active runs are lost: {interrupted.problem}")
     if interrupted.stopped is not None:
@@ -231,7 +234,10 @@ def say_stopped(interrupted: sweep.Interrupted) -> None:
 def _simulated(
     loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, outputs: Outputs, *, reuse: bool
 ) -> Results | None:
-    """Simulate the scenario for comparison. If it cannot be simulated, print the reason and return None."""
+    """Simulate the scenario for comparison.
+
+    If the scenario cannot be simulated, print the reason and return None.
+    """
     try:
         return _results(loaded.beside_real(), folder, seeds, jobs, None, outputs, reuse=reuse)
     except ScenarioError as error:
@@ -275,7 +281,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
-    """Lines that state over which time figures were measured, if this time differs between figures."""
+    """If figures were measured over different times, lines that state these times."""
     whole = summary.counted_from_the_start(flows, links)
     if whole and results.warmup_s > 0:
         titles = ", ".join(HEADINGS[name].short for name in whole)
@@ -317,7 +323,10 @@ def _cell(figure: Figure, scale: float, same: bool) -> str:
 
 
 def as_data(results: Results) -> dict[str, Any]:
-    """The summary for other programs, in the units of the tables. Undefined values are null."""
+    """The summary as data for other programs, in the units of the results' tables.
+
+    Undefined values are null.
+    """
     return {
         "runs": len(results.runs),
         **summary.totals(results),

@@ -33,7 +33,7 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     seen = survey(first)
     backend = _simulator()
     if backend is not None:
-        # The same checks as before a run.
+        # Check the scenario as before a run.
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
     loads = {} if results is None else utilisations(Results.read(results), seen, results)
     if out is not None:

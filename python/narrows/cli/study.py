@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Options(TypedDict):
-    """Options of all kinds of runs."""
+    """The options that all kinds of runs of a study have."""
 
     quick: bool
     only: list[str]
@@ -96,7 +96,7 @@ def study(
     try:
         with terminable():
             outcome = _run(loaded, folder, on, existing_folder(data), as_published, maker, simulator, options)
-    except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which has the progress
+    except KeyboardInterrupt as stopped:  # includes sweep.Interrupted, whose text has the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers and attempts" if as_published else "experiments"
         say(f"interrupted{came}; --reuse continues after the finished {kept}")
@@ -110,7 +110,7 @@ def study(
 
 
 def _with(loaded: Study, replace: str, on: On) -> Study:
-    """The study with the replacement that `--replace` states."""
+    """The study, in which one algorithm is replaced as `--replace` states."""
     old, sign, new = replace.partition("=")
     if not (old and sign and new):
         raise NarrowsError(f"--replace: found {found(replace)}, expected OLD=NEW, such as bbr3=mine.py:Bbr")
@@ -135,7 +135,7 @@ def _run(
     simulator: Cached | None,
     options: _Options,
 ) -> Outcome:
-    """Run the study in the simulator, on real stacks and in the simulator, or as published."""
+    """Run the study in the simulator, or both on real stacks and in the simulator, or as published."""
     # Validate names before booting a guest.
     if as_published:
         published(loaded, options["only"])
@@ -189,7 +189,7 @@ def _verdict(finding: Finding | None) -> Text:
 
 
 def _show_real(real: Real, console: Console) -> None:
-    """Agreement of real stacks with the simulation, a line per experiment, and the parts left out."""
+    """Print for each experiment how well real stacks agree with the simulation, and the parts left out."""
     for identity, comparison in real.comparisons.items():
         judged = sum(pair.judged for pair in comparison.pairs)
         within = judged - len(comparison.large)

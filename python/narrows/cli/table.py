@@ -3,9 +3,11 @@
 A table that is wider than the terminal is changed until it fits, without loss of content:
 
 1. Columns of text wrap at words.
-2. Columns of figures that do not fit move to further tables below, which repeat the columns that name a row.
+2. Columns of figures that do not fit move to further tables below. Each further table repeats the columns
+  that name a row.
 3. Columns that name a row wrap if they take more than half of the width.
-4. If a column of figures does not fit next to the names, each row is a list of lines, one for each column.
+4. If even a single column of figures does not fit next to the names, each row is printed as a list with one
+  line for each column.
 
 Without a terminal, each row is one line.
 """
@@ -29,7 +31,7 @@ GAP = 2
 LEAST_NAME = 8
 """Least width of a wrapped column that names a row."""
 LEAST_TEXT = 16
-"""Least width of a wrapped column of text, unless its longest word is shorter."""
+"""Least width of a wrapped column of text. A column whose longest word is shorter may be narrower."""
 _PIECE = re.compile(r"[^.,:=/ -]*[.,:=/ -]*")
 """Part of a name up to a character after which a line may end."""
 
@@ -40,7 +42,7 @@ class Kind(Enum):
     """The contents of a column, which determine how the column changes if the table is too wide."""
 
     NAME = auto()
-    """The name of the row. All parts of a divided table repeat it."""
+    """The name of the row. If a table is divided, all parts repeat the name."""
     TEXT = auto()
     """Words, which can wrap."""
     FIGURE = auto()
@@ -57,14 +59,14 @@ class Size:
     least: int
     """Width with as much wrapping as the column allows."""
     group: str
-    """Adjacent columns with the same group stay in one table."""
+    """If a table is divided, adjacent columns with the same group stay together."""
 
 
 def layout(columns: Sequence[Size], width: int) -> list[dict[int, int]]:
     """Choose the tables that show these columns within a width.
 
     Returns:
-        The width of each column by its index, for each table.
+        For each table, the widths of its columns by the columns' indices.
     """
     if _taken(column.widest for column in columns) <= width:
         return [{i: column.widest for i, column in enumerate(columns)}]
@@ -90,7 +92,7 @@ def _taken(widths: Iterable[int]) -> int:
 
 
 def _narrowed(widths: dict[int, int], room: int) -> dict[int, int]:
-    """Narrow the widest column until all fit, or until all have the least width of names."""
+    """Narrow the widest column until all columns fit, or until all have the least width of names."""
     while _taken(widths.values()) > room and max(widths.values(), default=0) > LEAST_NAME:
         widths[max(widths, key=lambda i: widths[i])] -= 1
     return widths
@@ -117,7 +119,7 @@ class Table:
         self._rows: list[Sequence[Cell]] = []
 
     def add_name(self, heading: str = "", *, style: str = "") -> None:
-        """Add a column that names the row. These columns come first."""
+        """Add a column that names the row. The columns that name the row come first."""
         self._add(heading, Kind.NAME, "", style)
 
     def add_text(self, heading: str = "") -> None:
@@ -125,7 +127,10 @@ class Table:
         self._add(heading, Kind.TEXT, "", "")
 
     def add_figure(self, heading: str, group: str = "") -> None:
-        """Add a column of figures. Adjacent columns with the same group stay together."""
+        """Add a column of figures.
+
+        If the table is divided, adjacent columns with the same group stay together.
+        """
         self._add(heading, Kind.FIGURE, group, "")
 
     def _add(self, heading: str, kind: Kind, group: str, style: str) -> None:
@@ -208,7 +213,10 @@ def _stripped(line: list[Segment]) -> list[Segment]:
 
 
 def broken(name: str, width: int) -> str:
-    """A name in lines of at most `width` columns. A line ends after a dot or similar if possible."""
+    """A name, divided into lines of at most `width` columns.
+
+    If possible, a line ends after a dot or a similar character.
+    """
     lines = []
     for whole in name.split("\n"):
         line = ""

@@ -25,12 +25,13 @@ def train(records: list[Path], out: Path, options: Options, *, as_json: bool) ->
         }
         print(json.dumps(figures))
         return
-    print(f"{out}: {result.records} flow records, {result.limited} of flows limited by their application")
+    print(f"{out}: {result.records} flow records, of which {result.limited} are of application-limited flows")
     covered, aim = 100 * result.covered, 100 * options.quantile
-    print(f"held out: {covered:.0f} % use at most the prediction (aim: {aim:g} %)")
+    print(f"held-out records: in {covered:.0f} %, the flow used no more than predicted (aim: {aim:g} %)")
     if not math.isnan(result.error):
         print(
-            f"held out, limited flows: prediction and use differ by a factor of {result.error:.2f} (median)"
+            "held-out records of application-limited flows: median factor between prediction and use "
+            f"{result.error:.2f}"
         )
 
 

@@ -23,7 +23,8 @@ _EXPECTED = {
     "enum": "{expected}",
     "literal_error": "{expected}",
 }
-"""The expected value, by pydantic's type of error; pydantic names the bounds in braces."""
+"""The text for the expected value, by pydantic's type of error. The names in braces are pydantic's names of
+the bounds."""
 
 _WRONG_CHOICE = re.compile(r"(Value error, )?'(?P<value>.*)' is not one of (?P<known>.*)", re.DOTALL)
 """click's message about a value that is not among the choices."""
@@ -32,7 +33,7 @@ _WRONG_CHOICE = re.compile(r"(Value error, )?'(?P<value>.*)' is not one of (?P<k
 def usage(error: Any) -> str:
     """A usage error as one line, or the help if the command was called without arguments."""
     if (line := _wrong_value(error)) is None:
-        # pydantic adds a prefix to our messages.
+        # pydantic puts a prefix before the messages of Narrows.
         line = error.format_message().replace("Value error, ", "")
         if "\n" in line or not line:
             return str(line)
@@ -41,7 +42,7 @@ def usage(error: Any) -> str:
 
 
 def _wrong_value(error: Any) -> str | None:
-    """Option, found value and expected value of a value that click or pydantic refused."""
+    """For a value that click or pydantic refused: the option, the found value and the expected value."""
     details = getattr(error.__cause__, "errors", None)
     parameter = getattr(error, "param", None)
     if parameter is None:

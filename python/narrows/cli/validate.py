@@ -114,7 +114,7 @@ def validate(
         _write(write, outcome, ns3.version() if beside else "")
     print(f"tables in {out}")
     options.say_cached(simulator)
-    # This command does not fail if a recording has disturbed runs.
+    # Disturbed runs in a recording do not make this command fail.
     if outcome.failed and source is None:
         raise typer.Exit(1)
 
@@ -231,7 +231,7 @@ def _table(names: tuple[str, ...], figures: tuple[str, ...]) -> Table:
 
 
 def _flows(findings: list[Finding]) -> Table:
-    """A row per flow: real goodput and RTT, and errors."""
+    """A table with a row per flow: its goodput and RTT on real stacks, and the simulator's errors."""
     table = _table(("algorithm", "cell", "flow"), ("real\nMbit/s", "real RTT\nms"))
     for finding in findings:
         errors = finding.errors
@@ -247,7 +247,7 @@ def _flows(findings: list[Finding]) -> Table:
 
 
 def _medians(findings: list[Finding]) -> Table:
-    """A row per algorithm: medians of the absolute errors."""
+    """A table with a row per algorithm: the medians of the simulator's absolute errors."""
     table = _table(("median absolute error",), ("flows",))
     groups = {**judge.by_algorithm(findings), "all": findings}
     for name, rows in groups.items():

@@ -13,7 +13,7 @@ NOT_READY = 1
 
 
 def prepare(*, again: bool) -> None:
-    """Prepare the guest. A signal ends the program only after a clean-up."""
+    """Prepare the guest. If a signal arrives, clean up before the program ends."""
     with terminable():
         _prepare(again)
 

@@ -1,8 +1,8 @@
 """Manages agents, their ports, and the application that makes the decisions for each port.
 
 Each agent numbers its own ports. Applications use other numbers, which are unique in the domain. This module
-translates between the two kinds of numbers, and stores the data about agents that the page shows. There is
-one `Application` for each kind of rate controller that needs an application.
+translates between an agent's numbers and those of the domain, and stores the data about agents that the page
+shows. There is one `Application` for each kind of rate controller that needs an application.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.controller.messages import CongestionKind, Effect, Note, SendToAgen
 from narrows.errors import one_line
 
 Outgoing = list[tuple[int, Message]]
-"""Messages to agents. Each message has the number of the port that it concerns."""
+"""Messages to agents. Each message is paired with the number of the port that it concerns."""
 NUMBERS_MAX = 1 << 16
 """Maximum number of ports whose numbers are remembered."""
 
@@ -38,7 +38,9 @@ class Application(Protocol):
         """Removes a port."""
 
     def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
-        """Handles a message of a port. The body contains the agent's number of the port, not `port`.
+        """Handles a message about the port with the number `port` in the domain.
+
+        The body contains the agent's own number of this port.
 
         Raises:
             ValueError: the application does not support the message.
@@ -85,13 +87,13 @@ class Agent:
 class Numbers:
     """Numbers of ports in the domain. A port keeps its number when its agent reconnects.
 
-    If there are more than `NUMBERS_MAX` ports, the least recently used port loses its number. It gets a new
-    number when it returns.
+    If there are more than `NUMBERS_MAX` ports, the least recently used port loses its number. Such a port
+    gets a new number when it returns.
     """
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
-        """Number of each port, ordered by use. The most recently used port is at the end."""
+        """Number of each port, in order of use, with the most recently used port at the end."""
         self._last = 0
 
     def of(self, port: Hashable) -> int:
@@ -126,7 +128,10 @@ class Agents:
         return [*effects, Note("agent-up", f"agent {name} connected from {address}", {"agent": name})]
 
     def down(self, name: str, reason: str) -> list[Effect]:
-        """Handles the end of an agent's connection. The agent's switch continues with its current state."""
+        """Handles the end of an agent's connection.
+
+        The agent's switch continues to work with its current state.
+        """
         agent = self.by_name.pop(name, None)
         if agent is None:
             return []
@@ -175,8 +180,9 @@ class Agents:
     def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
         """Converts messages for ports into bodies for agents.
 
-        A poll is for all ports of an agent, so each agent gets only one poll. An advertisement is not sent
-        back to its sender. Messages for ports without an agent are dropped.
+        A poll asks for all ports of an agent, so each agent gets at most one poll, even if several ports are
+        due. An advertisement is not sent back to its sender. Messages for ports without an agent are
+        dropped.
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()

@@ -1,8 +1,9 @@
-"""Sends alerts to an Alertmanager (`POST /api/v2/alerts`), as its documentation requires of clients.
+"""Sends alerts to an Alertmanager (`POST /api/v2/alerts`), by the rules of its documentation for clients.
 
-Alerts that have not ended are sent again each minute, with an end time in the future. If the controller dies,
-the Alertmanager therefore ends these alerts itself. A failed request is repeated with increasing pauses. Each
-Alertmanager has its own thread, so no other part of the controller waits for the network.
+Alerts that have not ended are sent again each minute, with an end time in the future. If the controller
+dies, these end times pass, so the Alertmanager ends the alerts by itself. A failed request is repeated with
+increasing pauses. Each Alertmanager has its own thread, so no other part of the controller waits for the
+network.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from narrows.units import NANOS_PER_SEC as SECOND
 LOG = logging.getLogger("narrows.controller.alerts")
 REPEAT_NS = 60 * SECOND
 VALID_S = 240.0
-"""A firing alert ends if it is not repeated for this time. It is four intervals, as with Prometheus."""
+"""A firing alert ends if it is not repeated for this time: four intervals of `REPEAT_NS`, as with
+Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
-"""Requests with the end of an alert are repeated for at most this time. By then, the Alertmanager has ended
-the alert by itself."""
+"""Failed requests with the end of an alert are repeated for at most this time. After this time, the
+Alertmanager has ended the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
 SAID_MAX = 200
@@ -40,7 +42,7 @@ NAMES = {"queue": "NarrowsQueueDelay", "agent": "NarrowsAgentSilent", "flow": "N
 
 
 class Outbox:
-    """The alerts that an Alertmanager must receive, and the times of requests."""
+    """The alerts that an Alertmanager must receive, and the times of the requests that carry them."""
 
     def __init__(self) -> None:
         self._firing: dict[Key, Alert] = {}
@@ -66,7 +68,7 @@ class Outbox:
         """Time of the next request in ns (0: now, None: there is nothing to send)."""
         if not self._firing and not self._ended:
             return None
-        # After a failure, new alerts also wait until the pause is over.
+        # After a failed request, even new alerts wait until the pause is over.
         return 0 if self._is_new and not self._pause_ns else self._at_ns
 
     def take(self, now_ns: int) -> list[Alert]:
@@ -123,10 +125,11 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
     """Sends one request. Redirects are not followed, because they could send the secret to another server.
 
     Returns:
-        None if the Alertmanager accepted it, else the reason.
+        None if the Alertmanager accepted the request, else the reason why it failed.
     """
     parts = urlsplit(url)
-    # Always pass a port. Without one, `http.client` would take the last part of an IPv6 address for the port.
+    # Always pass a port: without a port, `http.client` would take the last part of an IPv6 address for the
+    # port.
     host, is_https = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (443 if is_https else 80)
     connection: http.client.HTTPConnection
@@ -143,7 +146,7 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
         answer = connection.getresponse()
         said = answer.read(SAID_MAX).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException, UnicodeError) as error:
-        # The text of the error can contain the server's bytes that are not HTTP.
+        # If the server does not speak HTTP, the text of the error can contain bytes that the server sent.
         return one_line(str(error)[:SAID_MAX]).strip() or type(error).__name__
     finally:
         connection.close()
@@ -157,7 +160,7 @@ class Sender:
 
     Args:
         url: its address.
-        controller: name of the controller. Each alert has it as a label.
+        controller: name of the controller, which is a label of each alert.
         authorization: the value of the header `Authorization` (None: no such header).
         page: address of the controller's page for readers of alerts.
     """
@@ -179,7 +182,10 @@ class Sender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tells the thread to end. Does not wait for its end, because the thread may wait for the network."""
+        """Tells the thread to end.
+
+        This function does not wait for the end, because the thread may be waiting for the network.
+        """
         with self._changed:
             self._is_over = True
             self._changed.notify()
@@ -196,7 +202,7 @@ class Sender:
             try:
                 error = post(self.url, self._authorization, data)
             except Exception as unforeseen:
-                # A bug in this code must not end the delivery.
+                # A bug in this code must not end the delivery of alerts.
                 LOG.exception("cannot send alerts")
                 error = type(unforeseen).__name__
             if error is not None:
@@ -210,7 +216,10 @@ class Sender:
                 self._outbox.finish(time.monotonic_ns(), sent, error is None)
 
     def _wait(self) -> list[Alert] | None:
-        """Waits for the time of the next request. Returns its alerts, or None if the thread must end."""
+        """Waits until the next request is due.
+
+        Returns the alerts of this request, or None if the thread must end.
+        """
         with self._changed:
             while not self._is_over:
                 at_ns, now_ns = self._outbox.next_ns(), time.monotonic_ns()

@@ -1,8 +1,8 @@
 """Checks samples against thresholds, and reports the alerts that have begun or ended.
 
 An alert begins when its condition has held for the time `for`, and ends when the condition has not held for
-the same time. A value that varies around its threshold therefore causes few alerts. The alert for a silent
-agent ends with the agent's next message.
+the same time. A value that repeatedly crosses its threshold therefore causes few alerts. The alert for a
+silent agent ends with the agent's next message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from narrows.controller.view import AlertSeverity
 from narrows.units import NANOS_PER_SEC as SECOND
 
 ACTIVE_MAX = 500
-"""Maximum number of active alerts. Further alerts are only counted. They begin when other alerts end."""
+"""Maximum number of active alerts. Further alerts are only counted until other alerts end; then they
+begin."""
 AGENTS_MAX = 1024
 """Maximum number of absent agents that are remembered."""
 FORGET_NS = 24 * 3600 * SECOND
@@ -100,18 +101,19 @@ class Alerts:
     """The state of all thresholds.
 
     Args:
-        now_ns: monotonic time of the start. The absence of expected agents counts from this time.
+        now_ns: monotonic time of the start, from which the absence of expected agents is counted.
         rules: the thresholds.
     """
 
     now_ns: int
     rules: Rules
     left_out: int = 0
-    """Number of alerts in the last sample beyond `ACTIVE_MAX`, which are not active."""
+    """Number of alerts in the last sample that are not active, because there are already `ACTIVE_MAX`
+    alerts."""
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
-    """For each agent that is not connected, the time at which its connection ended."""
+    """For each agent that is not connected now but was before, the time at which its connection ended."""
     _present: set[str] = field(default_factory=set)
     _slow: dict[tuple[str, FlowKey], int] = field(default_factory=dict)
     """For each flow below its threshold, the time at which it fell below the threshold."""
@@ -154,7 +156,8 @@ class Alerts:
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
-        # The conditions of the other rules already include the time for which they must hold.
+        # The conditions of the other rules already include the time for which they must hold, so their
+        # alerts begin at once.
         return self._end_ns(rule) if rule == "queue" else 0
 
     def _end_ns(self, rule: RuleName) -> int:
@@ -166,7 +169,7 @@ class Alerts:
         return 0
 
     def _conditions(self, now_ns: int, sample: Sample) -> Iterator[tuple[Key, str]]:
-        """The conditions that hold, with their values in words."""
+        """The keys of the alerts whose conditions hold, each with the condition and its values in words."""
         if (queue := self.rules.queue) is not None:
             for port in sample.ports:
                 delay_s = port.queue_s
@@ -214,7 +217,10 @@ class Alerts:
     def _slow_at(
         self, now_ns: int, port: PortSample, rule: FlowRule, before: dict[tuple[str, FlowKey], int]
     ) -> str | None:
-        """Describes the flows of a port that have been slow for long enough. They cause one common alert."""
+        """Describes the flows of a port that have been slow for long enough.
+
+        All these flows cause a single alert.
+        """
         count, worst_part, worst = 0, 1.0, None
         for flow in port.flows:
             part = share(flow)

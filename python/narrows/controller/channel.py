@@ -1,4 +1,4 @@
-"""The controller's end of the agents' channel. It has the sockets and threads for `wire.Session`."""
+"""The controller's end of the agents' channel: the sockets and threads that `wire.Session` lacks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _LATE = f"no greeting within {GREETING_S:.0f} s"
 ALIVE_S = 1.0
 """Maximum time between two lines that are sent to an agent."""
 WAITING_MAX = 4096
-"""Maximum number of message bodies that are queued for a slow agent. If there are more, the connection is
-closed. The agent then reconnects with a clean state."""
+"""Maximum number of message bodies that are queued for a slow agent. If more would be queued, the connection
+is closed. The agent then reconnects with a clean state."""
 
 
 class _Connection:
-    """The connection of an agent. One thread reads from it, and another thread writes to it."""
+    """The connection of an agent. One thread reads from the connection, and another thread writes to it."""
 
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
         self.server, self.address = server, address
@@ -47,8 +47,8 @@ class _Connection:
     def run(self) -> None:
         """Serves the connection until it ends."""
         reason, is_expected = "it closed the connection", False
-        # The deadline applies to the handshake and the whole greeting. A timeout of the socket would start
-        # again with each byte.
+        # The deadline applies to the handshake and the greeting together. A timeout of the socket would not
+        # do, because it starts again with each byte.
         deadline = threading.Timer(GREETING_S, self._late)
         deadline.daemon = True
         deadline.start()
@@ -61,7 +61,7 @@ class _Connection:
                 if not self._accepted and self.session.agent:
                     self._accept()
                     deadline.cancel()
-                if not self.session.is_controller:  # the other controller only shows that it is alive
+                if not self.session.is_controller:  # the other controller's bodies only show that it is alive
                     for body in bodies:
                         self.server.on_event(AgentMessage(self.session.agent, body))
         except wire.Refused as refused:
@@ -200,7 +200,7 @@ class Channel:
     def join(self, connection: _Connection) -> None:
         """Adds the connection of an accepted agent.
 
-        It replaces an older, dead connection with the same name.
+        The new connection replaces an older connection with the same name, which must be dead.
         """
         with self._lock:
             before = self._known.get(connection.session.agent)
@@ -210,7 +210,10 @@ class Channel:
             before.close()
 
     def leave(self, connection: _Connection, reason: str) -> bool:
-        """Removes a connection that has ended. Returns whether it was the agent's current connection."""
+        """Removes a connection that has ended.
+
+        Returns whether this connection was the agent's current one.
+        """
         with self._lock:
             if self._known.get(connection.session.agent) is not connection:
                 return False
@@ -225,8 +228,8 @@ class Channel:
             except OSError as error:
                 if self._socket.fileno() < 0:
                     return
-                # The process has no free file descriptors, or the peer has disconnected. Agents retry, so the
-                # channel also retries.
+                # The process has no free file descriptors, or the peer has disconnected. Because agents try
+                # again, the channel must accept again.
                 WARNINGS.warn("agents cannot connect: %s", error.strerror)
                 time.sleep(_ACCEPT_AGAIN_S)
                 continue

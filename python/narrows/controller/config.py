@@ -1,6 +1,6 @@
 """Reads the controller's configuration.
 
-It is a TOML file with the units of scenarios. Errors have one line.
+The configuration is a TOML file with the same units as scenarios. Errors have one line.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Address(_Table):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this host can reach the address."""
+        """Whether the address is a loopback address, which only programs on this host can reach."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -92,14 +92,14 @@ class OpenFlow(Address):
 
     @property
     def tls(self) -> tuple[Path, Path, Path] | None:
-        """The key, the certificate and the CA, if all three are set."""
+        """The files of the key, the certificate and the CA; None unless all three are set."""
         if self.key is None or self.certificate is None or self.ca is None:
             return None
         return self.key, self.certificate, self.ca
 
 
 class Agents(Address):
-    """The address for agents, and the files of the keys (all or none)."""
+    """The address for agents, and the files of the keys (either all of them are set or none)."""
 
     port: TcpPort = _AGENTS_PORT
     key: Path | None = None
@@ -108,14 +108,14 @@ class Agents(Address):
 
     @property
     def keys(self) -> Keys | None:
-        """The files of the key and of the certificates, if all are set."""
+        """The files of the key and of the certificates; None unless all are set."""
         if self.key is None or self.certificate is None or self.trusted is None:
             return None
         return Keys(self.key, self.certificate, self.trusted)
 
 
 class Standby(_Table):
-    """The other controller of a pair. One controller of the pair is active."""
+    """The other controller of a pair, of which only one controller is active at a time."""
 
     name: Name
     host: Host
@@ -124,7 +124,7 @@ class Standby(_Table):
 
 
 class Http(Address):
-    """The address of the read-only page, the page's token, and the files of TLS (both or none)."""
+    """The address of the read-only page, the page's token, and the two files of TLS (both or none)."""
 
     port: TcpPort = 6680
     token: Path | None = None
@@ -350,7 +350,7 @@ def _check_files(source: str, table: str, address: Address, names: tuple[str, ..
 
 
 def _explain(error: ValidationError) -> str:
-    """A text about the first error with the key, what was found and what was expected."""
+    """A text about the first error, with the key, what was found and what was expected."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["loc"] == ("agents", "secret"):
@@ -375,5 +375,5 @@ def _names(table: tuple[int | str, ...]) -> list[str]:
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union or of a list's items, or the type itself."""
+    """For a union, its types; for a list, the type of its items; else the type itself."""
     return get_args(annotation) or (annotation,)

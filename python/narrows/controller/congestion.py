@@ -1,4 +1,4 @@
-"""The application for BRF's ports. It handles polls, congestion, and advertisements of other ports.
+"""The application for BRF's ports, which handles polls, congestion, and advertisements of other ports.
 
 The detector is the simulator's code (`rate::brf::Sdn`, in Rust).
 """
@@ -35,7 +35,7 @@ class Congestion:
         return self._sdn.on_message(now_ns, port, body)
 
     def tick(self, now_ns: int) -> Outgoing:
-        """Polls the ports that are due."""
+        """Polls the ports whose next poll is due."""
         return self._sdn.on_timer(now_ns)
 
     def next_timer_ns(self) -> int | None:

@@ -1,6 +1,6 @@
 """The controller's state and decisions.
 
-The domain takes events and returns effects, without clock or socket.
+The domain takes events and returns effects. It uses neither a clock nor sockets.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class PortParams:
     """The configuration of a port."""
 
     rate_bps: int | None = None
-    """Capacity of its outgoing link, bit/s."""
+    """Capacity of the port's outgoing link, bit/s."""
     delay_ns: int = 0
-    """Propagation delay of its outgoing link."""
+    """Propagation delay of the port's outgoing link."""
     counted: bool = True
-    """Whether PACEC may read the port's counters. It does so if the capacity is known and no agent of PACEC
-    controls the port."""
+    """Whether PACEC may read the port's counters. If so, PACEC reads them if the capacity is known and no
+    agent of PACEC controls the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class Params:
     """Parameters of the domain. Times in ns."""
 
     lldp_ns: int = 1 * SECOND
-    """Interval between LLDP frames of a port. It is the interval of fast transmission in IEEE 802.1AB. With
+    """Interval between LLDP frames of a port: the interval of fast transmission in IEEE 802.1AB. With
     the standard's default of 30 s, loops would be found too late."""
     probe_ns: int = 2 * SECOND
     """A port that receives no LLDP from another switch for this time becomes an edge."""
     link_expire_ns: int = 5 * SECOND
-    """A link without LLDP for this time is removed. This is the time of five frames, because a busy switch
-    loses some of them."""
+    """A link without LLDP for this time is removed. Five frames are sent in this time, because a busy switch
+    loses some frames."""
     counters_ns: int = 1 * SECOND
-    """Interval between readings of port counters. Intervals below 0.1 s are not worth their cost. The 95th
-    percentile of the time until a switch answers is 12 ms."""
+    """Interval between readings of port counters. Intervals below 0.1 s cost more than they are worth. A
+    switch answers within 12 ms in 95 % of the cases."""
     poll_ns: int = SECOND // 10
     """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
@@ -103,14 +103,16 @@ class Domain:
         self.path_rates = PathRates(numbers, self._path)
         self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
-        """Flow entries of each connected switch, including entries that the switch has not processed yet."""
+        """The flow entries that each connected switch has or has been sent, even if it has not processed
+        them yet."""
         self.heard_ns: dict[str, int] = {}
         """Time of the last message of each connected agent."""
         self._hold_until_ns = now_ns + params.hold_ns
         self._held: set[int] = set()
         """Switches whose flow entries the controller does not change until `_hold_until_ns`."""
         self._waiting: dict[int, tuple[int, int]] = {}
-        """The unanswered barrier of each switch, as its number and the time at which the wait ends."""
+        """For each switch with an unanswered barrier, the barrier's number and the time until which the
+        controller waits."""
         self._barriers = 0
         self._links: set[Link] = set()
         self._dirty = False
@@ -120,7 +122,7 @@ class Domain:
         """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """The cached result of `controlled`. Like `_routes`, it is valid until something changes."""
+        """The cached result of `controlled`. This cache and `_routes` are valid until something changes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Handles an event."""
@@ -181,7 +183,7 @@ class Domain:
     def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
         """The ports whose counters PACEC reads.
 
-        These ports include ports that an agent controls with another rate controller.
+        Among them are ports that an agent controls with a rate controller other than PACEC.
         """
         places: list[Place] = []
         for dpid, ports in self.topology.switches.items():
@@ -192,7 +194,7 @@ class Domain:
                     continue
                 params = self.params.ports.get(key, PortParams())
                 if params.counted and (rate := self.capacity_bps(key)) is not None:
-                    # A switch reports the rate of the wire. The rate of IP datagrams is lower.
+                    # A switch reports the rate of the wire, but the rate of IP datagrams is lower.
                     on_wire = params.rate_bps is None and rate == port.desc.speed_bps
                     places.append(Place(key, path_rates.l3(rate) if on_wire else rate))
         return places
@@ -200,7 +202,8 @@ class Domain:
     def capacity_bps(self, port: PortKey) -> int | None:
         """Capacity of a port in bit/s.
 
-        The value is from its agent, else from the configuration, else from the switch.
+        The value is the agent's if the port has an agent, else the configured value if there is one, else
+        the switch's.
         """
         known = self.topology.port(port)
         if known is None:
@@ -281,7 +284,7 @@ class Domain:
         return effects
 
     def _sample(self, now_ns: int) -> list[Effect]:
-        """Requests counters for PACEC. PACEC needs them more often than the page."""
+        """Requests counters for PACEC, which needs them more often than the page does."""
         self.controlled()
         switches = self.path_rates.switches()
         if not switches or now_ns < self._sample_at_ns:
@@ -297,15 +300,15 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # Accept an answer that is a little early. If a busy switch answers one request late, the time to
-            # its next answer is shorter than the interval.
+            # Accept an answer that is a little early: if a busy switch answers one request late, the time
+            # from this answer to the next is shorter than the interval.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
         return effects
 
     def _path(self, source: str, to: str) -> list[int]:
-        """Numbers of the ports on the path between two addresses. Ports without a number are left out."""
+        """Numbers of the ports on the path from `source` to `to`. Ports without a number are left out."""
         # Addresses are compared in their canonical form.
         a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
         if a is None or b is None:
@@ -328,7 +331,8 @@ class Domain:
         self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
         if event.rules and now_ns < self._hold_until_ns:
             self._held.add(event.dpid)
-        # After a restart, the controller learns the hosts from the existing entries that admit their frames.
+        # After a restart, the controller learns the hosts from the switches' existing entries, which admit
+        # the hosts' frames.
         for port, mac in forwarding.adopted_hosts(event.rules):
             if self.topology.port((event.dpid, port)) is not None:
                 self.hosts.learn(now_ns, (event.dpid, port), mac, None)
@@ -364,7 +368,7 @@ class Domain:
 
     def _rule_gone(self, dpid: int, rule: Rule) -> list[Effect]:
         if self.installed.get(dpid, {}).pop(rule.key, None) is None:
-            return []  # the controller itself removed the entry
+            return []  # the entry is gone because the controller removed it
         self._dirty = True
         host = self.hosts.by_mac.get(rule.match.eth_src or "")
         if host is None or host.at != (dpid, rule.match.in_port):
@@ -407,9 +411,10 @@ class Domain:
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
         """Starts a change of the spanning tree: installs the ports common to both trees, with a barrier.
 
-        The rest of the new tree is installed after the barriers. Until then, switches have old or common
-        entries, which are part of the old tree. Afterwards, they have common or new entries, which are part
-        of the new tree. Therefore there is never a loop.
+        The rest of the new tree is installed after the barriers. Until all barriers are answered, each
+        switch has the entries of the old tree or the common ones, which are part of the old tree.
+        Afterwards, each switch has the common entries or those of the new tree. Because all active entries
+        always belong to one tree, there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

@@ -1,8 +1,8 @@
 """Makes the events of the page and of the log. Changes that alternate quickly are merged into one event.
 
-The first changes of a subject, such as a port, appear at once. Further changes are counted. They appear as
-one event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if the subject continues to
-change.
+The first changes of a subject, such as a port, appear at once. Further changes are counted. All counted
+changes appear as one event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if the
+subject continues to change.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from narrows.units import NANOS_PER_SEC as SECOND
 
 HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
-"""Limits the events of a flapping port to 180 per hour, together with `HOLD_NS`."""
+"""This limit and `HOLD_NS` together limit the events of a flapping port to 180 per hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""Number of changes of a subject that appear at once, by kind of subject. Four are enough for a restart of an
-agent or of a switch. For kinds that are not listed the number is two, which is enough for the start and the
+"""How many changes of a subject appear at once, by kind of subject. Four are enough for a restart of an
+agent or of a switch. For a kind that is not listed, two changes appear at once: enough for the start and the
 end of congestion."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
@@ -33,13 +33,13 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "host": ("switch", "port"),
     "alert": ("rule", "agent", "interface"),
 }
-"""For the first word of an event's kind, the keys of the data that identify the event's subject."""
+"""By the first word of an event's kind: the keys of those data that identify the event's subject."""
 _ERRORS = {"switch-down", "link-down", "agent-down", "alert-critical"}
 _WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
 
 
 def severity(kind: str) -> Severity:
-    """The severity of an event. It is `error` if a part of the network is not controlled or not connected."""
+    """The severity of an event: `error` if a part of the network is not controlled or not connected."""
     return "error" if kind in _ERRORS else "warning" if kind in _WARNINGS else "info"
 
 
@@ -54,7 +54,7 @@ def _subject(note: Note) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Episode:
-    """A series of changes of a subject in which no pause is as long as `HOLD_NS`."""
+    """A series of changes of a subject without a pause of `HOLD_NS` or more."""
 
     last_ns: int
     shown: int = 0
@@ -95,7 +95,7 @@ class Events:
         return new
 
     def tick(self, now_ns: int, unix_s: float) -> list[view.Event]:
-        """Returns merged events of the subjects that no longer change, or have changed for `SUMMARY_NS`."""
+        """Returns a merged event for each subject that no longer changes, or has changed for `SUMMARY_NS`."""
         new = []
         for subject, episode in list(self._episodes.items()):
             is_over = now_ns - episode.last_ns >= HOLD_NS

@@ -1,7 +1,7 @@
 """Searches and sorts flows, and divides them into pages.
 
 Only references to the flows are copied under the domain's lock. The flows are searched, sorted and converted
-without the lock. Readers of the page therefore do not delay control.
+after the lock has been released. Readers of the page therefore do not delay control.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Query:
     """A query that selects and sorts flows.
 
     Args:
-        search: words that must all occur in the addresses, ports, protocol, class, leaf, interface or agent.
+        search: words, each of which must occur in the flow's addresses, ports, protocol, class, leaf,
+            interface or agent.
         port: identifier of a port; empty: all.
         class_: traffic class; empty: all.
         order: `fastest`, `slowest`, `share` (lowest fraction of the allocation first) or `rtt` (longest RTT
@@ -81,7 +82,7 @@ def _rank(order: Order, flow: FlowInfo) -> float:
 
 
 def select(ports: Ports, query: Query) -> tuple[int, list[view.Flow]]:
-    """The number of matching flows, and the matching flows that `offset` and `limit` select."""
+    """The number of flows that match, and those of them that `offset` and `limit` select."""
     words = query.search.lower().split()
     found = []
     for agent, interface, flows in ports:

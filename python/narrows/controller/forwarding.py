@@ -3,7 +3,8 @@
 Table 0 matches the source. Frames from trunks and edges continue in table 1. If the source of a frame is not
 known at the edge where the frame arrives, the controller also gets a copy. All other frames are dropped.
 Table 1 matches the destination. Frames to a known host take the shortest path, and all other frames take the
-tree. Forwarding a packet never needs the controller, so the network also works without a controller.
+tree. Forwarding a packet never needs the controller, so the network continues to work if the controller
+fails.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ _P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
-"""Weight of a hop. It exceeds the delay of any path in ns. Delay therefore only decides between paths with
-the same number of hops."""
+"""Weight of a hop, which exceeds the delay in ns of any path. Delay therefore decides only between paths
+with equally many hops."""
 
 Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
 
 FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
-"""Key of the entry with the lowest priority. It handles broadcast, multicast and unknown hosts."""
+"""Key of the entry with the lowest priority, which handles broadcast, multicast and unknown hosts."""
 
 
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
     """The entries of every connected switch, as pairs of datapath id and entry.
 
-    Entries for a host are ordered by their distance from the host, nearest first. If the entries are
-    installed in this order, a switch gets its entry only after the next switches on the path.
+    The entries for a host are in the order of their switches' distances from the host, nearest first. If
+    they are installed in this order, a switch gets its entry only after the next switches on the path to the
+    host.
     """
     rules: list[tuple[int, Rule]] = []
 
@@ -57,8 +59,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
     for dpid, number in topology.ports(Kind.EDGE):
         match = Match(in_port=number)
         add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
-        # These entries report further IP addresses of a known host. Users can then search for these
-        # addresses.
+        # The entries for ARP and neighbour discovery report further IP addresses of a known host, for which
+        # users can then search.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
         for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
@@ -75,7 +77,7 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
         source = Match(in_port=number, eth_src=host.mac)
         add(dpid, Rule(SOURCES, _P_SOURCE, source, goto=DESTINATIONS, idle_s=idle_s))
         # The IP address of a host is unknown if the host was learnt from the entries of an earlier
-        # controller. These entries report the host's next packet, which contains the address.
+        # controller. The following entries report the host's next packet, which contains the address.
         for eth_type in () if host.ips else (ETH_IP, ETH_IPV6):
             packet = Match(in_port=number, eth_src=host.mac, eth_type=eth_type)
             add(dpid, Rule(SOURCES, _P_ADDRESS, packet, to_controller=True, goto=DESTINATIONS))
@@ -89,8 +91,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    If links are parallel, the graph has only the shortest. If several links are equally short, it has the
-    link with the lowest port.
+    If links are parallel, the graph has only the link with the shortest delay. If delays are equal, it has
+    the link with the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))
@@ -103,7 +105,7 @@ def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Grap
 
 
 def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
-    """Every other switch that can reach `to`, nearest first, with its port on the shortest path."""
+    """Every other switch that can reach `to`, nearest first, with its port on the shortest path to `to`."""
     distance = nx.single_source_dijkstra_path_length(graph, to, weight="weight")
     hops = []
     for dpid, far in distance.items():
@@ -118,7 +120,7 @@ def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
 
 
 def flood_ports(topology: Topology, graph: nx.Graph[int]) -> dict[int, tuple[int, ...]]:
-    """For each switch, its edge ports and its ports on a spanning tree."""
+    """For each switch, its edge ports and those ports that are part of a common spanning tree."""
     ports: dict[int, set[int]] = {dpid: set() for dpid in topology.switches}
     for dpid, number in topology.ports(Kind.EDGE):
         ports[dpid].add(number)

@@ -1,8 +1,8 @@
 """Stores the last hour of each port's rates, queue and number of flows, in bounded memory.
 
-All ports share one sequence of intervals, so a series is a ring buffer of numbers without times. For a rate,
-the value of an interval is the mean. For a queue it is the maximum, because a short queue would disappear in
-a mean.
+The intervals are the same for all ports, so a series is a ring buffer of numbers without times. For a rate,
+the value of an interval is the mean. For a queue, the value is the maximum, because a queue that lasts only
+a short time would disappear in a mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from narrows.units import NANOS_PER_SEC as SECOND
 STEP_S = 5
 POINTS = 3600 // STEP_S
 PORTS_MAX = 1024
-"""Maximum number of ports. With 4 bytes per value they take 15 MB."""
+"""Maximum number of ports. The series of this many ports take 15 MB, with 4 bytes per value."""
 SERIES = {"tx_bps": 0, "rx_bps": 0, "flows_bps": 0, "queue_s": 6, "flows": 1}
 """Names of the series, and the number of decimal places of the values that `read` returns."""
 _QUEUE = list(SERIES).index("queue_s")
@@ -84,13 +84,14 @@ class History:
         """Number of the current interval. The ring buffers have the results of earlier intervals."""
         self._ports: dict[str, _Port] = {}
         self.left_out = 0
-        """Number of ports in the last sample beyond `PORTS_MAX`, which have no history."""
+        """Number of ports in the last sample that have no history, because there are more than `PORTS_MAX`
+        ports."""
 
     def __len__(self) -> int:
         return len(self._ports)
 
     def add(self, now_ns: int, sample: Sample) -> None:
-        """Adds the values of all ports, and ends the intervals that are over."""
+        """Ends the intervals that are over, and adds the values of all ports to the current interval."""
         number = (now_ns - self._start_ns) // (STEP_S * SECOND)
         if number > self.number:
             self._end(number)
@@ -128,8 +129,8 @@ class History:
         return unix_s - (now_ns - self._start_ns - self.number * STEP_S * SECOND) / SECOND
 
     def _end(self, number: int) -> None:
-        # If the machine paused, several intervals have no values. At most, the whole ring buffer must be
-        # cleared.
+        # If the machine paused, several intervals have no values. Not more than the whole ring buffer has to
+        # be cleared.
         gap = range(max(self.number + 1, number - POINTS), number)
         for name, port in list(self._ports.items()):
             if number - port.seen > POINTS:

@@ -9,10 +9,10 @@ from narrows.controller.messages import PortKey
 
 HOSTS_PER_PORT = 1024
 """Maximum number of hosts that are learnt at a port. The maximum limits the effect of forged addresses.
-Frames to further hosts are flooded, like frames to unknown hosts."""
+Hosts beyond the maximum stay unknown, so frames to them are flooded."""
 ADDRESSES_PER_HOST = 16
-"""Maximum number of IP addresses of a host. Forwarding does not use IP addresses, but PACEC uses them to find
-the path of a flow."""
+"""Maximum number of IP addresses that are kept for a host. Forwarding does not use IP addresses, but PACEC
+uses them to find the path of a flow."""
 HOSTS_REMEMBERED = 4096
 """Maximum number of hosts whose addresses are kept after their port was removed."""
 
@@ -26,7 +26,7 @@ class Host:
     seen_ns: int
     """Time at which the host was learnt or last moved."""
     ips: dict[str, None] = field(default_factory=dict)
-    """Addresses in the order in which they were seen."""
+    """The host's IP addresses in the order in which they were first seen."""
 
 
 class Learnt(Enum):
@@ -43,7 +43,7 @@ class Hosts:
     def __init__(self) -> None:
         self.by_mac: dict[str, Host] = {}
         self._by_ip: dict[str, str] = {}
-        """The last host that used each address."""
+        """For each IP address, the MAC address of the host that used it last."""
         self._remembered: dict[str, dict[str, None]] = {}
         """Addresses of hosts whose port was removed, by MAC address."""
 

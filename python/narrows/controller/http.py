@@ -1,6 +1,6 @@
 """Serves the REST API, live events and the page.
 
-All are read-only. The page loads nothing from other servers.
+The API, the events and the page are read-only. The page loads nothing from other servers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 class _Guard:
     """Refuses requests that lack the token or are for another host name.
 
-    To all other answers, the guard adds headers. These headers forbid the browser everything that the page
-    does not need.
+    The guard also adds headers to the answers of all other requests. These headers forbid the browser
+    everything that the page does not need.
     """
 
     def __init__(self, app: ASGIApp, loopback: bool, token: str | None) -> None:
@@ -100,7 +100,8 @@ class _Guard:
                 given = value
             case _:
                 return False
-        # All digests have the same length, so the time of the comparison reveals nothing about the token.
+        # Digests are compared instead of tokens: they all have the same length, so the time of the
+        # comparison reveals nothing about the token.
         return hmac.compare_digest(_digest(given), self._token)
 
 
@@ -115,11 +116,11 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: whether only this host is served. If so, requests are refused if their Host header is not a
-            loopback name. A hostile web page could send such requests (DNS rebinding).
+        loopback: whether only this host is served. In this case, requests whose Host header is not a
+            loopback name are refused, because a hostile web page could send such requests (DNS rebinding).
         token: the token that each request must contain, as the password of HTTP Basic (with any user name) or
             as a bearer token (`None`: no token is needed).
-        watch: the history of the last hour (`None`: the history stays empty).
+        watch: the recorder of the last hour (`None`: the history stays empty).
     """
     app = FastAPI(
         title="Narrows controller",
@@ -226,7 +227,7 @@ def _add_history(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
 
 
 class _States:
-    """The state as text. It is computed at most once per interval for all clients."""
+    """The state as text, which is computed at most once per interval for all clients together."""
 
     def __init__(self, runtime: Runtime, watch: Watch) -> None:
         self._runtime, self._watch = runtime, watch

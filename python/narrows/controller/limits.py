@@ -49,10 +49,10 @@ class _Budget:
         self._logged = self._left_out = 0
 
     def take(self) -> int | None:
-        """Takes an entry if one is left in this interval.
+        """Uses up one log entry of this interval's budget.
 
-        Returns None if no entry is left. For the first entry of an interval, returns the number of entries
-        that were refused before it. For other entries, returns 0.
+        Returns None if the budget is used up. For the first entry of an interval, returns the number of
+        entries that were refused in the previous interval. For all other entries, returns 0.
         """
         with self._lock:
             now_s = time.monotonic()
@@ -68,14 +68,14 @@ class _Budget:
 
 
 class Warnings:
-    """Logs at most `_LINES` lines in `_INTERVAL_S`. Later it logs the number of lines that it left out."""
+    """Logs at most `_LINES` lines in `_INTERVAL_S`, and later the number of lines that were left out."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._budget = _Budget()
 
     def warn(self, text: str, *values: object) -> None:
-        """Logs a warning, unless there were too many."""
+        """Logs a warning, unless there were already too many in this interval."""
         left_out = self._budget.take()
         if left_out is None:
             return
@@ -87,7 +87,8 @@ class Warnings:
 class OneLine(logging.Filter):
     """Limits a library's log to `_LINES` entries in `_INTERVAL_S`, and replaces tracebacks by one line.
 
-    uvicorn logs a traceback for a request whose body is malformed after an answer has begun.
+    uvicorn, for example, logs a traceback if the rest of a request's body turns out to be malformed when the
+    answer has already begun.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The listening socket for switches.
 
-Unlike os-ken's socket, it has TLS, limits connections and checks messages.
+Unlike os-ken's own listening socket, this one has TLS, limits connections and checks messages.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
-"""A switch is disconnected if it has not described its ports within this time. The time includes the
-handshake of TLS."""
+"""A switch is disconnected if it has not described its ports within this time. The handshake of TLS is part
+of this time."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
-"""Numbers of waits without data. After the first number, a switch gets an echo request. After the second, it
-is disconnected. Waits are counted instead of seconds, because the controller's own process can be stopped."""
+"""Numbers of consecutive waits without data: after `ECHO_TICKS` waits, a switch gets an echo request; after
+`SILENT_TICKS` waits, it is disconnected. Waits are counted instead of seconds, because time also passes
+while the controller's own process is stopped."""
 _ACCEPT_AGAIN_S = 0.5
 _READ_BYTES = 1 << 16
 _BACKLOG = 128
@@ -65,7 +66,8 @@ class ScreenedDatapath(Datapath):
         except OSError as error:
             LOG.debug("switch at %s: %s", self.address[0], error)
         except Exception as error:
-            # Only a bug in this code or in os-ken leads here. Such a bug must not end other connections.
+            # This exception is a bug in this code or in os-ken. Such a bug must not end the connections of
+            # other switches.
             WARNINGS.warn("switch at %s: cannot handle a message: %r: disconnected", self.address[0], error)
         finally:
             self.close()
@@ -77,8 +79,8 @@ class ScreenedDatapath(Datapath):
     def close(self) -> None:
         """Ends the connection in both directions. Any thread can call this method.
 
-        The thread of the connection sends the event about the end. If an event handler sent this event, the
-        handler could wait for ever for space in its own queue of events.
+        The event about the end is sent by the connection's thread, not here: if an event handler sent it,
+        the handler could wait for ever for space in its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):
@@ -88,7 +90,7 @@ class ScreenedDatapath(Datapath):
         """Queues bytes. Returns whether the connection still exists."""
         try:
             return bool(super().send(buf, close_socket))
-        except AttributeError:  # another thread has just removed the queue
+        except AttributeError:  # another thread has just removed os-ken's sending queue
             return False
 
     def _receive(self) -> None:
@@ -128,7 +130,7 @@ class ScreenedDatapath(Datapath):
         return "silent" if self.state == MAIN_DISPATCHER else f"no handshake within {HANDSHAKE_S:.0f} s"
 
     def _take(self, data: bytearray) -> None:
-        """Handles the complete messages in `data`, and removes them."""
+        """Handles the complete messages at the start of `data`, and removes them from `data`."""
         while len(data) >= screen.HEADER_BYTES and not self._is_closed:
             length = self._screen.length(bytes(data[: screen.HEADER_BYTES]))
             if len(data) < length:
@@ -143,11 +145,11 @@ class ScreenedDatapath(Datapath):
                     WARNINGS.warn("switch %016x: OpenFlow error %d/%d", self.id or 0, kind, code)
 
     def _dispatch(self, message: bytes) -> None:
-        """Passes a message on as os-ken's `_recv_loop` does."""
+        """Passes a message on to os-ken, in the same way as os-ken's `_recv_loop`."""
         version, kind, length, xid = struct.unpack_from("!BBHI", message)
         if kind == screen.HELLO:
-            # The elements have been checked. They are not passed on, because os-ken would read the padding
-            # between them as an element.
+            # The elements of the greeting have been checked. The elements are not passed on to os-ken, which
+            # would read the padding between two elements as another element.
             version, length, message = screen.VERSION, screen.HEADER_BYTES, _hello(xid)
         parsed = self.ofproto_parser.msg_parser(self, version, kind, length, xid, message)
         event = ofp_event.ofp_msg_to_ev(parsed)
@@ -181,8 +183,8 @@ class Listener:
             try:
                 peer, address = self._socket.accept()
             except OSError as error:
-                # The process has no free descriptors, or the peer has disconnected. Switches retry, so the
-                # listener also retries.
+                # The process has no free descriptors, or the peer has disconnected. Because switches try
+                # again, the listener must accept again.
                 WARNINGS.warn("switches cannot connect: %s", error.strerror)
                 time.sleep(_ACCEPT_AGAIN_S)
                 continue
@@ -218,7 +220,7 @@ class Listener:
 
 
 class Handler(OFPHandler):
-    """os-ken's handler of handshakes, with the listener of this module.
+    """os-ken's handler of handshakes, which uses the listener of this module instead of os-ken's.
 
     Set `listener` before the handler starts.
     """

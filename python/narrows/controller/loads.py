@@ -18,9 +18,9 @@ class Load:
     netcard_rate: float
     """The result of the paper's equation 5 for the sending direction (0: the capacity is unknown)."""
     utilisation: float | None
-    """Sent bits as a fraction of the capacity."""
+    """The rate sent as a fraction of the capacity."""
     dropped: int
-    """Packets that the switch dropped at this port, in both directions."""
+    """Sum of the packets that the switch dropped at this port in both directions."""
 
 
 class Loads:
@@ -35,21 +35,24 @@ class Loads:
         last = self._last.get(port)
         self._last[port] = (now_ns, counters)
         if last is None or now_ns <= last[0] or counters.tx_packets < last[1].tx_packets:
-            self.by_port.pop(port, None)  # first reading, or the switch has restarted
+            self.by_port.pop(port, None)  # this is the first reading, or the switch has restarted
             return
         before, seconds = last[1], (now_ns - last[0]) / 1e9
         tx_bps = 8 * max(0, counters.tx_bytes - before.tx_bytes) / seconds
         rx_bps = 8 * max(0, counters.rx_bytes - before.rx_bytes) / seconds
         dropped = counters.rx_dropped + counters.tx_dropped - before.rx_dropped - before.tx_dropped
         packets = counters.tx_packets - before.tx_packets
-        # Equation 5 assumes full packets. Its result is only displayed, because byte counters are more exact
-        # (BRF-70).
+        # The paper's equation 5 assumes full packets. The result is only displayed; decisions use byte
+        # counters, which are more exact (BRF-70).
         eq5 = netcard_rate(packets, FULL_PACKET, now_ns - last[0], (capacity_bps or 0) // 8)
         used = tx_bps / capacity_bps if capacity_bps else None
         self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
 
     def is_due(self, now_ns: int, port: PortKey, interval_ns: int) -> bool:
-        """Whether the last reading is old enough. A load over a shorter interval is too coarse to display."""
+        """Whether the last reading is at least `interval_ns` old.
+
+        A load over a shorter interval is too coarse to display.
+        """
         last = self._last.get(port)
         return last is None or now_ns - last[0] >= interval_ns
 

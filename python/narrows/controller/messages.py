@@ -1,6 +1,6 @@
 """Events for the domain, and effects that the domain requests.
 
-They are plain values without an OpenFlow library.
+Events and effects are plain values, which do not need an OpenFlow library.
 
 Switches are named by their datapath id, ports by their OpenFlow number, hosts by their MAC address (lower
 case).
@@ -33,7 +33,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A flow entry. It drops packets if it has no `outputs` and neither `to_controller` nor `goto`."""
+    """A flow entry. An entry without `outputs`, `to_controller` and `goto` drops packets."""
 
     table: int
     priority: int
@@ -64,7 +64,8 @@ class PortDesc:
     mac: str
     up: bool
     speed_bps: int
-    """Current speed that the driver reports, in bit/s (0: unknown). A veth always reports 10 Gbit/s."""
+    """Current speed that the port's driver reports, in bit/s (0: unknown). A veth always reports 10
+    Gbit/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Counters:
     rx_dropped: int
     tx_dropped: int
     age_ns: int = 0
-    """Time since the port came up, by the switch's own clock, when the counters were read."""
+    """The time for which the port had been up when the counters were read, by the switch's own clock."""
 
 
 # Events
@@ -86,7 +87,10 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class SwitchUp:
-    """A switch has connected. `rules` are its existing entries that a Narrows controller installed."""
+    """A switch has connected.
+
+    `rules` are those of its existing entries that a controller of Narrows has installed.
+    """
 
     dpid: int
     ports: tuple[PortDesc, ...]
@@ -155,7 +159,7 @@ class CountersRead:
 
 @dataclass(frozen=True, slots=True)
 class BarrierDone:
-    """The switch has processed everything that was sent before barrier `number`."""
+    """The switch has processed everything that was sent to it before the barrier with this number."""
 
     dpid: int
     number: int
@@ -258,7 +262,7 @@ class Note:
     """The kind of the note, as a fixed word such as `link-up`."""
     text: str
     data: Mapping[str, str | int | PortKey | None] = field(default_factory=dict)
-    """Data that identify the subject of the line."""
+    """Data that identify what the line is about."""
 
 
 Effect = Install | Remove | Barrier | SendLldp | AskCounters | SendToAgent | Note

@@ -34,7 +34,10 @@ class _Collector:
         self._runtime, self._watch = runtime, watch
 
     def describe(self) -> list[Metric]:
-        """Returns nothing. Without this method, the registry would call `collect` to find the names."""
+        """Returns nothing.
+
+        If this method did not exist, the registry would call `collect` to find the names of the metrics.
+        """
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -68,7 +71,7 @@ class _Collector:
             f"{_PREFIX}alerts", "Alerts that have begun and not ended.", len(alerts.active)
         )
         failing = GaugeMetricFamily(
-            f"{_PREFIX}alertmanager_failing", "1 while the last request failed.", labels=["url"]
+            f"{_PREFIX}alertmanager_failing", "1 if the last request failed, else 0.", labels=["url"]
         )
         for receiver in alerts.receivers:
             failing.add_metric([receiver.url], float(receiver.error is not None))
@@ -119,7 +122,7 @@ def _ports(taken: sample.Sample) -> Iterator[Metric]:
 def _congested(states: list[view.CongestionState]) -> Metric:
     family = GaugeMetricFamily(
         f"{_PREFIX}port_congested",
-        "1 while the port has congestion of the kind queue or burst.",
+        "1 while the port has congestion of this kind (queue or burst), else 0.",
         labels=["port", "agent", "interface", "kind"],
     )
     for state in states:

@@ -60,10 +60,11 @@ _ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
 _ICMPV6 = 58
 """IANA's protocol number of ICMPv6."""
 FRAME_BYTES = 256
-"""Number of bytes of a frame that are sent to the controller. It is enough for the headers and for LLDP."""
+"""Number of bytes of a frame that are sent to the controller. This is enough for the headers and for
+LLDP."""
 WAITING_MAX = 20_000
-"""Maximum number of messages that are queued for a slow switch. If there are more, the connection is closed.
-When the switch reconnects, its entries are compared with the desired entries again."""
+"""Maximum number of messages that are queued for a slow switch. If more would be queued, the connection is
+closed. When the switch reconnects, its entries are compared with the desired entries again."""
 PORTS_MAX, RULES_MAX = 1024, 200_000
 """Maximum numbers of ports and of this controller's entries that a switch may describe."""
 
@@ -71,8 +72,8 @@ PORTS_MAX, RULES_MAX = 1024, 200_000
 def handles(event_class: Any, states: Any) -> Any:
     """Registers a handler. An exception in the handler ends the connection.
 
-    In os-ken the exception would end the thread that handles the events of all switches. In os-ken,
-    `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception`.
+    Without this wrapper, the exception would end the thread that handles the events of all switches:
+    os-ken's `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception`.
     """
 
     def register(method: Callable[[Any, Any], None]) -> Any:
@@ -93,7 +94,8 @@ def handles(event_class: Any, states: Any) -> Any:
 class Switch:
     """A connected switch.
 
-    Each switch has its own sending thread, so a switch that does not read delays only itself.
+    Each switch has its own sending thread, so a switch that does not read its messages does not delay other
+    switches.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -104,11 +106,13 @@ class Switch:
         self.is_master = False
         """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """Whether this controller must next show the switch that it is alive. Only a master does this."""
+        """Whether this controller must show the switch that it is alive as soon as the switch has answered.
+        Only a master does this."""
         self.up = False
         """Whether the switch's ports and entries have been read and passed to the domain."""
         self.barrier: tuple[int, int] | None = None
-        """Transaction id and domain number of the last barrier, until the switch has answered it."""
+        """The last barrier's transaction id and its number in the domain, until the switch has answered the
+        barrier."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
@@ -121,11 +125,11 @@ class Switch:
             self.datapath.close()
 
     def describe(self) -> None:
-        """Requests the ports. When the answer arrives, the flow entries are requested."""
+        """Requests the switch's ports. The flow entries are requested when this answer arrives."""
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:
-        """Requests a role (None: only asks for the current role)."""
+        """Requests a role (None: no change, to learn the current role)."""
         if role is None:
             role = self.datapath.ofproto.OFPCR_ROLE_NOCHANGE
         self.send(self.datapath.ofproto_parser.OFPRoleRequest(self.datapath, role, generation))
@@ -153,14 +157,15 @@ class Switch:
 class OpenFlow(OSKenApp):
     """The os-ken application.
 
-    A process has only one. Set `on_event` before the application starts. os-ken's threads call `on_event`.
+    A process has only one application. Set `on_event` before the application starts, because os-ken's
+    threads call it.
     """
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
     on_event: Callable[[Event], None] = staticmethod(lambda _: None)
     pair: Pair | None = None
-    """The pair of this controller and its standby (None: no standby). Only the master of a switch asks for
-    its ports."""
+    """The pair of this controller and its standby (None: no standby). With a standby, a controller asks for
+    a switch's ports only if it is the switch's master."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -204,9 +209,10 @@ class OpenFlow(OSKenApp):
                     )
 
     def pulse(self) -> None:
-        """Asks each switch for this controller's role.
+        """Asks each switch which role this controller has.
 
-        After each answer, an active controller raises the generation, which shows that it is alive.
+        After each answer, the active controller raises the generation at the switch, to show that it is
+        alive.
         """
         with self._lock:
             switches = list(self._switches.values())
@@ -237,7 +243,7 @@ class OpenFlow(OSKenApp):
         with self._lock:
             gone = self._switches.get(datapath.id)
             if gone is None or gone.datapath is not datapath:
-                return  # this is an old connection of a switch that has already reconnected
+                return  # the connection that ended is an old one: the switch has already reconnected
             del self._switches[datapath.id]
         gone.stop()
         if gone.up:
@@ -254,8 +260,8 @@ class OpenFlow(OSKenApp):
                 switch.is_master = True
                 switch.describe()
             elif switch.pulse_is_due and self.pair.is_active:
-                # Only a master raises the generation. Otherwise two active controllers would take turns as
-                # master.
+                # Only the master raises the generation. If other controllers did, two active controllers
+                # would take turns as master.
                 switch.pulse_is_due = False
                 switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
             return
@@ -263,7 +269,7 @@ class OpenFlow(OSKenApp):
         if self.pair.is_active:
             switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
         elif message.role != of.OFPCR_ROLE_SLAVE:
-            known = message.generation_id % (GENERATIONS - 1)  # the largest id means no generation
+            known = message.generation_id % (GENERATIONS - 1)  # the largest id means: no generation
             switch.ask_role(of.OFPCR_ROLE_SLAVE, known)
 
     @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
@@ -448,7 +454,7 @@ def port_desc(of: Any, port: Any) -> PortDesc:
     """Converts a port from the form in which a switch reports it. OpenFlow's speeds are in kbit/s."""
     up = not port.state & of.OFPPS_LINK_DOWN and not port.config & of.OFPPC_PORT_DOWN
     name = port.name.decode("utf-8", "replace") if isinstance(port.name, bytes) else str(port.name)
-    # The name is written to the log. With line breaks, it could forge lines there.
+    # The name is written to the log, where a name with line breaks could forge lines.
     name = "".join(char if char.isprintable() else "?" for char in name)
     return PortDesc(port.port_no, name, port.hw_addr.lower(), bool(up), 1000 * port.curr_speed)
 
@@ -459,8 +465,8 @@ def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None
     Any host can have sent the frame, and the frame may be truncated.
     """
     try:
-        # Parse only these headers. os-ken's `Packet` parses every protocol that a frame claims to contain,
-        # and some of its parsers do not terminate on hostile input.
+        # Parse only the headers that are needed. os-ken's `Packet` parses every protocol that a frame claims
+        # to contain, and some of os-ken's parsers do not terminate on hostile input.
         ether, _, rest = ethernet.ethernet.parser(data)
         kind = ether.ethertype
         if kind == ether_types.ETH_TYPE_8021Q:

@@ -1,6 +1,7 @@
-"""The page's server. It is uvicorn with limits on the number and the idle time of connections.
+"""The page's server. This is uvicorn with limits on the number and the idle time of connections.
 
-uvicorn limits only requests. A connection without a request would stay open and occupy a file descriptor.
+uvicorn itself limits only requests, so a connection without a request would stay open and occupy a file
+descriptor.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Bounds:
     Args:
         most: largest number of connections.
         most_each: largest number of connections from one address.
-        request_s: time in which a request must arrive, after the connection was opened or after the last
-            answer.
+        request_s: time within which a request must arrive after the connection was opened or the last answer
+            was sent.
         read_s: time after which a client that reads nothing is disconnected.
     """
 
@@ -40,7 +41,7 @@ class Bounds:
 
 
 class Connection(socket.socket):
-    """A connection that the gate no longer counts after it is closed."""
+    """A connection that tells the gate when it is closed, so that the gate no longer counts it."""
 
     gate: Gate | None = None
     address = ""
@@ -69,9 +70,9 @@ class ListeningSocket(socket.socket):
         """The next connection, if it is admitted.
 
         Raises:
-            BlockingIOError: no connection waits, or the connection was refused. The event loop then handles
-            other events before the next connection. A flood of connections therefore does not block other
-            work.
+            BlockingIOError: no connection waits, or the connection was refused. After this error, the event
+            loop handles other events before it accepts the next connection. A flood of connections therefore
+            does not block other work.
         """
         peer, address = super().accept()
         if not self._gate.enter(address[0]):
@@ -85,7 +86,7 @@ class ListeningSocket(socket.socket):
 
 def _protocol(bounds: Bounds) -> type[H11Protocol]:
     class Protocol(H11Protocol):
-        """uvicorn's protocol, with deadlines for requests."""
+        """uvicorn's HTTP protocol, with deadlines for the arrival of requests."""
 
         _request: asyncio.TimerHandle | None = None
         _read: asyncio.TimerHandle | None = None
@@ -101,7 +102,7 @@ def _protocol(bounds: Bounds) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             self._await_request()
             super().on_response_complete()
-            # The next request may have arrived before the end of this answer.
+            # The next request may have arrived before this answer was complete.
             self._look_for_request()
 
         def pause_writing(self) -> None:
@@ -148,7 +149,7 @@ def server(
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            # Other event loops do not call the socket's own `accept`.
+            # Event loops other than asyncio's do not call the socket's own `accept`.
             loop="asyncio",
             http=_protocol(bounds or Bounds()),
             ws="none",

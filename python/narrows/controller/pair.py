@@ -1,4 +1,4 @@
-"""Connects two controllers. It has the threads and sockets for `standby.Election`."""
+"""Connects two controllers: the threads and sockets that `standby.Election` lacks."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Pair:
         self.on_yield: Callable[[str], None] = lambda _: None
         """Called when this controller must step down, with the reason."""
         self.on_pulse: Callable[[], None] = lambda: None
-        """Called every second, and when this controller becomes active. The function asks all switches for
-        the role of this controller."""
+        """A function that asks all switches which role this controller has. Called every second, and when
+        this controller becomes active."""
         self._address, self._keys, self._silent_s = address, keys, takeover_s
         self._lock = threading.Lock()
         self._is_active = False
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller is active, and `on_active` has returned."""
+        """Whether this controller is active and has finished its call of `on_active`."""
         return self._is_active
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class Pair:
             threading.Thread(target=target, name=f"pair{target.__name__}", daemon=True).start()
 
     def state(self) -> str:
-        """The line that is sent to the other controller."""
+        """The line about this controller's state that is sent to the other controller."""
         with self._lock:
             state = {"active": self._election.is_active, "generation": self._election.generation}
         return json.dumps(state)
@@ -103,7 +103,7 @@ class Pair:
                 trouble = "it closed the connection"
             except (OSError, ValueError, RecursionError) as error:
                 trouble = one_line(str(error))
-            if trouble != known:  # log it once, not at every attempt
+            if trouble != known:  # log a repeated problem once, not at every attempt
                 LOG.warning("controller %s at %s:%d: %s", self.other, *self._address, trouble)
                 known = trouble
             time.sleep(TELL_S)
@@ -121,7 +121,7 @@ class Pair:
                     raise ValueError(f"a line of more than {GREETING_MAX} bytes")
                 for line in lines:
                     self._on_line(json.loads(line))
-                # Send a line after each received state, because the other end disconnects a silent peer.
+                # Answer each received state with a line, because the other end disconnects a silent peer.
                 connection.sendall(wire.line(ALIVE))
         finally:
             connection.close()

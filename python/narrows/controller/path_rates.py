@@ -1,9 +1,10 @@
-"""The application for PACEC. It computes each flow's rate from the counters of all links on its path (PAC-1).
+"""The application for PACEC, which computes a flow's rate from counters of all links on its path (PAC-1).
 
 The control law is the simulator's code (`rate::pacec::Pacec`, in Rust). Links are measured in two ways.
 Agents of PACEC report the queues of their ports, and the traffic of their ports by class. For ports without
-such an agent, the controller reads OpenFlow's counters, which have only bytes and packets. These ports
-therefore follow PACEC's incremental law (PAC-19). The rates go to the agents at which flows begin.
+such an agent, the controller reads OpenFlow's counters, which have only bytes and packets. Ports without an
+agent therefore follow PACEC's incremental law (PAC-19). The computed rates are sent to the agents at the
+ports where flows begin.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from narrows.units import format_duration
 
 NAME = "pacec"
 LEAST_INTERVAL_NS = 20_000_000
-"""Shortest interval between readings of a switch's counters. 95 % of the answers take at most 12 ms."""
+"""Shortest interval between readings of a switch's counters. Switches send 95 % of their answers within 12
+ms."""
 _WIRE_BYTES = 38
 """Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
 """Minimum control period of a port. `attach` refuses a shorter period, because the controller might be too
 slow for it."""
 _KIND = "counted"
-"""First part of the keys of ports without an agent of PACEC in `Numbers`."""
+"""In the keys of `Numbers`, the first part of the key of a port without an agent of PACEC."""
 
 
 def l3(wire_bps: int) -> int:
@@ -58,7 +60,7 @@ class PathRates:
         self._counted: dict[int, Place] = {}
         self._switches: list[int] = []
         self._ports: list[tuple[int, PacecParams]] = []
-        """The ports from which `_pacec` was made."""
+        """The ports for which `_pacec` was made."""
         self._pacec: Pacec | None = None
         self._changed = True
 
@@ -69,7 +71,7 @@ class PathRates:
 
     @property
     def interval_ns(self) -> int:
-        """Interval between readings of counters. It is one control period of the first agent's port."""
+        """Interval between readings of counters: one control period of the first port with an agent."""
         period_ns = self._agents[min(self._agents)].period_ns if self._agents else 0
         return max(LEAST_INTERVAL_NS, period_ns)
 
@@ -83,7 +85,10 @@ class PathRates:
         self._changed = True
 
     def detach(self, port: int) -> None:
-        """Removes a port. If the port does not return at once, the flows that began there are removed."""
+        """Removes a port.
+
+        Unless the port returns at once, the flows that began at the port are removed too.
+        """
         if self._agents.pop(port, None) is not None:
             self._changed = True
 
@@ -114,7 +119,10 @@ class PathRates:
         return pacec.on_report(now_ns, port, body)
 
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
-        """Handles the counters of a port. Counters of other ports are ignored."""
+        """Handles the counters of a port.
+
+        If the port is not one whose counters are needed, they are ignored.
+        """
         number = self.number(port)
         if number is None or not self.active:
             return []
@@ -152,7 +160,8 @@ class PathRates:
     def _law(self, now_ns: int) -> Pacec:
         """PACEC for all ports.
 
-        When the ports change, PACEC starts again. The agents then announce all flows again.
+        When the set of ports changes, PACEC starts again without flows, and the agents announce all flows
+        again.
         """
         if self._pacec is None or self._changed:
             self._changed = False

@@ -10,19 +10,20 @@ from narrows.controller.topology import Topology
 
 
 class Routes:
-    """Shortest paths in the current network. After a change of the network, make a new object."""
+    """Shortest paths in the network as it is now. After a change of the network, make a new object."""
 
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """For each destination switch, the port through which every other switch reaches it."""
+        """By destination switch: for every other switch, the port towards the destination."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
-        """The ports through which a packet leaves the switches between two edge ports.
+        """The port through which a packet leaves each switch on the path between two edge ports.
 
         Args:
             source: the edge port where the packet enters.
-            to: the edge port where the packet leaves the network. It is the last of the returned ports.
+            to: the edge port where the packet leaves the network. This port is the last of the returned
+                ports.
 
         Returns an empty list if there is no path.
         """

@@ -1,4 +1,4 @@
-"""The thread that makes all decisions, and its queues."""
+"""The thread that makes all decisions, and the queues of this thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 _NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
-"""Maximum number of queued events. Further events are dropped. Most of them are frames of unknown hosts."""
+"""Maximum number of queued events. Further events are dropped. Most events in a long queue are frames of
+unknown hosts."""
 BODIES_MAX = 64 << 20
 """Maximum number of characters in all queued message bodies of agents. Further bodies are dropped."""
 
@@ -63,7 +64,7 @@ class Runtime:
     def restart(self, note: Note) -> None:
         """Discards the state of the network and adds a note.
 
-        As after a start, switches keep their entries for a while.
+        As after the start of the controller, switches keep their entries for a while.
         """
         with self._lock:
             self.domain = Domain(time.monotonic_ns(), self.domain.params)
@@ -79,7 +80,10 @@ class Runtime:
         self._note(partial(self._noted.add, note=note))
 
     def look(self, reader: Callable[[Domain, int], T]) -> T:
-        """Calls `reader` between two decisions, with the domain and the time. Returns its result."""
+        """Calls `reader` with the domain and the time, while no decision is being made.
+
+        Returns the result of `reader`.
+        """
         with self._lock:
             return reader(self.domain, time.monotonic_ns())
 
@@ -115,7 +119,7 @@ class Runtime:
         return state.model_copy(update={"flow_count": count, "flows": shown})
 
     def select_flows(self, query: flows.Query) -> tuple[int, list[view.Flow]]:
-        """The number of matching flows, and those that `offset` and `limit` of the query select."""
+        """The number of flows that match, and those of them that the query's `offset` and `limit` select."""
         return flows.select(self.look(lambda domain, _: flows.ports(domain)), query)
 
     def events(self, after: int = 0) -> list[view.Event]:
@@ -163,7 +167,7 @@ class Runtime:
                 effects = step(time.monotonic_ns())
             self._perform(effects)
         except Exception:
-            # A bug in the handling of one event must not end the control of the network.
+            # If the handling of one event fails because of a bug, the control of the network must continue.
             LOG.exception("cannot handle an event")
 
     def _perform(self, effects: Iterable[Effect]) -> None:

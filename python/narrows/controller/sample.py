@@ -1,7 +1,7 @@
 """Takes a sample of the values of all ports at one time, for the history and the alerts.
 
-A sample is taken under the domain's lock. The lock delays control, so the sample copies only references to
-the flows. Sums are computed after the lock is released.
+A sample is taken while the domain's lock is held. Because this delays control, only references to the flows
+are copied. Sums are computed after the lock is released.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Sample:
 
 
 def id_of(agent: str, interface: str) -> str:
-    """The identifier of an agent's port. Names of interfaces contain no slash."""
+    """The identifier of an agent's port, which is unique because names of interfaces contain no slash."""
     return f"{agent}/{interface}"
 
 
 def id_at(key: PortKey) -> str:
-    """The identifier of a switch's port without an agent."""
+    """The identifier of a port of a switch that no agent controls."""
     return f"{key[0]:016x}:{key[1]}"
 
 

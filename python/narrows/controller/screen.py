@@ -1,10 +1,10 @@
 """Checks OpenFlow messages before os-ken parses them.
 
-Each connection has a `Screen`, which does no input or output.
+Each connection has its own `Screen`, which does no input or output.
 
-Several loops of os-ken's parser advance by a length from the message. They never end if this length is zero.
-The screen therefore accepts only the message types that this controller handles, and checks all their lengths
-first.
+Several loops of os-ken's parser advance by a length that the message contains. If this length is zero, such
+a loop never ends. The screen therefore accepts only the message types that this controller handles, and
+checks all their lengths first.
 """
 
 from __future__ import annotations
@@ -39,22 +39,24 @@ _LENGTHS = {
 }
 """Minimum and maximum length of each type of message that a switch may send."""
 _UNASKED = {PACKET_IN, FLOW_REMOVED, PORT_STATUS}
-"""Types of messages that a reconnecting switch may send before the end of the handshake."""
+"""Types of messages that a reconnecting switch may send unasked, even before the end of the handshake."""
 _BEFORE_READY_MAX = 256
-"""Maximum number of messages before the end of the handshake. One message can describe a thousand ports."""
+"""Maximum number of messages before the end of the handshake. More are not needed, because one message can
+describe a thousand ports."""
 
 _PORT_BYTES, _PORT_STATS_BYTES, _FLOW_STATS_BYTES = 64, 112, 48
 _OXM_MATCH, _OXM_EXPERIMENTER, _ONF = 1, 0xFFFF, 0x4F4E4600
 _PORT_REASON_MAX = 2
 _ACTIONS = 1 << 3 | 1 << 4 | 1 << 5
 _INSTRUCTION_BYTES = {1: 8, 2: 24, 6: 8}
-"""Lengths of GOTO_TABLE, WRITE_METADATA and METER. Instructions in `_ACTIONS` have a list of actions."""
+"""Lengths of the instructions GOTO_TABLE, WRITE_METADATA and METER. The instructions in `_ACTIONS` contain a
+list of actions instead."""
 _ACTION_BYTES = {0: 16} | dict.fromkeys((11, 12, *range(15, 25), 26, 27), 8)
 _SET_FIELD = 25
 
 
 class Violation(Exception):  # noqa: N818 (the field's word)
-    """The connection must be closed because of a message. The text gives the reason."""
+    """A message breaks the rules, so the connection must be closed. The text gives the reason."""
 
 
 class Fate(Enum):
@@ -63,7 +65,7 @@ class Fate(Enum):
     PARSE = auto()
     SKIP = auto()
     REPORT = auto()
-    """The message is an error of the switch. It is logged."""
+    """The message reports an error of the switch, which is logged."""
 
 
 class Screen:
@@ -78,12 +80,12 @@ class Screen:
         """The length of a message, from its first eight bytes.
 
         Raises:
-            Violation: no message of this version, type and length is accepted.
+            Violation: if no message with this version, type and length is accepted.
         """
         version, kind, length = header[0], header[1], _number(header, 2)
         if kind not in _LENGTHS:
             raise Violation(f"message type {kind}, which this controller does not accept")
-        # Until the version is negotiated, each side puts its own version into the header.
+        # Until the two sides have agreed on a version, each side puts its own version into the header.
         if version != VERSION and (version == 0 or kind not in (HELLO, ERROR)):
             raise Violation(f"OpenFlow version {version} in the header, expected {VERSION}")
         least, most = _LENGTHS[kind]
@@ -99,7 +101,8 @@ class Screen:
             ready: whether the handshake is complete.
 
         Raises:
-            Violation: the contents of the message are inconsistent, or the message arrived at the wrong time.
+            Violation: if the contents of the message are inconsistent, or if the message arrived at the
+            wrong time.
         """
         kind = message[1]
         if not ready:
@@ -130,7 +133,7 @@ class Screen:
         return Fate.PARSE
 
     def _is_port_desc(self, message: bytes) -> bool:
-        """Whether the message describes the ports, which ends a handshake."""
+        """Whether the message is the description of the ports, with which a handshake ends."""
         return self._introduced and message[1] == MULTIPART_REPLY and _number(message, 8) == PORT_DESC
 
     def _hello(self, message: bytes) -> None:
@@ -222,7 +225,7 @@ def _action_list(message: bytes, offset: int, end: int) -> None:
 
 
 def _match(message: bytes, offset: int, end: int) -> int:
-    """Checks a match, and returns the place after its padding."""
+    """Checks a match, and returns the offset after the match's padding."""
     kind, length = _head(message, offset, end, "match")
     after = offset + _padded(length)
     if kind != _OXM_MATCH or after > end:
@@ -234,7 +237,7 @@ def _match(message: bytes, offset: int, end: int) -> int:
 
 
 def _oxm(message: bytes, offset: int, end: int) -> int:
-    """Checks a field of a match, and returns the place after it."""
+    """Checks a field of a match, and returns the offset after the field."""
     if end - offset < 4:
         raise Violation("a truncated field of a match")
     oxm_class, masked, length = _number(message, offset), message[offset + 2] & 1, message[offset + 3]
@@ -249,7 +252,10 @@ def _oxm(message: bytes, offset: int, end: int) -> int:
 
 
 def _head(message: bytes, offset: int, end: int, what: str) -> tuple[int, int]:
-    """Type and length of an element. The length includes the four bytes of both fields."""
+    """Type and length of an element.
+
+    The length includes the four bytes of the type and the length themselves.
+    """
     if end - offset < 4:
         raise Violation(f"a truncated {what}")
     kind, length = struct.unpack_from("!HH", message, offset)

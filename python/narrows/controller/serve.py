@@ -114,8 +114,8 @@ def serve(config: Config) -> None:
     runtime.stop()
     channel.close()
     sys.stderr.flush()
-    # Exit without a clean-up. os-ken's native threads wait for switches and cannot be interrupted, and there
-    # is nothing to save.
+    # Exit without a clean-up: os-ken's native threads wait for switches and cannot be interrupted, and no
+    # data have to be saved.
     os._exit(0)
 
 
@@ -150,7 +150,7 @@ def _pair(config: Config) -> Pair | None:
 
 
 def _join(pair: Pair, runtime: Runtime) -> None:
-    """Connects a pair to the other parts of this controller, which act on the pair's decisions."""
+    """Connects the pair to the other parts of this controller: they act on the pair's decisions."""
 
     def pulse() -> None:
         app = lookup_service_brick(OpenFlow.__name__)
@@ -162,8 +162,8 @@ def _join(pair: Pair, runtime: Runtime) -> None:
         runtime.restart(Note("active", text, {"controller": pair.name}))
 
     def step_down(reason: str) -> None:
-        # Replace the process, because os-ken's threads cannot be interrupted. The new process has no state,
-        # as required for a standby.
+        # Replace the process, because os-ken's threads cannot be interrupted. A standby must not have old
+        # state, and the new process has none.
         LOG.warning("stepping down: %s", reason)
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -224,7 +224,10 @@ def _openflow(stop: threading.Event) -> None:
 
 
 def _try_to_listen(what: str, address: Address) -> None:
-    """Raises a one-line error if an address is in use. Otherwise a thread would fail with a traceback."""
+    """Raises a one-line error if an address is in use.
+
+    Without this check, a thread would fail later with a traceback.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family).close()

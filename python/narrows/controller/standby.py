@@ -1,4 +1,4 @@
-"""Decides which of two controllers is active. The class does no input or output, and time is an argument.
+"""Decides which of two controllers is active. `Election` does no input or output, and gets the time.
 
 Each controller tells the other controller whether it is active. A switch shows by its generation id (OpenFlow
 1.3.5, 6.3.6) that a controller is active, because the active controller raises this id every second. The
@@ -6,7 +6,7 @@ standby takes over if, for some time, neither the other controller nor any switc
 is active. The standby therefore does not take over if only the connection between the controllers is broken.
 
 Both controllers can become active, e.g. if each can reach only one half of a divided network. As soon as one
-of them notices the other, the controller with the higher generation stays active.
+of them notices the other, only the controller with the higher generation stays active.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GENERATIONS = 1 << 64
 
 
 class Election:
-    """The state of both controllers of a pair, as one of them sees it.
+    """The knowledge of one controller of a pair about the state of both.
 
     Args:
         now_ns: time of the start. The controller starts as a standby.
@@ -33,11 +33,15 @@ class Election:
         self._sign_ns = now_ns
 
     def on_peer(self, now_ns: int, is_active: bool, generation: int) -> bool:
-        """Handles the other controller's state. Returns whether this controller must step down."""
+        """Handles a message with the other controller's state.
+
+        Returns whether this controller must step down.
+        """
         if self.is_active:
             return is_active and (generation, self._other) > (self.generation, self._own)
         self.generation = max(self.generation, generation)
-        # If both are standbys, the first by name becomes active, and the other controller waits for it.
+        # If both controllers are standbys, the one whose name comes first becomes active, and the other one
+        # waits for this.
         if is_active or self._other < self._own:
             self._sign_ns = now_ns
         return False
@@ -48,7 +52,7 @@ class Election:
         Args:
             now_ns: the time.
             generation: the switch's generation id.
-            demoted: whether this controller was the switch's master and no longer is.
+            demoted: whether this controller is no longer the switch's master, but was before.
         """
         generation = 0 if generation == GENERATIONS - 1 else generation
         if self.is_active and demoted and (generation, self._other) > (self.generation, self._own):
@@ -60,7 +64,7 @@ class Election:
         return False
 
     def tick(self, now_ns: int) -> bool:
-        """Handles the passage of time. Returns whether this controller becomes active now."""
+        """Takes over if it is time. Returns whether this controller becomes active now."""
         if self.is_active or now_ns - self._sign_ns < self._takeover_ns:
             return False
         self.is_active = True

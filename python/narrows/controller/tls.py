@@ -21,7 +21,7 @@ from narrows.errors import NarrowsError
 T = TypeVar("T")
 
 TICK_S = 5.0
-"""Maximum time that a call waits for data, in seconds."""
+"""Longest time for which a call waits for data, in seconds."""
 _DRAIN_S, _DRAIN_BYTES = 1.0, 4096
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -29,8 +29,8 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 class TlsSocket:
     """A TLS connection on which one thread reads while another thread writes.
 
-    OpenSSL does not allow two threads on one connection. Each call of OpenSSL therefore holds a lock, and
-    does not block.
+    OpenSSL does not allow two threads to use one connection at the same time. Each call of OpenSSL therefore
+    holds a lock, and returns without waiting for the network.
     """
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, deadline_s: float) -> None:
@@ -46,7 +46,7 @@ class TlsSocket:
             raise
 
     def recv(self, size: int) -> bytes:
-        """Waits for data. Returns no bytes at the end of the connection."""
+        """Waits for data. At the end of the connection, returns an empty value."""
         return self._call(lambda: self._ssl.recv(size), time.monotonic() + self._timeout_s)
 
     def sendall(self, data: bytes) -> None:
@@ -64,7 +64,7 @@ class TlsSocket:
         self._ssl.setsockopt(*option)
 
     def drain(self) -> None:
-        """Calls the function `drain` for the socket, without OpenSSL."""
+        """Calls this module's function `drain` for the socket, without OpenSSL."""
         drain(self._ssl)
 
     def shutdown(self, how: int) -> None:
@@ -104,7 +104,7 @@ class TlsSocket:
 def drain(connection: socket.socket) -> None:
     """Lets the last bytes reach the peer.
 
-    If a socket with unread received data were closed, they would be lost.
+    If a socket is closed while received data are unread, the last bytes that were sent can be lost.
     """
     deadline_s = time.monotonic() + _DRAIN_S
     with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def drain(connection: socket.socket) -> None:
 
 
 def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
-    """A context for TLS with a certificate of this side.
+    """A context for TLS in which only this side has a certificate.
 
     Raises:
         OSError: a file cannot be read, or contains no key or certificate.
@@ -150,8 +150,8 @@ def common_name(fields: Mapping[str, Any] | None) -> str:
 class Keys(NamedTuple):
     """Files of the agents' channel (PEM).
 
-    A peer's certificate must be one of `trusted`. There is no certificate authority. A certificate that a
-    trusted certificate has signed is therefore not accepted.
+    A peer's certificate must be one of `trusted`. There is no certificate authority: a certificate is not
+    accepted just because a trusted certificate has signed it.
     """
 
     key: Path
@@ -162,7 +162,7 @@ class Keys(NamedTuple):
         """Checks the files.
 
         Args:
-            table: name of their table in the configuration.
+            table: name of the configuration's table that has these files.
 
         Raises:
             NarrowsError: a file is invalid. The message has one line with the file and the reason.
@@ -181,7 +181,7 @@ class Keys(NamedTuple):
     def accept(self, raw: socket.socket, deadline_s: float) -> tuple[TlsSocket, str]:
         """Performs the handshake with a peer. Returns the connection and the name in the peer's certificate.
 
-        The files are read for each handshake. An agent can therefore be added without a restart.
+        The files are read again for each handshake, so an agent can be added without a restart.
 
         Raises:
             OSError: the peer has another certificate, is too slow, or does not use TLS 1.3.
@@ -221,7 +221,8 @@ class Keys(NamedTuple):
         """
         context = tls_context(str(self.key), str(self.certificate), str(self.trusted))
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        # Each connection has a complete handshake, in which the certificates are checked.
+        # Do not resume sessions: each connection must have a complete handshake, in which the certificates
+        # are checked.
         context.num_tickets = 0
         return context
 

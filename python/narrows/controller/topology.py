@@ -3,11 +3,11 @@
 A port starts as *probing*. Only LLDP is sent and received at a probing port. If LLDP shows a switch at the
 other end, the port becomes a *trunk*. If LLDP shows no switch for some time, the port becomes an *edge*.
 Without the probing phase, frames would be flooded to a new link as if hosts were behind it. A cable that
-closes a ring would then be a loop until LLDP finds it.
+closes a ring would then cause a loop until LLDP reveals the link.
 
-If the link of a trunk is lost, the port stays a trunk without forwarding until its carrier is lost. The
-switch at the other end may only have lost its connection to the controller. Such a switch continues to flood
-according to its last entries. If the ports became edges, there would be a loop.
+If LLDP no longer crosses the link of a trunk, the port stays a trunk until its carrier is lost, but forwards
+nothing. The reason may be that the switch at the other end has lost its connection to the controller. Such a
+switch continues to flood according to its last entries, so there would be a loop if the port became an edge.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from narrows.controller.messages import PortDesc, PortKey
 class Kind(Enum):
     """The kind of a port.
 
-    At its other end are hosts (edge), a switch (trunk), or something not yet known (probing).
+    The kind says what is at the other end: hosts (edge), a switch (trunk), or not yet known (probing).
     """
 
     DOWN = "down"
@@ -49,7 +49,7 @@ class Link:
     b: PortKey
 
     def other(self, end: PortKey) -> PortKey:
-        """The end of the link that is not `end`."""
+        """The other end of the link, if `end` is one of its ends."""
         return self.b if end == self.a else self.a
 
 
@@ -58,7 +58,7 @@ class Topology:
 
     Args:
         probe_ns: time after which a probing port without LLDP from another switch becomes an edge.
-        expire_ns: time without LLDP after which a direction of a link is removed.
+        expire_ns: time after which one direction of a link is removed if no LLDP crosses it.
     """
 
     def __init__(self, probe_ns: int, expire_ns: int) -> None:
@@ -71,7 +71,7 @@ class Topology:
     def add_switch(
         self, now_ns: int, dpid: int, ports: tuple[PortDesc, ...], trunks: Iterable[int] = ()
     ) -> None:
-        """Adds a switch. `trunks` are the ports that were trunks when the switch was last connected."""
+        """Adds a switch. `trunks` are the ports that were trunks during the switch's last connection."""
         self.remove_switch(dpid)
         self.switches[dpid] = {}
         for desc in ports:
@@ -113,8 +113,8 @@ class Topology:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # After the first frame, neither end is treated as a host's port. The link itself is used only if LLDP
-        # crosses it in both directions.
+        # From the first frame on, both ends are trunks and not hosts' ports. The link itself is used only
+        # when LLDP crosses it in both directions.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK
         return changed
@@ -145,7 +145,7 @@ class Topology:
         return self.switches.get(key[0], {}).get(key[1])
 
     def ports(self, kind: Kind) -> Iterator[PortKey]:
-        """All ports of a kind, in order."""
+        """All ports of a kind, sorted by switch and number."""
         for dpid in sorted(self.switches):
             for number in sorted(self.switches[dpid]):
                 if self.switches[dpid][number].kind is kind:
@@ -157,7 +157,7 @@ class Topology:
             yield from self.ports(kind)
 
     def links(self) -> list[Link]:
-        """Links that work in both directions, in order."""
+        """Links that work in both directions, sorted."""
         return [
             Link(to, source)
             for to, (source, _) in sorted(self._seen.items())
@@ -165,6 +165,9 @@ class Topology:
         ]
 
     def _forget(self, key: PortKey) -> None:
-        """Removes the link of a port. Its other end stays a trunk without a link (see the module)."""
+        """Removes the link of a port.
+
+        The port at the link's other end stays a trunk without a link (see the module).
+        """
         for end in [key, *(to for to, (source, _) in self._seen.items() if source == key)]:
             self._seen.pop(end, None)

@@ -1,4 +1,4 @@
-"""Models of the domain's state for the page and other programs. They are typed, and names contain units."""
+"""Typed models of the domain's state for the page and other programs. Names of fields contain units."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Host(_Model):
 
 
 class Link(_Model):
-    """A link between switches. Each direction has its own load."""
+    """A link between switches, with a load for each direction."""
 
     a: End
     b: End
@@ -131,7 +131,7 @@ class CongestionState(_Model):
 
     @computed_field(json_schema_extra={"deprecated": True})
     def controller(self) -> str:
-        """The value of `rate_controller`, under its name of version 0.2."""
+        """The value of `rate_controller`, under the name that this field had in version 0.2."""
         return self.rate_controller
 
 
@@ -158,7 +158,7 @@ class Event(_Model):
 
 
 class Series(_Model):
-    """The last hour of a port, oldest first. A value without a measurement is null."""
+    """The last hour of a port, oldest first. If an interval has no measurement, its value is null."""
 
     port: str = Field(description="Identifier of the port.")
     step_s: float = Field(description="Length of an interval, seconds.")
@@ -197,7 +197,7 @@ class AlertState(_Model):
     """All alerts, and their delivery."""
 
     configured: bool = Field(description="Whether the configuration has thresholds.")
-    left_out: int = Field(description="Number of alerts beyond the largest number.")
+    left_out: int = Field(description="Number of alerts that are not active, because there are too many.")
     active: list[Alert]
     receivers: list[Receiver]
 
@@ -241,7 +241,7 @@ def _load(domain: Domain, key: PortKey) -> Load | None:
 
 
 def _kinds(domain: Domain) -> dict[PortKey, CongestionKind]:
-    """The kind of congestion of each congested port of a switch."""
+    """For each congested port of a switch, the kind of its congestion."""
     return {place: port.kind for place, port in domain.controlled().items() if port.kind is not None}
 
 

@@ -28,7 +28,7 @@ class Recording:
 
 
 class Watch:
-    """Samples a domain. The domain's lock is held only while references are copied.
+    """Samples the domain. The domain's lock is held only while references to the flows are copied.
 
     Args:
         runtime: the source of all data.
@@ -87,7 +87,7 @@ class Watch:
             self._runtime.note(_note(alert))
 
     def series(self, port: str, after: int = -1) -> view.Series | None:
-        """The last hour of a port, without the intervals up to number `after`."""
+        """The last hour of a port, but only the intervals after the interval with the number `after`."""
         now_ns, unix_s = time.monotonic_ns(), time.time()
         with self._lock:
             found = self._history.read(port, after)
@@ -121,7 +121,7 @@ class Watch:
             try:
                 self.look(time.monotonic_ns())
             except Exception:
-                # A bug in this code must not end the recording.
+                # If a bug makes a sample fail, the recording must continue.
                 LOG.exception("cannot take a sample")
 
 

@@ -18,11 +18,11 @@ NAME = r"[\x21-\x7e]{1,64}"
 
 
 class Refused(Exception):  # noqa: N818 (the name is the message)
-    """The connection must be closed. The text gives the reason."""
+    """The peer is refused, so the connection must be closed. The exception's text gives the reason."""
 
 
 class StandbyRefusal(Refused):
-    """The agent must use the other controller."""
+    """This controller is a standby, so the agent must use the other controller."""
 
 
 class Session:
@@ -31,7 +31,7 @@ class Session:
     Args:
         name: name of the controller.
         certified: name in the peer's certificate (None: no TLS).
-        other: name of the other controller, which may connect as well.
+        other: name of the other controller of the pair, which may connect like an agent.
     """
 
     def __init__(self, name: str, certified: str | None, other: str | None = None) -> None:
@@ -95,7 +95,7 @@ class Session:
 
 
 def greeting(role: str, name: str) -> bytes:
-    """The first line that each end of a connection sends."""
+    """The greeting: the first line that an end of a connection sends."""
     return _line({"narrows": CHANNEL_VERSION, "role": role, "name": name})
 
 

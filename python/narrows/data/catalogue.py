@@ -1,6 +1,6 @@
 """The catalogue of data sets: files, checksums, licences and citations.
 
-Each checksum was computed from the upstream file at the commit that its URL names. A file without
+Each checksum was computed from the upstream file at the commit that the file's URL names. A file without
 a URL cannot be downloaded by `narrows data fetch`.
 """
 
@@ -16,9 +16,9 @@ class Columns:
     member: str
     """Path of the CSV file in the archive."""
     row: str
-    """Name of the first column, which holds the row number from 0."""
+    """Name of the result's first column, which numbers the rows from 0."""
     columns: dict[str, str]
-    """Column names of the result, mapped to the names in the archive's file."""
+    """For each further column of the result, the column's name in the archive's file."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class DataFile:
     url: str = ""
     """Address of the download (empty: no download)."""
     download_sha256: str = ""
-    """SHA-256 of the download, if the file is extracted from it."""
+    """SHA-256 of the download, for a file that is extracted from its download."""
     extract: Columns | None = None
-    """Extraction of the file from the download (None: the download is the file)."""
+    """How the file is extracted from the download (None: the download itself is the file)."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ DATA_SETS = (
         files=(DataFile("traces/5gophers-car-driving-1.csv", 0),),
         by_hand=(
             "Download 5Gophers 1.0 from the source. Save a driving trace as the file that is named above. "
-            "Narrows reads its columns seq_num (seconds) and TMobile_throughput_mbps (Mbit/s)."
+            "Narrows reads the trace's columns seq_num (seconds) and TMobile_throughput_mbps (Mbit/s)."
         ),
     ),
 )

@@ -18,7 +18,8 @@ from narrows.data.folder import State, check_folder, digest, state
 from narrows.errors import NarrowsError, choice, one_line
 
 MIRROR = "NARROWS_DATA_MIRROR"
-"""Environment variable: address of a mirror, which holds each download under the last part of its URL."""
+"""Environment variable with the address of a mirror. In the mirror, the name of each download is the last
+part of its URL."""
 _TIMEOUT_S = 30
 
 
@@ -37,7 +38,8 @@ def find(name: str) -> DataSet:
 def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Download the missing files of a data set.
 
-    The folder is checked first. Then all files are downloaded and verified, and then moved into the folder.
+    First, the folder is checked. Then all files are downloaded and verified. Only then are they moved into
+    the folder.
 
     Args:
         data: the data set.
@@ -49,7 +51,8 @@ def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: No
 
     Raises:
         NarrowsError: if the data set has no download, the folder cannot hold its files, a file in the folder
-            has another checksum, or a download fails or has another checksum. The folder is then unchanged.
+            has another checksum, or a download fails or has another checksum. In all these cases the folder
+            is unchanged.
         OSError: if a file cannot be written. The folder is then unchanged.
     """
     missing = check(data, folder)
@@ -81,7 +84,7 @@ def check(data: DataSet, folder: Path) -> list[DataFile]:
 
 
 def _check_target(target: Path) -> None:
-    """Check that a file that does not exist can be written."""
+    """Check that a missing file can be written at this path."""
     check_folder(target.parent)
     if target.is_dir():
         raise NarrowsError(f"{target}: found a folder, expected a file or nothing")
@@ -97,7 +100,7 @@ def address(file: DataFile) -> str:
 
 
 def _obtain(file: DataFile, temporary: Path, say: Callable[[str], None]) -> Path:
-    """A verified copy of a file in the temporary folder."""
+    """Download a file into the temporary folder, verify it, and return its path."""
     url = address(file)
     say(f"downloading {url}")
     download = _download(url, file.download_sha256 or file.sha256, temporary)
@@ -131,7 +134,7 @@ def _download(url: str, sha256: str, folder: Path) -> Path:
     except requests.ConnectionError:
         reason = "no connection to the server"
     except (requests.RequestException, ValueError) as error:
-        # ValueError: pooch found another checksum. The error's first sentence names both checksums.
+        # For ValueError: pooch found another checksum, and the error's first sentence names both checksums.
         reason = str(error).partition(". ")[0]
     else:
         return Path(path)
@@ -151,7 +154,10 @@ def extract(archive: Path, wanted: Columns) -> bytes:
 
 
 def _place_all(files: list[tuple[Path, Path]]) -> None:
-    """Move files into the data folder. If a file cannot be moved, the moved files are removed again."""
+    """Move files into the data folder.
+
+    If a file cannot be moved, the files that were already moved are removed again.
+    """
     created: list[Path] = []
     try:
         for source, target in files:
@@ -160,7 +166,7 @@ def _place_all(files: list[tuple[Path, Path]]) -> None:
             created.append(target)
     except BaseException:
         for path in reversed(created):
-            # A folder may not exist yet, or hold files of another process.
+            # A folder may not have been created yet, or may hold files of another process.
             with contextlib.suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
         raise

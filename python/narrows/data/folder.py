@@ -25,8 +25,8 @@ def data_folder(option: Path | None = None) -> Path:
     """The data folder, which need not exist.
 
     Args:
-        option: value of ``--data``. Without a value, the folder is that of NARROWS_DATA. If that variable is
-            not set either, the folder is the platform's user data folder.
+        option: value of ``--data``. Without this option, the folder is the value of the variable
+            NARROWS_DATA, or, if this variable is not set, the platform's user data folder.
     """
     if option is not None:
         return option
@@ -52,7 +52,7 @@ def check_folder(folder: Path) -> None:
     """Check that a folder exists or can be created.
 
     Raises:
-        NarrowsError: if it or one of its parents is not a folder.
+        NarrowsError: if this path or one of its parents exists but is not a folder.
     """
     for path in (folder, *folder.parents):
         if os.path.lexists(path) and not path.is_dir():

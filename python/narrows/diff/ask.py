@@ -12,7 +12,7 @@ from narrows.errors import NarrowsError, ScenarioError, one_of
 from narrows.results.measures import MEASURES, Measure, arguments
 
 _BETWEEN = re.compile(r",(?=\s*\w+\s*=)")
-"""The comma between two arguments. A comma inside a value is not followed by `name =`."""
+"""The comma between two arguments. It is followed by `name =`, unlike a comma inside a value."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,11 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument (`flows` or `link`) that the user left out. It takes the name of each flow or link.
+        """The argument (`flows` or `link`) that the user left out.
 
-        Empty if there is no such argument.
+        This argument is set to each flow or link in turn.
+
+        Empty if the user left out neither of them.
         """
         free = [
             name for name in ("flows", "link") if name in arguments(self.measure) and name not in self.args

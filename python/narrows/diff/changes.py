@@ -26,19 +26,20 @@ class Outcome(StrEnum):
     CHANGED = "changed"
     UNCHANGED = "no change"
     EQUAL = "equal"
-    """All runs of both sides have the same values."""
+    """The figure has the same values in all runs of both sides."""
     ONE_SIDED = "undefined in one result"
     UNJUDGED = "cannot be judged"
-    """One of the sides has fewer than two runs that count."""
+    """At least one side has fewer than two runs that count."""
 
 
 DIFFERENT = frozenset({Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED})
-"""Outcomes of figures that may differ between the sides. A single such figure gives exit code 1."""
+"""Outcomes of figures that differ, or may differ, between the sides. A single figure with such an outcome
+gives exit code 1."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure of a flow or link on both sides."""
+    """The comparison of one figure of a flow or link between both sides."""
 
     series: Series
     base: metrics.Interval
@@ -51,12 +52,12 @@ class Compared:
 
     @property
     def relative(self) -> float:
-        """The difference as a part of BASE; NaN if BASE is zero."""
+        """The difference divided by the figure's mean in BASE; NaN if this mean is zero."""
         return self.difference.mean / abs(self.base.mean) if self.base.mean else math.nan
 
     @property
     def relative_bounds(self) -> tuple[float, float]:
-        """The ends of the interval of the difference, as parts of BASE."""
+        """The ends of the difference's interval, divided by the figure's mean in BASE."""
         scale = abs(self.base.mean) or math.nan
         return self.difference.low / scale, self.difference.high / scale
 
@@ -72,7 +73,7 @@ class Part:
     """Flows and links that only BASE has."""
     only_head: list[str]
     warmup_s: float = 0.0
-    """Warm-up of the runs of BASE."""
+    """Warm-up time of the runs in BASE, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,10 @@ class Diff:
 
     @property
     def is_identical(self) -> bool:
-        """Whether all runs and all figures are equal. The runs' digests do not include figures of links."""
+        """Whether all runs and all figures are equal.
+
+        Figures are compared too, because the runs' digests do not include figures of links.
+        """
         return (
             not self.has_missing
             and all(pairing.is_identical for pairing in self.points)
@@ -113,7 +117,7 @@ class Diff:
 
     @property
     def has_missing(self) -> bool:
-        """Whether a scenario, point, flow or link is on one side only."""
+        """Whether any scenario, point, flow or link is on one side only."""
         return bool(self.only_base or self.only_head) or any(
             part.only_base or part.only_head for part in self.parts
         )
@@ -173,7 +177,9 @@ def _part(name: str, base: Results, head: Results, asks: Sequence[Ask], confiden
 
 
 def _with_definedness(series: Series) -> Iterator[Series]:
-    """Yields a figure and, if the sides have a value for different seeds, the share of runs with a value.
+    """Yields a figure.
+
+    If the sides have values for different seeds, also yields the share of runs with a value.
 
     The mean alone does not show, for example, that fewer flows finished.
     """
@@ -190,7 +196,7 @@ def _with_definedness(series: Series) -> Iterator[Series]:
 
 
 def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | None:
-    """Compare a figure; None if neither side defines it."""
+    """Compare a figure between the sides; None if the figure is undefined on both sides."""
     base, head = (
         [values.get(seed, math.nan) for seed in seeds]
         for values, seeds in zip((series.base, series.head), pairing.seeds, strict=True)
@@ -220,7 +226,7 @@ def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | 
 
 
 def _are_equal(base: Sequence[float], head: Sequence[float]) -> bool:
-    """Whether each pair has the same value, or is undefined."""
+    """Whether the two values of each pair are equal or both undefined."""
     return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(base, head, strict=True))
 
 

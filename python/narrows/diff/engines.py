@@ -1,7 +1,7 @@
 """Builds the engine of a git revision, and runs scenarios with it.
 
 A revision is exported to `target/diff/COMMIT` in the clone, with the native module that cargo builds from it.
-A commit never changes, so an existing module is used again.
+A commit never changes, so a module that exists is not built again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ FOLDER = Path("target/diff")
 """Folder of the engines in a clone, relative to its root."""
 CRATE = "narrows-py"
 MODULE = "_native.abi3.so"
-"""The native module's file, in the Python package."""
+"""Name of the native module's file in the Python package."""
 _BUILT = "lib_native.so"
-"""Name of this file in cargo's output."""
+"""Name of the native module's file in cargo's output."""
 _FAILED = 1
-"""Exit code of `narrows run` if an expectation is not met, and of Python after an exception."""
+"""Exit code of `narrows run` if an expectation is not met. Python has the same exit code after an
+exception."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Engine:
-    """A Python package with its native module."""
+    """The Python package of a revision, with its native module."""
 
     name: str
     """Name of the revision in messages."""
@@ -83,7 +84,7 @@ def find_clone(folder: Path) -> Path:
     """The root of the clone of Narrows that contains a folder.
 
     Raises:
-        NarrowsError: if there is none, or if git or cargo is missing.
+        NarrowsError: if there is no such clone, or if git or cargo is missing.
     """
     for program in ("git", "cargo"):
         if shutil.which(program) is None:
@@ -125,7 +126,7 @@ def tree(clone: Path, commit: str, folder: str) -> str:
 
 
 def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
-    """The engine of a commit. The engine is built unless an earlier call has built it.
+    """The engine of a commit, which is built unless an earlier call has built it.
 
     Raises:
         NarrowsError: if cargo cannot build it.
@@ -134,7 +135,7 @@ def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
     folder.mkdir(parents=True, exist_ok=True)
     package = folder / commit / "python"
     module = package / "narrows" / MODULE
-    # Cargo writes the modules of all commits to the same file.
+    # Only one build at a time, because cargo writes the modules of all commits to the same file.
     with held(folder / "lock"):
         if not module.is_file():
             say(f"building {commit[:8]}, which takes minutes")
@@ -148,14 +149,15 @@ def export(clone: Path, commit: str, target: Path) -> None:
     """Write the files of a commit to a folder."""
     target.mkdir(parents=True)
     with subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE) as archive:
-        # -m: set the current time, because cargo does not recompile files older than its last build.
+        # With -m, all files get the current time. (Cargo does not recompile files that are older than its
+        # last build.)
         unpacked = subprocess.run(["tar", "-x", "-m", "-C", str(target)], stdin=archive.stdout, check=False)
     if archive.returncode or unpacked.returncode:
         raise NarrowsError(f"{commit[:8]}: git archive cannot export this revision to {target}")
 
 
 def compile_module(source: Path, target: Path, module: Path) -> None:
-    """Build the native module. Its file appears only when it is complete."""
+    """Build the native module. The file `module` appears only when it is complete."""
     # Without link-time optimisation, the results are the same and the build takes a third of the time.
     profile = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
     done = subprocess.run(

@@ -15,7 +15,8 @@ class Side:
 
     label: str
     results: Mapping[str, Results]
-    """The results by name of the scenario or of their folder. The name of a single folder is empty."""
+    """The results by name of the scenario or of their folder. If there is only one folder, its name is empty
+    here."""
 
 
 def read_side(folder: Path, label: str = "") -> Side:

@@ -17,11 +17,12 @@ from narrows.report.series import short
 from narrows.report.style import GREY, INK, neutral
 
 MOST_DRAWN = 60
-"""Largest number of figures in the plot: changed ones first, then those with the smallest p-values."""
+"""Largest number of figures in the plot. Changed figures come first, then those with the smallest
+p-values."""
 _ROW = 17
 """Height of a row of the plot in pixels."""
 _ROOM = 1.3
-"""Half of the axis's length, relative to the largest drawn difference."""
+"""Half of the axis's length, as a multiple of the largest drawn difference."""
 
 
 def render(diff: Diff) -> str:
@@ -55,7 +56,7 @@ def render(diff: Diff) -> str:
 
 
 def _warmup(diff: Diff) -> float | None:
-    """The warm-up of all runs, if it is the same everywhere."""
+    """The warm-up time of all runs (None: it is not the same in all scenarios)."""
     known = {part.warmup_s for part in diff.parts}
     return known.pop() if len(known) == 1 else None
 
@@ -153,7 +154,7 @@ def _table(part: Part) -> tables.Table:
     rows = []
     for item in part.compared[: tables.MOST_ROWS]:
         figure, *numbers, outcome = words.cells(item)
-        # The outcome comes early, because narrow windows cut the last columns.
+        # The outcome comes before the numbers, because narrow windows cut the last columns.
         texts = (", ".join(words.place(part, item)), figure, outcome, *numbers)
         rows.append([tables.Cell(text) for text in texts])
     notes = []

@@ -15,7 +15,7 @@ Seeds = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Pairing:
-    """The runs of a point on both sides, and which of them count."""
+    """The runs of a point of the sweep on both sides, and which of these runs count."""
 
     factors: dict[str, Any]
     base: dict[int, Run]
@@ -24,19 +24,20 @@ class Pairing:
     seeds: tuple[Seeds, Seeds]
     """The seeds that count, for BASE and for HEAD. If the runs are paired, both tuples are equal."""
     paired: bool
-    """Whether runs with the same seed are compared. Otherwise the means of all runs are compared."""
+    """Whether each run is compared with the run that has the same seed. Otherwise the mean over all runs of
+    one side is compared with that of the other side."""
     pairs: int
     """Number of seeds that both sides have."""
     identical: int
     """Number of seeds whose runs are bit-for-bit equal on both sides."""
     repeats: int
-    """Number of runs that do not count, because a run with another seed on the same side is equal."""
+    """Number of runs that do not count because they equal a run with another seed on the same side."""
     unsound: int
-    """Number of runs in real time that do not count, because their measurement was disturbed."""
+    """Number of runs in real time that do not count because their measurement was disturbed."""
 
     @property
     def is_identical(self) -> bool:
-        """Whether both sides have the same seeds with equal runs."""
+        """Whether both sides have the same seeds, and equal runs for each seed."""
         return self.base.keys() == self.head.keys() and 0 < self.pairs == self.identical
 
 
@@ -59,7 +60,7 @@ def _points(results: Results) -> dict[Key, tuple[dict[str, Any], list[Run]]]:
 def _pairing(factors: dict[str, Any], base: list[Run], head: list[Run]) -> Pairing:
     sound = [{run.seed: run for run in runs if not run.doubts} for runs in (base, head)]
     common = [seed for seed in sound[0] if seed in sound[1]]
-    # A single common seed gives no confidence interval. Unpaired runs may give one.
+    # A single common seed gives no confidence interval. Unpaired runs may give such an interval.
     paired = len(common) > 1 or min(map(len, sound)) < 2
     if paired:
         kept = replicates(common, [side.values() for side in sound])

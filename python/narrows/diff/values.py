@@ -21,7 +21,7 @@ from narrows.results.runs import Run
 Values = Mapping[int, float]
 """The values of a figure by seed. An undefined value is NaN."""
 ALL = "all"
-"""Name of the flow in rows about all flows."""
+"""In rows about all flows together, the text instead of a flow's name."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Series:
     """``flow`` or ``link``."""
     name: str
     figure: str
-    """Name of a column of the tables, or of a measure."""
+    """Name of a column of the results' tables, or name of a measure."""
     heading: Heading
     base: Values
     head: Values
@@ -65,7 +65,7 @@ def _rows(entity: str, rows: Pairs, figures: tuple[str, ...]) -> Iterator[Series
 def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Iterator[Series]:
     """A measure of each link, or of all flows together and of each flow.
 
-    If the arguments name flows or a link, only these are measured.
+    If the arguments name flows or a link, only the named ones are measured.
     """
     title = ask.title
     heading = Heading(title, ask.measure.unit, 1.0, title)
@@ -89,14 +89,14 @@ def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Ite
 def _measure(ask: Ask, **more: str) -> Callable[[Run], float]:
     def value(run: Run) -> float:
         measured = measure_run(ask.measure.name, run, **ask.args, **more)
-        # A censored time is only a lower bound, so it has no difference.
+        # A censored time is only a lower bound, so no difference can be computed from it.
         return math.nan if measured.censored else measured.value
 
     return value
 
 
 def _of_flow(ask: Ask, name: str) -> Callable[[Run], float]:
-    """The measure of a run that has only one flow, or only the flows of one group."""
+    """The measure of one flow or group of flows, as if the run had no other flows."""
     measure = _measure(ask)
 
     def value(run: Run) -> float:

@@ -34,7 +34,7 @@ def entity(item: Compared) -> str:
 
 
 def cells(item: Compared) -> list[str]:
-    """The row of a table: figure, both means, relative difference, its interval, p-value and outcome."""
+    """The row of a table: figure, both means, relative difference and its interval, p-value and outcome."""
     return [
         title(item),
         mean(item, "base"),
@@ -47,7 +47,7 @@ def cells(item: Compared) -> list[str]:
 
 
 def factor_text(factors: Mapping[str, Any], name: str) -> str:
-    """The value of a factor at a point, or nothing if the point does not have it."""
+    """The value of a factor at a point, or an empty text if the point does not have this factor."""
     return summary.point_text(factors[name]) if name in factors else ""
 
 
@@ -112,7 +112,7 @@ def headline(diff: Diff) -> str:
 
 
 _COUNTED = {Outcome.UNCHANGED: "without a significant change", Outcome.EQUAL: "equal in all runs"}
-"""Outcomes whose own text does not fit after a number."""
+"""The text after a number of figures, for outcomes whose own text does not fit there."""
 
 
 def notes(diff: Diff) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 The sweep divides its runs into batches. A worker performs the runs of a batch and reports their times.
 Workers in other processes write finished segments (`narrows.results.segments`), so results do not pass
-through the sweep's process. An executor only brings batches to workers. The engine that it uses (a pool, Ray
-or Slurm) is responsible for scheduling and transport. The engine also repeats batches whose worker died.
+through the sweep's process. An executor only brings batches to workers. It uses an engine (a pool, Ray or
+Slurm) for scheduling and transport. The engine also repeats the batches of workers that died.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from narrows.errors import NarrowsError, found
 from narrows.plan import Plan
 
 NAP_SECONDS = 0.2
-"""Maximum time until an executor returns to the sweep. The sweep then handles signals and shows progress."""
+"""Maximum time until an executor returns control to the sweep, which then handles signals and shows
+progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run, with all data that a worker needs."""
+    """A run, with all data that a worker needs to perform it."""
 
     run: int
     """Number of the run in its sweep."""
@@ -31,11 +32,12 @@ class Job:
     factors: Mapping[str, str | float]
     """Values of the sweep's factors."""
     plan: Plan
-    """The plan of the run's point. Runs of a point share this object, so its seed is ignored."""
+    """The plan for the run's point of the sweep. All runs of a point share this object, so the seed in the
+    plan is ignored."""
 
 
 Batch = tuple[tuple[Job, ...], ...]
-"""The jobs that a worker gets at the same time. The jobs of each inner tuple become one segment."""
+"""The jobs that are given to a worker together. The jobs of each inner tuple become one segment."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class Report:
     seconds: Mapping[int, float]
     """Wall times of the finished runs, by number."""
     segments: Mapping[int, Mapping[str, bytes]] = field(default_factory=dict)
-    """The files of segments by number and name, if the worker cannot access the sweep's folder."""
+    """If the worker cannot access the sweep's folder, the files of its segments, by number of the segment and
+    name of the file."""
     error: Exception | None = None
     """The reason why a run failed. The worker skipped all later runs of the batch."""
 
@@ -64,23 +67,23 @@ class Executor(Protocol):
     shares_memory: bool
     """Whether workers are threads of this process."""
     batch_seconds: float
-    """Intended duration of a batch. It is long enough to make overhead negligible (0: one run for each
+    """Intended duration of a batch, which is long enough to make overhead negligible (0: one run for each
     batch)."""
 
     @property
     def slots(self) -> int:
-        """Number of batches that can be performed at the same time. It may change during a sweep."""
+        """Number of batches that can be performed at the same time, which may change during a sweep."""
 
     def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
         """Perform all batches, and yield a report for each, in any order.
 
-        The function takes only a few batches in advance. It yields None if no batch ends within
-        `NAP_SECONDS`.
+        The function takes batches from the iterator only shortly before they can be performed. It yields None
+        if no batch ends within `NAP_SECONDS`.
 
         Args:
             task: performs the runs of a batch.
             batches: the batches.
-            scratch: a folder for files of the executor. The sweep removes this folder. It is None if
+            scratch: a folder for files of the executor. The sweep removes this folder. The value is None if
                 `shares_memory` is set, or if the sweep has no folder.
 
         Raises:
@@ -90,8 +93,8 @@ class Executor(Protocol):
     def cancel(self) -> list[Report]:
         """End all work soon. After this call, `perform` yields nothing.
 
-        Returns the reports of finished batches that were not yielded. Only reports with the sole copy of the
-        results are returned.
+        Returns the reports of batches that have finished but were not yielded, if these reports contain the
+        only copy of the results.
         """
 
 

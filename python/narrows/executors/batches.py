@@ -10,14 +10,14 @@ from narrows.executors import Batch, Executor, Job, Report
 from narrows.results import segments
 
 _SHARE = 3
-"""A batch has at most 1 / (this number x slots) of the remaining runs, so that all slots end at about the
-same time."""
+"""A batch has at most 1 / (_SHARE x slots) of the remaining runs, so that all slots run out of work at about
+the same time."""
 
 
 class Batches(Iterator[Batch]):
     """An iterator of batches whose lengths depend on the durations of earlier runs.
 
-    The first batches have one run each, because nothing is known about the runs' duration.
+    The first batches have one run each, because nothing is known yet about the duration of runs.
 
     Args:
         jobs: the runs.
@@ -40,8 +40,8 @@ class Batches(Iterator[Batch]):
     def learn(self, report: Report) -> None:
         """Record the durations of a batch's runs.
 
-        Earlier batches lose half of their weight. Durations change during a sweep, because the sweep goes
-        from point to point.
+        With each new batch, the weight of all earlier batches is halved, because durations change when the
+        sweep goes from point to point.
         """
         self._runs = self._runs / 2 + len(report.seconds)
         self._seconds = self._seconds / 2 + sum(report.seconds.values())
@@ -55,7 +55,7 @@ class Batches(Iterator[Batch]):
         return tuple(tuple(taken[at : at + each]) for at in range(0, len(taken), each))
 
     def _lengths(self) -> tuple[int, int]:
-        """The number of runs of a segment, and of the next batch."""
+        """The number of runs in each segment, and the number of runs in the next batch."""
         if not self._executor.batch_seconds or not self._runs:
             return 1, 1
         pace = max(self._seconds / self._runs, 1e-6)

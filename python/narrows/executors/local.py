@@ -1,4 +1,4 @@
-"""Executors on this machine. They use threads, or processes for runs that hold the interpreter's lock."""
+"""Executors on this machine, which use threads or (for runs that hold the interpreter's lock) processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def cores() -> int:
 
 
 class Threads:
-    """Performs batches in threads of this process. The simulator releases the interpreter's lock."""
+    """Performs batches in threads of this process.
+
+    They run in parallel, because the simulator releases the interpreter's lock.
+    """
 
     name = "local"
     shares_memory = True
@@ -46,7 +49,7 @@ class Threads:
         self._pool.shutdown()
 
     def cancel(self) -> list[Report]:
-        """Wait until the runs have ended. The sweep has already cancelled them in the backend."""
+        """Wait until the runs, which the sweep has already cancelled in the backend, have ended."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         return []
@@ -114,13 +117,17 @@ def _begin(watched: Connection) -> None:
 def _reports(
     pool: futures.Executor, task: Task, batches: Iterator[Batch], most: int
 ) -> Iterator[Report | None]:
-    """Perform batches in a pool, `most` at a time. Further batches stay in the iterator."""
+    """Perform batches in a pool, at most `most` at a time.
+
+    Meanwhile, further batches stay in the iterator.
+    """
     active: set[futures.Future[Report]] = set()
     while True:
         active |= {pool.submit(task, batch) for batch in islice(batches, most - len(active))}
         if not active:
             return
-        # Poll, because Ctrl-C may not wake this thread while another thread starts a program (1 of 12 tries).
+        # Poll, because Ctrl-C sometimes does not wake this thread while another thread starts a program (in 1
+        # of 12 tries).
         finished, active = futures.wait(active, NAP_SECONDS, futures.FIRST_COMPLETED)
         for future in finished:
             yield future.result()

@@ -1,4 +1,4 @@
-"""The executor on a Ray cluster. The cluster exists already, or is started on this machine."""
+"""The executor on a Ray cluster, which exists already or is started on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from narrows.executors import NAP_SECONDS, Batch, Report, Task
 from narrows.results import segments
 
 _AHEAD = 2
-"""Number of batches that are given to Ray for each CPU. With more than one, a worker need not wait for its
+"""Number of batches that are given to Ray for each CPU. If it is above one, a worker need not wait for its
 next batch."""
 _COUNT_SECONDS = 1.0
 """Time after which the CPUs of the cluster are counted again, because nodes may join or leave."""
@@ -30,7 +30,9 @@ _END_SECONDS = 10.0
 
 
 class Ray:
-    """Performs batches in workers of a Ray cluster, each on one CPU. Ray repeats the batches of lost workers.
+    """Performs batches in workers of a Ray cluster.
+
+    Each worker uses one CPU. Ray repeats the batches of lost workers.
 
     Args:
         address: address of the cluster (None: RAY_ADDRESS, a cluster on this machine, or a new cluster).
@@ -63,7 +65,7 @@ class Ray:
 
     @property
     def slots(self) -> int:
-        """Number of concurrent batches: the CPUs of the cluster, or the requested jobs."""
+        """Number of concurrent batches: the requested jobs or, by default, the CPUs of the cluster."""
         if self._jobs is not None:
             return self._jobs
         if time.monotonic() - self._counted >= _COUNT_SECONDS:
@@ -80,7 +82,7 @@ class Ray:
         """Perform all batches.
 
         Raises:
-            NarrowsError: if Ray no longer repeats a lost batch.
+            NarrowsError: if a batch was lost and Ray has given up repeating it.
         """
         make = ray.remote(_make)
         shared = ray.put(task)
@@ -123,7 +125,7 @@ class Ray:
 
 
 def _reach(address: str | None) -> None:
-    """Connect to HOST:PORT once. If nothing listens there, Ray itself would wait for minutes.
+    """Connect to HOST:PORT once, because Ray itself would wait for minutes if nothing listens there.
 
     Raises:
         OSError: if nothing listens there.

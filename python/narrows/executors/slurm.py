@@ -1,6 +1,7 @@
 """The executor on a Slurm cluster, by submitit. All nodes must have access to the sweep's folder.
 
-A sweep at a URL has no folder. Its jobs then share a temporary folder in the current folder.
+If the sweep's results are stored at a URL, there is no such folder, and the jobs share a temporary folder in
+the current folder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from narrows.executors import NAP_SECONDS, Batch, Report, Task
 JOBS = 64
 """Default number of concurrent Slurm jobs."""
 _LIMIT_MINUTES = 60
-"""Time limit of a Slurm job. The environment variable SBATCH_TIMELIMIT replaces it."""
+"""Time limit of a Slurm job, unless the environment variable SBATCH_TIMELIMIT sets another limit."""
 
 
 class Slurm:
@@ -34,7 +35,7 @@ class Slurm:
 
     Args:
         jobs: number of concurrent Slurm jobs (None: `JOBS`).
-        cluster: `slurm`, or for tests `local`, which uses processes on this machine instead of Slurm jobs.
+        cluster: `slurm`, or `local` for tests: processes on this machine instead of Slurm jobs.
     """
 
     name = "slurm"
@@ -54,8 +55,8 @@ class Slurm:
         """
         with contextlib.ExitStack() as stack:
             if scratch is None:
-                # The sweep is stored at a URL and has no folder. Its jobs share a folder in the current
-                # folder.
+                # The sweep's results are stored at a URL, so it has no folder. The jobs share a folder in the
+                # current folder.
                 made = tempfile.TemporaryDirectory(prefix="narrows-slurm-", dir=Path.cwd())
                 scratch = Path(stack.enter_context(made))
             yield from self._perform(task, batches, scratch)
@@ -90,7 +91,7 @@ class Slurm:
             with engine.batch():
                 submitted = [engine.submit(task, batch) for batch in batches]
         except (FailedSubmissionError, subprocess.CalledProcessError, OSError) as error:
-            # `cancel` ends the jobs that were submitted earlier.
+            # Jobs that were submitted earlier are ended by `cancel`.
             raise _failed("Slurm that accepts jobs", error) from None
         self._active += submitted
 

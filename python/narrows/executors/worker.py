@@ -1,4 +1,4 @@
-"""The work of a worker in another process, which performs the runs of a batch and writes them as segments."""
+"""The work of a worker process, which performs the runs of a batch and writes their results as segments."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def output_of(job: Job, backend: Backend, source: str) -> Output:
 class Apart:
     """Performs batches in other processes, which may be on other machines.
 
-    If a worker can access the store, it writes segments there. Otherwise it returns the files of the
-    segments.
+    If a worker can access the store, it writes segments there. A worker without access returns the files of
+    its segments.
     """
 
     backend: Backend
@@ -66,7 +66,7 @@ class Apart:
         for jobs in batch:
             try:
                 if is_shared and self.writer.is_written([job.run for job in jobs]):
-                    # An earlier attempt at this batch wrote the segment.
+                    # An earlier attempt at this batch has already written the segment.
                     seconds |= dict.fromkeys((job.run for job in jobs), 0.0)
                     continue
             except OutputError as problem:
@@ -89,7 +89,7 @@ class Apart:
     def _make(
         self, jobs: tuple[Job, ...]
     ) -> tuple[dict[int, dict[str, pa.Table]], dict[int, float], Exception | None]:
-        """The tables and times of the runs before the first failing run, and the error of the failing run."""
+        """The tables and times of the runs before the first run that fails, and the error of this run."""
         finished: dict[int, dict[str, pa.Table]] = {}
         seconds: dict[int, float] = {}
         for job in jobs:
@@ -104,10 +104,10 @@ class Apart:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error itself, or an error with its text if it cannot be pickled for the sweep's process."""
+    """The error itself or, if it cannot be pickled for the sweep's process, an error with the same text."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever the constructor of a user's class raises
+    except Exception:  # the constructor of a user's class may raise anything
         return NarrowsError(one_line(f"{type(error).__name__}: {error}"))
     return error
 

@@ -16,7 +16,8 @@ from narrows.studies.judge import unit_of
 from narrows.studies.model import Claim, Expect, Side
 
 EXPERIMENT = "scenario"
-"""Id of the only experiment of an expectation's claim."""
+"""Id of the experiment in the claim that an expectation becomes. A claim of this kind has only one
+experiment."""
 
 
 def claims(scenario: Scenario) -> list[Claim]:
@@ -36,7 +37,7 @@ def claims(scenario: Scenario) -> list[Claim]:
 
 
 Values = dict[str, dict[Factor, str]]
-"""The values of each factor of a sweep, and how the scenario writes them."""
+"""For each factor of a sweep: its values, each with the text that the scenario has for it."""
 
 
 def _values(scenario: Scenario) -> Values:
@@ -92,7 +93,7 @@ def _side(selection: Selection, measure: Measure, values: Values, place: str) ->
                 listed = ", ".join(values[name].values())
                 message = f"found {found(option)}, expected a value of the sweep: {listed}"
                 raise ScenarioError(message, f"{place}where.{name}")
-        # Tables of results omit factors that have only one value.
+        # Tables of results have no column for a factor that has only one value.
         if len(values[name]) > 1:
             chosen = [factor(option) for option in options]
             where[name] = chosen if isinstance(wanted, list) else chosen[0]
@@ -143,6 +144,6 @@ def _sentence(expectation: Expectation, measure: Measure, unit: str) -> str:
 
 
 def _chosen(selection: Selection) -> str:
-    """The arguments and factors of a side in words, with a leading space."""
+    """The arguments and factors of one side of a comparison in words, with a leading space."""
     parts = [f"{name} {value}" for name, value in (selection.args | selection.where).items()]
     return f" ({', '.join(parts)})" if parts else ""

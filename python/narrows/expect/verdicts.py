@@ -21,12 +21,12 @@ class Judged:
 
     says: str
     factors: dict[str, Any]
-    """The point of the sweep, written as in the scenario (empty: there is only one point)."""
+    """The point of the sweep, with values as the scenario writes them (empty: there is only one point)."""
     verdict: Verdict
     word: str
     """The verdict in words."""
     measured: str
-    """The mean over seeds and half the width of its confidence interval, with the unit."""
+    """The mean over seeds, half the width of the mean's confidence interval, and the unit."""
     why: str
 
     @property
@@ -45,7 +45,7 @@ class Verdicts:
 
     @property
     def are_met(self) -> bool:
-        """Whether each expectation is met. One that cannot be judged counts as not met."""
+        """Whether all expectations are met. An expectation that cannot be judged counts as not met."""
         return all(item.verdict is Verdict.REPRODUCED for item in self.judged)
 
     @property
@@ -58,7 +58,7 @@ class Verdicts:
 
     @property
     def lines(self) -> list[str]:
-        """Each expectation that is not met or cannot be judged, in one line."""
+        """A line for each expectation that is not met or cannot be judged."""
         return [
             f"{item.name}: {item.word}: measured {item.measured}; {item.why}"
             for item in self.judged

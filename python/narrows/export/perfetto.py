@@ -1,8 +1,9 @@
 """Exports a run as a trace for the Perfetto UI (https://ui.perfetto.dev).
 
 The format is Trace Event JSON, compressed with gzip. Each flow and each link is a process of the trace. The
-columns of its samples are counters. A flow's lifetime and its TCP states (recovery, loss) are slices. The
-events of the run are instants. Time 0 is the start of the run. Times in the file are microseconds.
+columns of the flow's or link's samples are counters. A flow's lifetime and its TCP states (recovery, loss)
+are slices. The events of the run are instants. Time 0 is the start of the run. Times in the file are
+microseconds.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ Event = dict[str, Any]
 """An event of the trace, with the keys of Trace Event JSON."""
 
 RUN = 1
-"""Process ID of events that have no sampled flow or link. Flows and links have the following IDs."""
+"""Process ID of events that belong to no sampled flow or link. The process IDs of flows and links are
+higher."""
 LIFETIME, STATE = 1, 2
-"""Thread IDs of a flow's process."""
+"""The IDs of the two threads in a flow's process."""
 STATES = ("open", "disorder", "CWR", "recovery", "loss")
 """Names of the values of the column `state`."""
 
@@ -36,10 +38,10 @@ class _Counter:
     title: str
     unit: float = 1.0
     of_interval: bool = False
-    """Whether a value describes the interval before its time."""
+    """Whether a value describes the interval that ends at the value's time."""
     is_count: bool = False
-    """Whether the column counts from the start of the run. The trace's counter then shows the number in each
-    interval."""
+    """Whether the column counts from the start of the run. In this case, the trace's counter shows the
+    increase in each interval."""
 
 
 FLOW = (
@@ -68,7 +70,7 @@ LINK = (
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The trace of a run. The key is the file's name."""
+    """The trace of a run, by the file's name."""
     trace = {"displayTimeUnit": "ms", "traceEvents": list(events(exported))}
     text = json.dumps(trace, separators=(",", ":"), allow_nan=False)
     # Write a fixed time into gzip's header, so that equal runs give equal files.
@@ -127,7 +129,10 @@ def _lifetime(exported: Exported, flow: Flow, place: int) -> Event:
 
 
 def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
-    """Yield a slice for each period in which consecutive samples have the same state, except `open`."""
+    """Yield a slice for each period in which consecutive samples have the same state.
+
+    For the state `open`, there are no slices.
+    """
     times, states = exported.run.flow_samples(flow.row, "state")
     changes = np.flatnonzero(np.diff(states)) + 1
     borders = [0, *changes.tolist(), states.size]
@@ -142,7 +147,7 @@ def _values(
 ) -> Iterator[Event]:
     """The values of a counter.
 
-    At the end of a flow the value is 0, because the viewer continues the last value.
+    At the end of a flow, a value of 0 is added, because otherwise the viewer would continue the last value.
     """
     if counter.is_count:
         values = np.diff(values, prepend=0.0)
@@ -172,7 +177,7 @@ def _instants(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
 
 
 def _traces(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
-    """The traced variables of controllers. A run has them if the scenario sets `[probes] traces = true`."""
+    """The traced variables of controllers, which a run has if the scenario sets `[probes] traces = true`."""
     run = exported.run
     names, keys = run.names("traces", "entity"), run.names("traces", "key")
     times, values = run.column("traces", "t_s"), run.column("traces", "value")

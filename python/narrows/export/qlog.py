@@ -2,7 +2,7 @@
 
 A file has `recovery:metrics_updated` at each sample. Flows with a controller that reacts to losses also have
 `recovery:congestion_state_updated` at the first sample of a new state. Windows are in bytes, RTTs in ms. For
-a QUIC flow, use the qlog that its own stack writes (`[capture] qlog = true`).
+a QUIC flow, use the qlog that the flow's own stack writes (`[capture] qlog = true`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SEPARATOR = "\x1e"
 """The character that begins each record of a JSON text sequence."""
 SLOW_START, AVOIDANCE = "slow_start", "congestion_avoidance"
 RECOVERY = 3
-"""The first value of the column `state` that means recovery."""
+"""The lowest value of the column `state` that means recovery. Higher values mean it as well."""
 _MILLIS = 1e-3
 _DIGITS = 6
-"""Number of decimal places of a time in ms. It gives a resolution of a nanosecond."""
+"""Number of decimal places of a time in ms, for a resolution of a nanosecond."""
 _TIMES = (("smoothed_rtt", "srtt_s"), ("latest_rtt", "rtt_s"), ("rtt_variance", "rttvar_s"))
 _WINDOWS = (("congestion_window", "cwnd"), ("bytes_in_flight", "in_flight"), ("ssthresh", "ssthresh"))
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The log of each TCP flow of a run. The key is the file's name."""
+    """The log of each TCP flow of a run. The keys are the names of the files."""
     logs = {}
     flows = [flow for flow in exported.flows() if flow.is_tcp]
     for flow, name in zip(flows, file_names(flow.name for flow in flows), strict=True):

@@ -17,7 +17,7 @@ from narrows.results.runs import Run
 
 Floats = NDArray[np.float64]
 UDP = "udp"
-"""Value of `controller` for a flow without a congestion window."""
+"""Value of the column `controller` for a UDP flow, which has no congestion window."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,21 @@ class Flow:
     """A flow with its samples."""
 
     row: int
-    """Row of the flow in the table `flows`."""
+    """Number of the flow's row in the table `flows`."""
     name: str
     cc: str
     start_s: float
     end_s: float
-    """End of the flow (NaN: the run ended first)."""
+    """Time at which the flow ended (NaN: the run ended before the flow)."""
     segment_bytes: int
     """Payload of a full segment, bytes."""
 
     @property
     def is_tcp(self) -> bool:
-        """Whether the flow is neither UDP nor QUIC. A QUIC flow's controller begins with its stack's name."""
+        """Whether the flow is neither UDP nor QUIC.
+
+        The controller of a QUIC flow is recognized by the stack's name at its beginning.
+        """
         return self.cc != UDP and self.cc.split(":")[0] not in stacks.controllers()
 
     def end(self, run_end_s: float) -> float:
@@ -46,12 +49,12 @@ class Flow:
 
 @dataclass(frozen=True)
 class Exported:
-    """A run of a folder of results."""
+    """One run of a folder of results, with what the export formats need."""
 
     number: int
     run: Run
     scenario: Mapping[str, Any]
-    """The scenario with all defaults. Keys of flows have the values of this run's factors."""
+    """The scenario with all defaults, in which the keys of flows have the values of this run's factors."""
     entries: Sequence[str]
     """Names of the scenario's `flows` entries."""
     date_s: float
@@ -81,10 +84,11 @@ class Exported:
         ]
 
     def _segment_bytes(self, source: str) -> int:
-        """The payload of a full segment of a flow of this entry.
+        """The payload of a full segment, for flows of the entry with this name.
 
-        An entry without a name has the name of its controller, which a factor can change. The function then
-        finds the entry by its place in the order of entries, if the numbers of names and entries agree.
+        An entry without a name has the name of its controller, which a factor of the sweep can change. In
+        that case, the function finds the entry by its position, provided that there are as many names as
+        entries.
         """
         entries = self.scenario.get("flows", [])
         sizes = [int(entry.get("mss", MSS)) for entry in entries]
@@ -96,7 +100,7 @@ class Exported:
         return known.get(source, MSS)
 
     def links(self) -> list[tuple[int, str]]:
-        """Rows (in the table `links`) and names of the links that have samples."""
+        """For each link that has samples, its row in the table `links` and its name."""
         sampled = set(self.run.column("link_samples", "link").tolist())
         numbers, names = self.run.column("links", "link").tolist(), self.run.names("links", "name")
         return [(row, names[row]) for row, number in enumerate(numbers) if number in sampled]
@@ -113,7 +117,7 @@ def starts(ends: Floats, interval_s: float) -> Floats:
 
 
 def finite(times: Floats, values: Floats) -> Iterator[tuple[float, float]]:
-    """Pairs of a time and a value.
+    """The pairs of a time and its value.
 
     NaN and infinite values are left out, because JSON does not support them.
     """

@@ -1,6 +1,6 @@
 """Defines the request for a matrix.
 
-The command line always imports this module, so it has no slow imports.
+The command line imports this module at every start, so it has no slow imports.
 """
 
 from __future__ import annotations

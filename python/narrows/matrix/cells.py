@@ -1,10 +1,12 @@
-"""Computes the cells of a matrix. A cell has the results of a controller against a rival, for one buffer.
+"""Computes the cells of a matrix.
 
-If a controller competes with itself, the cell describes both flows. Goodput, RTT and harm are means over both
-flows. The share is the larger share, and the ratio is the larger goodput divided by the smaller goodput. Harm
-(MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the
-controller loses to a rival, compared with a run alone on the same link. All figures are means over seeds.
-Harm compares runs with the same seed.
+A cell has the results of a controller against a rival with one length of the buffer.
+
+If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are means over both
+flows, the share is the larger share, and the ratio is the larger goodput divided by the smaller goodput. Harm
+(MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm compares a run against a rival with a
+run alone on the same link: it is the part of the goodput that is lost, or the part of the RTT that is added.
+All figures are means over seeds. The two runs that harm compares have the same seed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from narrows.results.results import Results
 from narrows.results.runs import Run, Runs
 
 SHARE_OF_ONE = 0.5
-"""Fair share of the capacity for one of two flows."""
+"""The fair share of one of two flows, as a part of the capacity."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ class Cell:
     jain: Interval
     """Jain's index of the goodputs of both flows (MET-30)."""
     harm_goodput: Interval
-    """Goodput that the controller loses to the rival, divided by its goodput without a rival (MET-35)."""
+    """Goodput that the controller loses to the rival, divided by the controller's goodput without a rival
+    (MET-35)."""
     harm_rtt: Interval
-    """Increase of the RTT caused by the rival, divided by the RTT against the rival (MET-35)."""
+    """Increase of the RTT that the rival causes, divided by the RTT with the rival (MET-35)."""
     starved: Interval
     """Share of seeds in which the flow had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
@@ -64,7 +67,10 @@ FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
 
 
 def cells(results: Results, ask: Ask) -> list[Cell]:
-    """All cells. For each buffer, the cells of single controllers come first, then all pairs row by row."""
+    """All cells, buffer by buffer.
+
+    For each buffer, controllers without a rival come first, then all pairs row by row.
+    """
     runs = read_runs(results, {"buffer": BUFFER})
     gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -88,7 +94,10 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
 
 
 def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs, warmup: float) -> Cell:
-    """The cell of the controller `name`. `alone` holds its runs without a rival."""
+    """The cell of the controller `name` against `rival`.
+
+    `alone` has the controller's runs without a rival.
+    """
     solo = {run.seed: run for run in alone}
     rows = [_figures(run, name, rival, solo[run.seed], warmup) for run in runs if run.seed in solo]
     columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}
@@ -101,7 +110,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
     together = rival is not None
-    # Two flows of the same controller have no order. The flow with more goodput counts as the first.
+    # If both flows have the same controller, the flow with more goodput counts as the first.
     mine = max(own, key=lambda i: float(rates[i]))
     more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {
@@ -119,7 +128,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
 
 
 def _starved(run: Run, row: int, warmup: float) -> bool:
-    """Whether the flow starved (MET-36). Only bins that end after the warm-up (s) are considered."""
+    """Whether the flow starved (MET-36). Only bins that end after the warm-up time are considered."""
     t, rates = run.flow_series(row, "goodput_bps")
     _, capacity = run.link_series(int(run.links(TIGHT)[0]), "capacity_bps")
     fair = SHARE_OF_ONE * PAYLOAD * capacity[: t.size]
@@ -131,7 +140,8 @@ def _starved(run: Run, row: int, warmup: float) -> bool:
 def table(found: Sequence[Cell]) -> pa.Table:
     """The cells as a table.
 
-    A figure has columns for its mean over seeds and half the width of its 95 % interval.
+    Each figure has two columns: the mean over seeds, and half the width of the mean's 95 % confidence
+    interval.
     """
     columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],

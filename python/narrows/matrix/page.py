@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 LEGACY = "cubic"
 """The most widely deployed controller, which is Linux's default."""
 STARVING = 0.1
-"""A controller whose share of the goodput is below this value is named as starved in the summary."""
+"""The summary names a controller as starved if its share of the goodput is below this value."""
 
 _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
@@ -53,7 +53,7 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
         "harm_rtt",
         "Harm to the RTT",
         "The row's algorithm has a longer RTT when it competes with the column's algorithm than when it runs "
-        "alone. The value is this increase in percent of the mean RTT with the competitor. Blue means that "
+        "alone. The value is the difference, in percent of the mean RTT with the competitor. Blue means that "
         "the RTT is shorter than alone.",
         HARM,
         ("suffered by", "from"),
@@ -61,7 +61,7 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "jain",
         "Jain's index",
-        "Jain's index of both goodputs, in percent. It is 100 if the goodputs are equal, and 50 if one flow "
+        "Jain's index of both goodputs, in percent: 100 if the goodputs are equal, and 50 if one flow "
         "gets all of the goodput.",
         FAIR,
         ("of", "and"),
@@ -78,7 +78,7 @@ def write(
     files: bool = True,
     say: Say = lambda _: None,
 ) -> Path:
-    """Write the cells as Parquet and CSV, the page and, with `files`, each heat map as a file.
+    """Write the cells as Parquet and CSV, and the page. With `files`, also write each heat map as a file.
 
     Files of heat maps of an earlier matrix in `out` are removed.
     """
@@ -202,7 +202,7 @@ def notes(ask: Ask) -> list[str]:
 
 
 def summary(found: Sequence[Cell], buffer: str) -> list[str]:
-    """Sentences about a buffer: starvation, the most and the least harmful controllers, and harm to CUBIC."""
+    """Sentences about one buffer: starvation, the most and the least harmful controllers, harm to CUBIC."""
     here = {(c.algorithm, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
     names = order([name for name, _ in here])
     met = {name: [c for (own, rival), c in here.items() if rival == name != own] for name in names}
@@ -228,10 +228,10 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm to all rivals that have any goodput when they run alone, with an interval.
+    """Mean harm, with an interval, to all those rivals that have any goodput when they run alone.
 
-    Each bound of the interval is the mean of the rivals' bounds. It is therefore valid for any correlation
-    between the rivals. A bound is unknown if the bound of any rival is unknown.
+    Each bound of the interval is the mean of the rivals' bounds, so the interval is valid for any correlation
+    between the rivals. If a bound is unknown for any rival, the mean bound is unknown as well.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:
@@ -255,7 +255,7 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
             f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that a rival has alone. "
             "One seed gives no intervals, so there is no ranking."
         ]
-    # An unknown interval has no bounds, so it overlaps all others.
+    # An unknown interval has NaN as its bounds, so it counts as overlapping with all other intervals.
     first, last = known[ranked[0]], known[ranked[-1]]
     most = [name for name in ranked if not known[name].high < first.low]
     least = [name for name in ranked if not known[name].low > last.high]
@@ -291,7 +291,8 @@ def _range(intervals: Sequence[Interval]) -> str:
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
     """Whether `name` does more harm to `LEGACY` than `LEGACY` does to itself (Ware et al., section 4).
 
-    The intervals must be disjoint. Intervals over one seed are unknown, and are never treated as disjoint.
+    The confidence intervals of the two harms must be disjoint. With only one seed, the intervals are unknown
+    and never count as disjoint.
     """
     beside, own = here.get((LEGACY, name)), here.get((LEGACY, LEGACY))
     if beside is None or own is None or name == LEGACY:

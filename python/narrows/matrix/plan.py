@@ -37,7 +37,7 @@ def helped() -> dict[str, dict[str, Any]]:
 
 
 def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
-    """The scenario keys that provide this service at the bottleneck."""
+    """The keys and values of a scenario that provide this service at the bottleneck."""
     mode = mode or service.mode
     params = {"params": {"mode": mode}} if mode else {}
     sdn = {"sdn": {"delay": SDN_DELAY}} if service.domain else {}
@@ -47,7 +47,7 @@ def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
 def presets() -> set[str]:
     """Names of presets, which are controllers with certain parameters.
 
-    A matrix contains presets only on request.
+    A matrix contains a preset only if the user names it or asks for all controllers.
     """
     return {name for name, _, preset in congestion.names() if preset is not None}
 
@@ -62,7 +62,7 @@ def choose(
         wanted: requested controllers. The default is all controllers that need nothing from the network,
             except presets. By default, controllers that react to marks are included only if the network marks
             packets.
-        everyone: whether to add presets, and controllers that need the network's help.
+        everyone: whether to include presets and controllers that need the network's help.
         marks: whether the network marks packets.
 
     Raises:
@@ -80,10 +80,10 @@ def choose(
 
 
 def pairs(ask: Ask) -> list[tuple[str, str]]:
-    """All pairs of controllers that one bottleneck can serve, and each controller with itself.
+    """All pairs of controllers that one bottleneck can serve. Each controller also forms a pair with itself.
 
-    A port has one rate controller. Two controllers that need different rate controllers are therefore not a
-    pair.
+    A port has only one rate controller. Two congestion controllers that need different rate controllers are
+    therefore not a pair.
     """
     every = combinations_with_replacement(order(list(ask.controllers)), 2)
     help_of = helped()
@@ -91,14 +91,14 @@ def pairs(ask: Ask) -> list[tuple[str, str]]:
 
 
 def case(first: str, second: str | None = None) -> str:
-    """The name of the runs of a pair, or of one controller alone."""
+    """The name of the runs of two controllers, or of the runs of one controller without a rival."""
     return first if second is None else f"{first}+{second}"
 
 
 def scenario(ask: Ask) -> Scenario:
-    """The matrix as a scenario with a sweep. The senders s1 and s2 each send a flow over r1 and r2 to d."""
-    # Hosts add a random delay of up to a full packet's time at the bottleneck. Without it, two flows stay
-    # synchronised.
+    """The matrix as a scenario with a sweep. Senders s1 and s2 each send one flow to d, over r1 and r2."""
+    # Hosts delay each packet by a random time of at most the transmission time of a full packet at the
+    # bottleneck. Without this delay, two flows would stay synchronised.
     jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))
     access: dict[str, Any] = {
         "rate": units.format_rate(ACCESS_FACTOR * units.parse_rate(ask.rate)),
@@ -150,7 +150,7 @@ def _flow(cc: str, host: int) -> dict[str, Any]:
 
 
 def _queue(ask: Ask) -> dict[str, Any]:
-    """The bottleneck's queue. It is a FIFO, or a queue that marks packets above a length."""
+    """The bottleneck's queue: a FIFO, or a queue that marks packets when it exceeds a length."""
     if ask.mark is None:
         return {"kind": "fifo", "limit": ask.buffers[0]}
     return {"kind": "threshold", "limit": ask.buffers[0], "mark": ask.mark}

@@ -14,7 +14,7 @@ from narrows.metrics.fairness import jain
 
 @dataclass(frozen=True, slots=True)
 class Censored:
-    """A time in seconds, or a lower bound if the event was not observed (right-censored)."""
+    """A time in seconds or, if the event was not observed, a lower bound for this time (right-censored)."""
 
     seconds: float
     censored: bool = False
@@ -40,14 +40,14 @@ def convergence_time(
 ) -> Censored:
     """Time from a flow's start to the first of ``hold`` consecutive bins with its fair share (MET-61).
 
-    Section 4.4 of the BRF paper describes this metric. In each of these bins, the new flow's rate is within
-    ``tolerance`` of the fair share, Jain's index over the active flows is at least ``min_jain``, and the
-    link's utilisation is at least ``min_utilisation``.
+    Section 4.4 of the BRF paper describes this metric. In each of the ``hold`` bins, the new flow's rate is
+    within ``tolerance`` of the fair share, Jain's index over the active flows is at least ``min_jain``, and
+    the link's utilisation is at least ``min_utilisation``.
 
-    ``start_s``: start of each bin. ``rates``: bins by flows, NaN if a flow is not active. ``fair``: fair
-    share in each bin (MET-60). ``utilisation``: utilisation of the bottleneck in each bin. ``until_s``: the
-    next join or leave, or the end of the run. If the flow did not converge before ``until_s``, the result is
-    the lower bound ``until_s - join_s``.
+    ``start_s``: start of each bin. ``rates``: a matrix of bins by flows, with NaN where a flow is not active.
+    ``fair``: fair share in each bin (MET-60). ``utilisation``: utilisation of the bottleneck in each bin.
+    ``until_s``: time of the next join or leave of a flow, or the end of the run. If the flow did not converge
+    before ``until_s``, the result is the lower bound ``until_s - join_s``.
     """
     starts = np.asarray(start_s, dtype=np.float64)
     matrix = np.asarray(rates, dtype=np.float64)
@@ -72,7 +72,10 @@ def convergence_time(
 
 
 def mean_censored(times: Iterable[Censored]) -> Censored:
-    """Mean convergence time over joins (MET-63). If any time is censored, the mean is a lower bound."""
+    """Mean convergence time over joins (MET-63).
+
+    If at least one time is censored, the mean is a lower bound.
+    """
     known = list(times)
     if not known:
         return Censored(math.nan)

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
     """Queueing delay in seconds: RTT minus the RTT of the empty network (MET-10; BRF paper, equation 20).
 
-    ``rtt_empty_s`` is computed from the topology. If it were the smallest RTT of the run, the result would
-    not include a standing queue.
+    ``rtt_empty_s`` is computed from the topology. The smallest RTT of the run would not do, because the
+    result would then not include a standing queue.
     """
     return np.asarray(np.asarray(rtt_s, dtype=np.float64) - rtt_empty_s, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class DelaySummary:
-    """Summary of delays in seconds, as MET-12 defines it. Every packet has the same weight."""
+    """Summary of delays in seconds, as MET-12 defines it. Every packet has the same weight in the summary."""
 
     mean: float
     median: float
@@ -30,7 +30,7 @@ class DelaySummary:
 
 
 def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
-    """Mean, median, 95th and 99th percentile and maximum (MET-12).
+    """Mean, median, 95th percentile, 99th percentile and maximum of delays (MET-12).
 
     NaN samples are left out. If no sample is left, all figures are NaN.
     """
@@ -43,7 +43,7 @@ def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
 
 
 def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: float) -> float:
-    """The ``wanted`` quantile (0..1) of a distribution that is stored as points, interpolated linearly.
+    """The ``wanted`` quantile (0..1) of a distribution that is stored as points, with linear interpolation.
 
     The result is NaN if there are no points.
     """

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True, slots=True)
 class CountError:
-    """Relative error of an estimated number of flows, averaged over time."""
+    """Relative error of an estimate of the number of flows, averaged over time."""
 
     mean_absolute: float
     bias: float
@@ -21,7 +21,7 @@ class CountError:
 def count_error(estimated: ArrayLike, actual: ArrayLike) -> CountError:
     """|Nhat - N| / N averaged over the samples, with bias and RMS (MET-80).
 
-    Samples without a flow are left out.
+    Samples at times without any flow are left out.
     """
     truth = np.asarray(actual, dtype=np.float64)
     guess = np.asarray(estimated, dtype=np.float64)

@@ -15,13 +15,13 @@ Floats = NDArray[np.float64]
 def jain(rates: ArrayLike) -> float:
     """Jain's index, in the range 1/n .. 1 (MET-30; Jain, Chiu, Hawe, DEC-TR-301).
 
-    ``rates``: one goodput per flow over the interval in which all are active. NaN rates (inactive flows) are
-    left out. The result is NaN if there is no flow, or if all rates are zero.
+    ``rates``: the goodput of each flow over an interval in which all flows are active. NaN values (inactive
+    flows) are left out. The result is NaN if there is no flow, or if all rates are zero.
     """
     x = _active(rates)
     if x.size == 0 or not x.max() > 0:
         return math.nan
-    x = x / x.max()  # keeps the squares of tiny and huge rates in range
+    x = x / x.max()  # so that the squares of tiny and huge rates neither underflow nor overflow
     return min(1.0, float(x.sum() ** 2 / (x.size * (x**2).sum())))
 
 
@@ -61,7 +61,7 @@ def demand_aware_jain(rates: ArrayLike, fair_rates: ArrayLike) -> float:
 
 
 def two_flow_ratio(index: float) -> float:
-    """The ratio r >= 1 of two rates whose Jain index is ``index`` (MET-32).
+    """The ratio r >= 1 of the larger to the smaller of two rates whose Jain index is ``index`` (MET-32).
 
     The result is infinite for an index of 1/2, and NaN outside 1/2..1.
     """
@@ -72,7 +72,7 @@ def two_flow_ratio(index: float) -> float:
 
 
 def share(rate: float, others: ArrayLike) -> float:
-    """The share of ``rate`` in the sum of itself and ``others``, 0..1 (MET-33). NaN if all are zero."""
+    """``rate`` divided by the sum of ``rate`` and ``others``, 0..1 (MET-33). NaN if all rates are zero."""
     total = rate + float(np.nansum(np.asarray(others, dtype=np.float64)))
     return rate / total if total > 0 else math.nan
 
@@ -80,7 +80,7 @@ def share(rate: float, others: ArrayLike) -> float:
 def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
     """Mean rate per flow of class A, divided by the mean rate per flow of class B (MET-34).
 
-    The result is NaN if a class has no flows, and infinite if the rates of B are zero.
+    The result is NaN if one of the classes has no flows, and infinite if the rates of B are zero.
     """
     a, b = _active(rates_a), _active(rates_b)
     if a.size == 0 or b.size == 0:
@@ -94,7 +94,8 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
     """Harm done to a victim, in the range (-inf, 1] (MET-35; Ware et al., HotNets 2019).
 
-    A value of 0 or less means no harm. ``solo``: the victim's metric when the victim runs alone.
+    A value of at most 0 means that there is no harm. ``solo``: the victim's metric when the victim runs
+    alone.
     ``with_competitor``: the same metric when the victim shares the bottleneck. ``more_is_better`` is true for
     rates, and false for delays and completion times. The result is NaN if the denominator is zero.
     """
@@ -109,7 +110,7 @@ def starved(
 ) -> bool:
     """Whether a flow had less than 5 % of its fair share for more than 10 s without a break (MET-36).
 
-    A bin with the value NaN ends a period of starvation.
+    A bin whose value is NaN ends a period of starvation.
     """
     low = np.asarray(rate_bps, dtype=np.float64) < below * np.asarray(fair_bps, dtype=np.float64)
     longest = run = 0

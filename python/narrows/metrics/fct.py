@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 def ideal_fct(size_l3_bytes: float, capacity_bps: float, rtt_s: float) -> float:
     """Completion time in seconds on an empty network.
 
-    It is one RTT for the handshake, one RTT from the first data to the last ACK, and the transmission time
-    (MET-71).
+    The time is the sum of one RTT for the handshake, one RTT from the first data to the last ACK, and the
+    transmission time (MET-71).
     """
     return 2.0 * rtt_s + 8.0 * size_l3_bytes / capacity_bps if capacity_bps > 0 else math.nan
 
@@ -32,7 +32,7 @@ def slowdown(fct_s: ArrayLike, ideal_s: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class SizeGroup:
-    """Slowdown of the flows of one group of sizes."""
+    """The slowdown of the flows whose sizes are in one group."""
 
     low_bytes: float
     high_bytes: float
@@ -43,7 +43,7 @@ class SizeGroup:
 
 
 def slowdown_by_size(size_bytes: ArrayLike, slowdowns: ArrayLike, groups: int = 10) -> list[SizeGroup]:
-    """Mean and 99th percentile of the slowdown per decile of size (MET-72).
+    """For each decile of the flows' sizes, the mean and the 99th percentile of the slowdown (MET-72).
 
     Unfinished flows (NaN) are counted separately.
     """

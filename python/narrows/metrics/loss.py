@@ -8,8 +8,8 @@ import math
 def drop_rate(dropped: float, offered: float) -> float:
     """Packets that a queue dropped, divided by packets OFFERED to the queue, 0..1 (MET-20; BRF paper, eq.
 
-    19). If the denominator were the forwarded packets, the result could exceed 1. The result is NaN if
-    nothing was offered.
+    19). If the denominator were the number of forwarded packets instead, the result could exceed 1. The
+    result is NaN if nothing was offered.
     """
     return _share(dropped, offered)
 
@@ -20,7 +20,7 @@ def retransmission_rate(retransmitted: float, sent: float) -> float:
 
 
 def mark_rate(marked: float, ecn_capable_forwarded: float) -> float:
-    """CE marks divided by the ECN-capable packets forwarded, 0..1 (MET-23)."""
+    """Number of CE marks divided by the number of ECN-capable packets that were forwarded, 0..1 (MET-23)."""
     return _share(marked, ecn_capable_forwarded)
 
 

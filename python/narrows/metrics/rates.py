@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
     """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)``.
 
-    The result is MET-1 if ``size_bytes`` counts L3 bytes, and MET-2 if it counts application bytes. It is NaN
-    for an empty window.
+    The result is MET-1 if ``size_bytes`` counts L3 bytes, and MET-2 if it counts application bytes. The
+    result is NaN for an empty window.
     """
     if not end_s > start_s:
         return math.nan
@@ -24,9 +24,9 @@ def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
 def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: ArrayLike = 1.0) -> float:
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
-    Scalars describe one window. For series, the result is the carried bits divided by the integral of the
-    capacity. If the capacity varies, the result differs from the mean of the bins' utilisations. The result
-    is NaN if the capacity is zero.
+    Scalars describe one window. For series, the result is the number of carried bits divided by the integral
+    of the capacity. If the capacity varies, the result differs from the mean of the bins' utilisations. The
+    result is NaN if the capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
     carried = np.asarray(throughput_bps, dtype=np.float64) * width
@@ -40,7 +40,7 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
 def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
     """Sum of the goodputs divided by the capacity (MET-6).
 
-    The result is at most 0.9653 for 1448 B of payload in packets of 1500 B.
+    With 1448 B of payload in packets of 1500 B, the result is at most 0.9653.
     """
     if not capacity_bps > 0:
         return math.nan
@@ -48,7 +48,7 @@ def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
 
 
 def gain(value: float, baseline: float) -> float:
-    """Gain over a baseline in percent (MET-7). For example, +912 % is a factor of 10.12.
+    """Gain over a baseline in percent (MET-7). For example, a gain of 912 % is a factor of 10.12.
 
     The result is NaN for a baseline of zero.
     """
@@ -65,9 +65,9 @@ def rebin(
 ) -> tuple[Floats, Floats]:
     """Convert a series with narrow bins of equal width to means over wider bins (MET-4).
 
-    ``end_s`` has the end of each narrow bin, as in the tables of samples. Returns the start of each wide bin
-    and the mean of its values. NaN values (no active flow) are left out. A wide bin that has only NaN values
-    is omitted, not zero.
+    ``end_s`` has the time at which each narrow bin ends, as tables of samples have it. Returns the start of
+    each wide bin and the mean of its values. NaN values (no active flow) are left out. A wide bin with only
+    NaN values is omitted; its value would not be zero.
     """
     ends = np.asarray(end_s, dtype=np.float64)
     data = np.asarray(values, dtype=np.float64)
@@ -76,8 +76,8 @@ def rebin(
     if not width_s > 0:
         raise ValueError(f"a bin must be wider than 0 s, not {width_s}")
     known = ~np.isnan(data)
-    # A sample at the end of a bin belongs to that bin. A tolerance of a nanosecond absorbs the rounding of
-    # the division.
+    # A sample exactly at the end of a wide bin belongs to that bin. Because the division is rounded, there is
+    # a tolerance of a nanosecond.
     index = np.ceil((ends[known] - origin_s) / width_s - 1e-9 / width_s).astype(np.int64) - 1
     wide, inverse, counts = np.unique(index, return_inverse=True, return_counts=True)
     sums = np.bincount(inverse, weights=data[known], minlength=wide.size)

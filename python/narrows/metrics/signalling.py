@@ -16,5 +16,8 @@ def feedback_share(added_bytes: float, all_bytes: float) -> float:
 
 
 def feedback_rate(count: float, seconds: float) -> float:
-    """Rewritten packets, or control messages, per second (MET-82). The result is NaN if the time is zero."""
+    """Number of rewritten packets, or of control messages, per second (MET-82).
+
+    The result is NaN if the time is zero.
+    """
     return count / seconds if seconds > 0 else math.nan

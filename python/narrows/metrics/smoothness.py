@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 class Smoothness:
     """Mean relative change per period.
 
-    A lower value means a smoother rate. The value depends on the period, so always state the period with it.
+    A lower value means a smoother rate. The value depends on the length of a period, so always state this
+    length together with the value.
     """
 
     index: float
-    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined (NaN: more than 5 % of the terms are
-    undefined)."""
+    """Mean of |x_i - x_(i-1)| / x_(i-1) over all i for which this term is defined (NaN: more than 5 % of the
+    terms are undefined)."""
     skipped: int
     """Number of terms that were left out because x_(i-1) was zero."""
     variation: float
@@ -31,8 +32,8 @@ def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: fl
     The definitions are equations 11 and 12 of the PACEC paper.
 
     ``times_s`` is the start of each period, counted from the flow's start. If ``times_s`` is given, periods
-    before ``skip_s`` are left out, because the jump from zero has no defined relative size. The formula in
-    the paper divides by the number of samples. This function divides by the number of differences.
+    before ``skip_s`` are left out, because the relative size of the first jump from zero is undefined. The
+    paper's formula divides by the number of samples, but this function divides by the number of differences.
     """
     x = np.asarray(rates, dtype=np.float64)
     if times_s is not None:
@@ -47,7 +48,7 @@ def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: fl
 
 
 def coefficient_of_variation(values: ArrayLike) -> float:
-    """Standard deviation (n - 1) divided by the mean.
+    """Standard deviation, with n - 1 in its denominator, divided by the mean.
 
     The result is NaN if there are fewer than two samples, or if the mean is zero.
     """

@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 class Interval:
     """A mean over ``n`` independent runs and its confidence interval.
 
-    The bounds are NaN for fewer than two runs.
+    If there are fewer than two runs, the bounds are NaN.
     """
 
     mean: float
@@ -46,11 +46,12 @@ class Interval:
 class Difference(Interval):
     """The mean difference of two sides, with its confidence interval and a two-sided t-test.
 
-    ``n`` is the number of pairs. If the runs are not paired, it is the number of runs on the smaller side.
+    ``n`` is the number of pairs. If the runs are not paired, ``n`` is the number of runs on the side with
+    fewer runs.
     """
 
     p: float
-    """Probability of a difference of at least this size if the true difference is zero.
+    """Probability that a difference is at least as large as this one although the true difference is zero.
 
     NaN for fewer than two runs.
     """
@@ -59,8 +60,8 @@ class Difference(Interval):
 def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
-    NaN values are left out, and ``n`` is the number of the remaining values. Pass one value per seed, because
-    bins of one run are not replicates.
+    NaN values are left out, and ``n`` is the number of the remaining values. Pass one value per seed: the
+    bins of one run would not be independent samples.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
     x = x[~np.isnan(x)]
@@ -74,9 +75,9 @@ def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Difference:
-    """The mean of ``a - b``, seed by seed (MET-91). Pairs with a NaN are left out.
+    """The mean of ``a - b``, seed by seed (MET-91). A pair in which one value is NaN is left out.
 
-    "A is above B" holds if the whole interval is above zero.
+    Say that A is above B only if the whole interval is above zero.
     """
     first = np.asarray(a, dtype=np.float64)
     second = np.asarray(b, dtype=np.float64)
@@ -89,7 +90,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
         return _without_test(interval)
     rounding = _rounding(first, second)
     if np.ptp(differences) <= rounding:
-        # If all differences are equal, the t-test is undefined. The exact sign test is used instead.
+        # If all differences are equal, the t-test is undefined, so the exact sign test is used.
         mean = interval.mean if abs(interval.mean) > rounding else 0.0
         return _constant(mean, interval.n, 2.0 ** (1 - interval.n))
     from scipy.stats import ttest_1samp
@@ -113,15 +114,16 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     rounding = _rounding(first, second)
     if max(np.ptp(first), np.ptp(second)) <= rounding:
         mean = mean if abs(mean) > rounding else 0.0
-        # Use an exact permutation test. The actual division of the values into two sides has the largest
-        # difference of all possible divisions. If the sides are equally large, the mirrored division has the
-        # same difference.
+        # Use an exact permutation test. Among all possible divisions of the values into two sides, the actual
+        # division has the largest difference. If the sides have equally many values, the division with
+        # exchanged sides has the same difference.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
 
     with warnings.catch_warnings():
-        # If one side is constant, SciPy warns that a spread of zero may result from a loss of precision.
+        # If all values of one side are equal, SciPy warns of a possible loss of precision. Ignore this
+        # warning.
         warnings.simplefilter("ignore", RuntimeWarning)
         test = ttest_ind(first, second, equal_var=False)
         bounds = test.confidence_interval(level)
@@ -139,15 +141,16 @@ def _without_test(interval: Interval) -> Difference:
 
 
 def _constant(difference: float, n: int, p: float) -> Difference:
-    """A difference without spread over the seeds."""
+    """A difference that is the same for all seeds, so that its interval has no width."""
     return Difference(difference, difference, difference, n, 1.0 if difference == 0 else p)
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values, corrected for multiple tests (MET-93, Benjamini and Hochberg).
 
-    If all corrected values up to a limit L count as changes, the expected share of false changes among them
-    is at most L. If nothing has changed, the probability of finding any change is at most L.
+    If all figures with a corrected value of at most L count as changed, the expected share of false changes
+    among them is at most L. If in truth nothing has changed, the probability of finding any change is at most
+    L.
     """
     if not p_values:
         return []

@@ -1,6 +1,6 @@
 """The agents of a run and their configurations. Only the search for the program has side effects.
 
-A run has one `narrows-agent switch` for each node with controlled ports. It has one `sender` for all
+A run has one `narrows-agent switch` for each node with controlled ports. A run also has one `sender` for all
 namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. The module
 `agency` starts the agents.
 """
@@ -81,7 +81,7 @@ def program(use: str = "needed for 'brf' and for controllers") -> Path:
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent, and the events of its run."""
+    """An agent, with the changes and outages that are planned for it during the run."""
 
     role: str
     """``switch``, ``sender`` or ``receiver``."""
@@ -126,7 +126,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 def _designates(plan: Plan) -> bool:
     """Whether the flows of BRF designate packets.
 
-    One agent serves all BRF flows, so all need the same value.
+    One agent serves all BRF flows, so all these flows must have the same value of `designate`.
     """
     found: dict[bool, int] = {}
     for number, flow in enumerate(plan["flows"]):
@@ -147,13 +147,16 @@ def is_brf(flow: FlowPlan) -> bool:
 
 
 def algorithm(prefix: str) -> str:
-    """The kernel's name for the BRF of a run. The name has at most 15 bytes and differs from run to run."""
+    """The name under which the kernel knows a run's own congestion controller BRF.
+
+    The name has at most 15 bytes and differs from run to run.
+    """
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{pid}_{run}"[:15]
 
 
 def toml(config: Mapping[str, Any]) -> str:
-    """A configuration as TOML. It may contain tables, arrays of tables and plain values."""
+    """A configuration as TOML. The configuration may contain tables, arrays of tables and plain values."""
     return "\n".join(_toml(config, "")) + "\n"
 
 
@@ -184,7 +187,7 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        # Decisions about single flows are logged at level debug.
+        # The agent logs decisions about single flows at level debug.
         "log": {"format": "json", "level": "info,narrows_agent::events=debug"},
     }
 
@@ -254,7 +257,8 @@ def check_datapath(plan: Plan, layout: Layout) -> None:
     """Check that the switches of BDR can see the interface at which a packet arrived.
 
     Raises:
-        ScenarioError: for BDR on Open vSwitch's datapath in user space, whose packets have no such interface.
+        ScenarioError: for BDR on Open vSwitch's datapath in user space, where a packet's interface of
+        arrival is not visible.
     """
     for number, controller in enumerate(plan["rate_controllers"]):
         node = plan["links"][controller["link"]]["from"]

@@ -40,8 +40,8 @@ from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
 _SETTLE_NANOS = 300_000_000
-"""Time between the creation of sockets and the start. Without it, the setup would disturb the first
-packets."""
+"""Time between the creation of sockets and the start of the run. Without this pause, the setup would disturb
+the first packets."""
 
 _NO_PREFIX = "nrw-0-0-"
 """Prefix of names for a plan that is only checked, not run."""
@@ -147,7 +147,7 @@ class Kernel:
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
         """The algorithms in `algorithms` that transfers cannot use, each with the reason.
 
-        This loads the kernel modules of `algorithms`.
+        The call also loads the kernel modules of `algorithms`.
         """
         modules.load(set(algorithms) - set(features.congestion_controls()))
         known = features.congestion_controls()

@@ -40,7 +40,7 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
     """Run `narrows-agent cc` and return its output.
 
     Args:
-        arguments: its arguments.
+        arguments: the command's arguments.
         done_so_far: called with the command's output if the command fails. A caller can then print which
             controllers were loaded.
 
@@ -72,7 +72,8 @@ def loaded() -> dict[str, dict[str, Any]]:
 def at_hand(names: list[str]) -> Iterator[list[str]]:
     """Load controllers until the context ends. Yield notes about controllers that were already loaded.
 
-    Concurrent runs share a loaded controller. The last run that uses it unloads it.
+    Concurrent runs share a loaded controller. A controller is unloaded at the end of the last run that uses
+    it.
 
     Args:
         names: the kernel's names.
@@ -84,7 +85,7 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
         yield []
         return
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _FOLDER / "lock"  # only one run at a time loads or unloads
+    lock = _FOLDER / "lock"  # so that only one run at a time loads or unloads controllers
     shares: list[_Share] = []
     try:
         with locks.held(lock):
@@ -106,8 +107,8 @@ class _Share:
         if not there:
             call("load", name)
         self._file = os.open(_FOLDER / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # If no other run holds the lock, the controller was loaded by hand or by a run that was killed. Leave
-        # it loaded.
+        # If the controller is loaded and no other run holds its lock, it was loaded by hand or by a run that
+        # was killed. Leave it loaded.
         self.found = there and (locks.take(self._file) or not self._is_runs())
         fcntl.flock(self._file, fcntl.LOCK_SH)
         os.ftruncate(self._file, 0)

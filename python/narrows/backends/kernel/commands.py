@@ -1,8 +1,8 @@
 """Translates a layout into input for ip(8), tc(8), bridge(8) and sh(1). Tests compare this text.
 
-The batch modes of these tools configure a whole namespace in one process. Netlink messages would need more
-code and save little time. All packets are frames of at most one MTU. Qdiscs, relays and agents therefore see
-the same frames as a wire.
+The batch modes of these tools configure a whole namespace in one process. Sending netlink messages instead
+would need more code and save little time. All packets are frames of at most one MTU. Qdiscs, relays and
+agents therefore see the same frames as a wire.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Commands:
     """The commands that create a network in namespaces."""
 
     namespaces: list[str]
-    """Names of the namespaces. They begin with the prefix of the run."""
+    """Names of the namespaces, each of which begins with the prefix of the run."""
     settings: dict[str, list[str]] = field(default_factory=dict)
-    """Sysctls for each namespace. They are set before any device exists, because devices copy the `default`
-    values."""
+    """Sysctls for each namespace. The sysctls are set before any device exists, because a new device copies
+    the `default` values."""
     links: list[str] = field(default_factory=list)
     """Input lines for ``ip -batch`` in the caller's namespace."""
     addresses: dict[str, list[str]] = field(default_factory=dict)
@@ -164,7 +164,7 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 def leaf_classes(queue: Qdisc) -> list[str]:
     """The classes of a port's packets, in the notation of tc(8).
 
-    The sums of their counters are the port's counters.
+    The port's counters are the sums of these classes' counters.
     """
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
 

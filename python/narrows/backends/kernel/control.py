@@ -28,7 +28,7 @@ TRUSTED = "agents"
 DEVICE = "sdn0"
 """The device in a switch's namespace that leads to the controller."""
 OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
-"""Ports of the controller in its own namespace. It listens for HTTP on loopback."""
+"""TCP ports of the controller in its own namespace. The controller listens for HTTP on loopback only."""
 CONTROLLER = "192.168.0.1"
 _SWITCHES = IPv4Address("192.168.0.2")
 
@@ -44,7 +44,7 @@ def address(node: int) -> str:
 
 
 def port_number(link: int) -> int:
-    """The OpenFlow port number of a link. It is the link's number plus one, because 0 is not valid."""
+    """The OpenFlow port number of a link: the link's number plus one, because port number 0 is not valid."""
     return link + 1
 
 
@@ -72,7 +72,8 @@ def uplink(node: int, prefix: str) -> dict[str, Any]:
 def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str]]]:
     """Lines for ``ip -batch``.
 
-    The list creates the veth pairs. The dictionary has the lines for each namespace.
+    The lines of the list create the veth pairs. The dictionary has the lines that are executed in each
+    namespace.
     """
     links, inside = [], {prefix + CONTROL: [f"addr add {CONTROLLER}/32 dev lo"]}
     for node in layout.control:
@@ -144,7 +145,7 @@ class Known:
     agents: frozenset[str]
     """Names of connected agents."""
     links: frozenset[tuple[End, End]]
-    """Links between switches. The lower of the two ends comes first."""
+    """Links between switches. In each pair, the lower end comes first."""
     hosts: frozenset[str]
     """MAC addresses of the hosts."""
 
@@ -194,7 +195,7 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
 def addresses(layout: Layout, port: Port) -> list[str]:
     """The addresses of a host on this port's link.
 
-    They are the port's address and those of flows on the link.
+    These are the port's own address, and the addresses of the flows on the link.
     """
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]

@@ -34,7 +34,7 @@ class Finding:
     name: str
     have: bool
     needed: tuple[str, ...]
-    """The parts that require the feature: ``sim``, ``kernel``, ``vm`` or ``deploy`` (empty: it is
+    """The parts that require the feature: ``sim``, ``kernel``, ``vm`` or ``deploy`` (empty: the feature is
     optional)."""
     use: str
     """Purpose of the feature."""
@@ -95,12 +95,15 @@ def _capable() -> bool:
 
 
 def tools() -> list[Finding]:
-    """A finding for each program that is needed."""
+    """A finding for each program that Narrows may call."""
     return [Finding(name, shutil.which(name) is not None, need, use, fix) for name, need, use, fix in TOOLS]
 
 
 def congestion_controls() -> list[str]:
-    """The congestion controllers of the kernel. If the agent is installed, also those of the agent."""
+    """The congestion controllers of the kernel.
+
+    If the agent is installed, the result also has the controllers that the agent loads.
+    """
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
@@ -114,7 +117,7 @@ def congestion_controls() -> list[str]:
 def qdiscs() -> list[Finding]:
     """Findings about queueing disciplines.
 
-    Each is tried on a device in a temporary namespace. This needs root.
+    Each discipline is tried on a device in a temporary namespace. This needs root.
     """
     prefix = namespaces.new_prefix()
     name = prefix + "try"
@@ -211,7 +214,10 @@ def kernel() -> list[Finding]:
 
 
 def bpffs() -> Finding:
-    """The finding about the bpffs for pinned objects. It must be visible, writable and mounted only once."""
+    """The finding about the bpffs for pinned objects.
+
+    The bpffs must be visible, writable and mounted only once.
+    """
     # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5. The type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     there = [mount for mount in fields if mount[4] == BPFFS]
@@ -238,7 +244,7 @@ def is_bpffs(path: str) -> bool:
     """Whether a path is in a bpffs, according to statfs(2)."""
     libc = ctypes.CDLL(None, use_errno=True)
     facts = (ctypes.c_long * 64)()
-    # The first word is the type. It is signed on some machines.
+    # The first word of the result is the file system's type, which is signed on some machines.
     return libc.statfs(os.fsencode(path), facts) == 0 and facts[0] & 0xFFFFFFFF == BPF_FS_MAGIC
 
 

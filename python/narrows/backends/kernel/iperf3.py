@@ -33,8 +33,8 @@ def check(plan: Plan) -> None:
         if app["kind"] == "poisson":
             raise _cannot("arrivals", "a single flow", f"{key}.arrivals")
         if app["kind"] == "size":
-            # The control connection can overtake data in the sender's buffer. The server then closes too
-            # early.
+            # A message on iperf3's control connection can overtake data that is still in the sender's
+            # buffer. The server then closes the flow's connection too early.
             raise _cannot(
                 "a size",
                 "none (iperf3 ends when all data is written, not when it has arrived)",

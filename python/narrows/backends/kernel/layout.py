@@ -8,9 +8,9 @@
                     there are two veth pairs, and the relay moves packets between them in the namespace `wire`
 
 A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
-socket while its packets wait in its own host. A delay in the host would therefore throttle the socket. Beyond
-the host's veth, in a router or in a bridge, a packet is no longer charged to its socket. For example,
-`ss -tm` shows t0 (no memory for sent packets) while the queue of the bottleneck is full.
+socket while its packets wait in its own host. A delay in the sender's own host would therefore throttle the
+socket. Beyond the host's veth, in a router or in a bridge, a packet is no longer charged to its socket. For
+example, `ss -tm` shows t0 (no memory for sent packets) while the queue of the bottleneck is full.
 
 Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both addresses.
 Packets therefore take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
@@ -81,7 +81,7 @@ class Relay:
     """Device in `wire` that sends the packets on."""
     shapes: bool
     """Whether the relay also applies the link's rate and queue. Otherwise a qdisc before the relay applies
-    them."""
+    the rate and the queue."""
     netem: Netem | None = None
     """Settings of the kernel's netem (None: the relay is a program)."""
 
@@ -124,7 +124,7 @@ class Hop:
     initial_window: int | None = None
     """Initial congestion window in packets, at the first node of the path (None: the kernel's default)."""
     congestion: str | None = None
-    """As in `Endpoints`, at the first node of the data's path."""
+    """As `Endpoints.congestion`, for the route at the first node of the data's path."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,10 @@ class Layout:
 
     @property
     def send_buffer(self) -> int:
-        """Bytes of a TCP socket's send buffer. It is so large that the receive buffer limits a flow first."""
+        """Bytes of a TCP socket's send buffer.
+
+        The buffer is so large that the receive buffer limits a flow first.
+        """
         return max(self.receive_buffer, buffers.DEFAULT)
 
     @cached_property
@@ -200,8 +203,8 @@ class Layout:
 def has_agent(controller: ControllerPlan) -> bool:
     """Whether a controlled port has an agent.
 
-    A port with PACEC has no agent if no flow begins there (`edge = false`). The SDN controller reads the
-    counters of such a port.
+    A port with PACEC has no agent if no flow begins there (`edge = false`). Instead, the SDN controller
+    reads the counters of such a port from the switch.
     """
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 
@@ -356,7 +359,10 @@ class _Placement:
             first = last + 1
 
     def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:
-        """Check that each bridge needs only one device per MAC address. A bridge does not support several."""
+        """Check that each bridge needs only one device per MAC address.
+
+        A bridge does not support several devices for one MAC address.
+        """
         by_target: dict[tuple[int, str], str] = {}
         for crossing in crossings:
             device = by_target.setdefault((crossing.node, crossing.mac), crossing.device)
@@ -370,7 +376,7 @@ class _Placement:
 
 
 def reverse_links(links: list[LinkPlan]) -> list[int]:
-    """The reverse of each directed link. It is the first unpaired link between the same nodes."""
+    """The reverse of each directed link: the first opposite link that is not yet part of a pair."""
     waiting: dict[tuple[int, int], list[int]] = {}
     back = [-1] * len(links)
     for index, link in enumerate(links):

@@ -1,6 +1,6 @@
 """Programs that generate flows: servers that listen before the run, and clients that start at their times.
 
-The emulator only observes these flows.
+The emulator does not generate these flows, but only observes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from narrows.errors import one_line
 from narrows.plan import Protocol
 
 _ENOUGH_SECONDS = 10.0
-"""Time that a server has to listen, and that an interrupted client has to end."""
+"""Time within which a server must begin to listen, and an interrupted client must end."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
 """State of a listening socket in /proc/net/tcp and /proc/net/udp (proc(5), include/net/tcp_states.h)."""
 
@@ -47,7 +47,8 @@ class Call:
     """Port at which the server listens."""
     protocol: Protocol
     kept: dict[str, str]
-    """Names of the log files that are kept with the results: by `server` or `client`, whose output it is."""
+    """Names of the log files that are kept with the results: the keys `server` and `client` say whose output
+    the file has."""
     files: list[str] = field(default_factory=list)
     """Paths of files and folders that are copied into the working folder of both programs."""
 

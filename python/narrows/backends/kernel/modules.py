@@ -116,8 +116,8 @@ def _path(module: str, parameter: str) -> Path:
 def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
     """Set parameters until the context ends. Then restore the earlier values.
 
-    Runs that use an algorithm without setting parameters share the algorithm's lock. The parameters then do
-    not change during these runs.
+    Runs that use an algorithm without setting parameters share the algorithm's lock. The algorithm's
+    parameters therefore do not change during these runs.
 
     Args:
         plan: the plan. The algorithms of its flows are locked.
@@ -136,7 +136,7 @@ def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
 def in_use(algorithm: str) -> Iterator[None]:
     """Share an algorithm's lock until the context ends.
 
-    Meanwhile no run can change the algorithm's parameters.
+    While the context lasts, no run can change the algorithm's parameters.
     """
     module = _module(algorithm)
     with ExitStack() as stack:
@@ -178,7 +178,7 @@ def _using(module: str, values: dict[str, int]) -> Iterator[None]:
 
 
 def _restore(module: str, saved: Path) -> None:
-    """Write the saved values, if there are any."""
+    """Set the module's parameters to the saved values again, if there are any."""
     if saved.exists():
         before = json.loads(saved.read_text(encoding="utf-8"))
         # The module may have been unloaded after the values were saved. The values are then lost.

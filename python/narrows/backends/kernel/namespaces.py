@@ -1,9 +1,10 @@
-"""Names the namespaces of a run, and removes the namespaces of this or of dead runs with all their processes.
+"""Names a run's namespaces. Removes those of this run and of dead runs, with all processes in them.
 
 The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
 was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
-removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The name of this
-folder has the same form. If the run was killed, the next run also removes the folder.
+removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The folder's
+name is the part ``nrw-<pid>-<run>-`` of the namespaces' names. If the run was killed, the next run also
+removes the folder.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def clean(prefix: str) -> None:
         remove(ours(prefix))
         shutil.rmtree(FILES / prefix, ignore_errors=True)
         with contextlib.suppress(OSError):
-            FILES.rmdir()  # fails while another run has a folder
+            FILES.rmdir()  # fails while another run has a folder in it
 
 
 def remove(names: Iterable[str]) -> None:

@@ -1,7 +1,7 @@
 """Models the delay and loss of a link with the kernel's netem. The functions have no side effects.
 
-netem is installed in the namespace `wire`, on the device towards the next node. It never shares a device with
-a rate limit and is never in the sender's host.
+netem is installed in the namespace `wire`, on the device towards the next node. This device never has a rate
+limit and is never in the sender's host.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nodes that are Open vSwitch bridges. Each node has its own ovsdb-server and ovs-vswitchd in its namespace.
 
 The datapath is the kernel module (`system`) or the userspace datapath (`netdev`). Each namespace has its own
-instance of the kernel module. The userspace datapath needs no module. The userspace datapath reads frames
-from packet sockets. Frames must therefore have complete checksums and must not be super-packets. `commands`
+instance of the kernel module. The userspace datapath needs no module and reads frames from packet sockets.
+With this datapath, frames must therefore have complete checksums and must not be super-packets. `commands`
 therefore turns off all offloads.
 """
 
@@ -59,7 +59,8 @@ def _controller(node: int) -> list[str]:
     words = ["--", "set", "bridge", BRIDGE, "protocols=OpenFlow13"]
     words += [f"other-config:datapath-id={control.datapath(node):016x}"]
     words += ["--", "set-controller", BRIDGE, target]
-    # The scenario may stop the controller for a while. The connection must survive such an outage.
+    # A scenario can stop the controller for a while. The bridge's connection to the controller must survive
+    # such an outage.
     return [
         *words,
         *("--", "set", "controller", BRIDGE),
@@ -137,8 +138,8 @@ def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
 
     Packets in a qdisc behind a bridge are charged to the bridge's sending socket. Packets that the bridge has
     not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. Such
-    a buffer holds only 92 full frames of 2,304 bytes each, regardless of the queue's limit. Further packets
-    would be dropped without being counted.
+    a buffer holds only 92 full frames of 2,304 bytes each, regardless of the queue's limit. Packets that do
+    not fit into the buffer would be dropped without being counted.
     """
     # The daemon opens the socket when it first sends a packet. The first packet is an ARP packet without the
     # address of any host.

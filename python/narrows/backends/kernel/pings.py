@@ -20,7 +20,10 @@ _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+) received")
 
 @dataclass(frozen=True)
 class Pings:
-    """An attempt, which consists of simultaneous pings. For guests, it can be converted to JSON and back."""
+    """An attempt, which consists of simultaneous pings.
+
+    An object of this class can be converted to JSON and back, to pass it to a guest.
+    """
 
     kind: ClassVar[str] = "pings"
     """Key of this kind of task in JSON."""
@@ -36,7 +39,7 @@ class Pings:
     mtu: int = 1500
     """MTU of every port, bytes."""
     repetition: int = 1
-    """Number of the attempt, from 1. It is the seed of a guest's random numbers."""
+    """Number of the attempt, from 1. This number is also the seed of a guest's random numbers."""
 
     def as_data(self) -> dict[str, Any]:
         """The attempt in a form that JSON can represent."""
@@ -88,8 +91,8 @@ class Pings:
         """Ping until there is a reply.
 
         The switch's ports forward packets only after some time. If a request for a neighbour's address is
-        lost in this time, the kernel repeats it after 1 s. Without this warm-up, the RTT of about a third of
-        the pings would include this second.
+        lost in this time, the kernel repeats the request after 1 s. Without the warm-up, this second would
+        be part of the RTT of about a third of the pings.
         """
         for host, words in self.commands:
             once = ["ping", "-n", "-c", "1", "-w", str(round(_READY_SECONDS)), words[-1]]

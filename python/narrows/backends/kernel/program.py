@@ -25,7 +25,7 @@ def check(plan: Plan) -> None:
     """Check that the programs can carry their flows.
 
     Raises:
-        ScenarioError: for the first one that cannot.
+        ScenarioError: for the first program that cannot.
     """
     servers: dict[tuple[int, str, int], int] = {}
     for number, transport in transports(plan).items():

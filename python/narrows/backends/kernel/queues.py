@@ -1,8 +1,8 @@
 """Translates a plan's rates and queues to Linux: HTB with FIFO leaves. The functions have no side effects.
 
 HTB counts L3 bytes, as scenarios do. A size table with an overhead of -14 subtracts the Ethernet header
-(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The byte limits of the leaves and the counters also use the
-size without this header.
+(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The leaves' byte limits and the counters also use the size
+without the Ethernet header.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from narrows.units import NANOS_PER_SEC
 FRAME = FULL_PACKET + ETHERNET
 """Size of a full frame in bytes, as devices count it."""
 BURST_PACKETS = 1
-"""Minimum size of a bucket in packets. A slow link must not send two packets at once."""
+"""Minimum size of a bucket in packets. With a larger minimum, a slow link could send two packets at once."""
 BURST_NANOS = 200_000
-"""Minimum bucket size, as its duration at the rate. In smaller buckets, the timer slack of 50 us lowers the
-rate."""
+"""Minimum bucket size, as the time in which a full bucket is sent at the rate. With a smaller bucket, the
+timer slack of 50 us would lower the rate."""
 _NEVER_SECONDS = 1000
 """A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000
@@ -139,7 +139,7 @@ def _mark(queue: FifoQueuePlan) -> MarkPlan:
 
 
 def _threshold(queue: QueuePlan) -> int | None:
-    """The queue length in packets above which a FIFO marks (None: it does not mark by queue length)."""
+    """The queue length in packets above which a FIFO marks (None: there is no such length)."""
     mark = _mark(queue) if queue["kind"] == "fifo" else None
     return mark["packets"] if mark is not None and mark["kind"] == "threshold" else None
 

@@ -4,7 +4,7 @@ The measured network carries packets only during the run, so the controller need
 
 - LLDP frames must cross the links before the run. The relays carry these frames in a rehearsal without flows.
 - Hosts never send ARP requests, because all neighbours are static. Each host is therefore announced.
-  Otherwise its first packets would be flooded.
+  Otherwise a host's first packets would be flooded.
 
 LLDP frames also reach hosts, where the kernel would count them as dropped. To avoid that, sockets at the
 hosts receive these frames.
@@ -87,7 +87,7 @@ class Domain:
             cancel: ends the wait when it is set.
 
         Raises:
-            KernelError: if the controller does not discover them in time.
+            KernelError: if the controller does not discover all of them in time.
             KeyboardInterrupt: if the wait was cancelled.
         """
         if self._process is None:
@@ -197,7 +197,7 @@ def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
 
 @contextmanager
 def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
-    """Run the relays without the flows. Yields a list that receives the error if the relays fail."""
+    """Run the relays without the flows. Yield a list, to which the error is added if the relays fail."""
     failed: list[Exception] = []
     if not told["relays"]:
         yield failed

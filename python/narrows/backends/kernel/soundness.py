@@ -2,7 +2,7 @@
 
 The functions have no side effects.
 
-A disturbed run is kept. It is marked "do not trust" with every reason.
+A disturbed run is kept, but marked "do not trust" with all reasons.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LATENESS_NANOS = 1_000_000
-"""Maximum of the 99th percentile of packets' lateness at the relay. It is 5 % of an RTT of 20 ms."""
+"""Upper bound for the 99th percentile of the packets' lateness at the relay: 5 % of an RTT of 20 ms."""
 BUSY = 0.9
-"""Maximum share of a second in which all processors are busy. Above this share, tasks wait for a
+"""Maximum share of a second in which all processors are busy. If the share is larger, tasks wait for a
 processor."""
 LIMITED = 0.05
 """Maximum share of time in which a receive window or a send buffer limits a bulk flow."""
@@ -23,8 +23,8 @@ def bounds(virtual: bool = False) -> dict[str, float]:
     """The bounds that `_native.emulate` checks.
 
     Args:
-        virtual: whether time is virtual. Only the run itself takes virtual time. A second without idle time
-            therefore means that the processor was the bottleneck.
+        virtual: whether time is virtual. In virtual time, only the run itself makes the processor busy. A
+            second without idle time therefore means that the processor was the run's bottleneck.
     """
     busiest = {"busiest": BUSY} if virtual else {}
     return {"lateness": LATENESS_NANOS, "busy": BUSY, "limited": LIMITED, **busiest}

@@ -19,10 +19,10 @@ _LAST_SOURCE_PORT = 65_535
 
 
 def source_ports(plan: Plan) -> list[int | None]:
-    """Source port of each flow's first connection. Other members of a group use the following ports.
+    """Source port of each flow's first connection. The other members of a group use the next higher ports.
 
-    A source of arrivals has None, because its flows would soon use up all ports, and so do programs, which
-    choose their ports. A flow also has None if too few ports are left.
+    The value is None in three cases: for a source of arrivals, because its flows would soon use up all
+    ports; for a program, which chooses its own ports; and for a flow for which too few ports are left.
     """
     ports: list[int | None] = []
     free = FIRST_SOURCE_PORT
@@ -101,7 +101,10 @@ def spec(
 
 
 def _congestion(flow: FlowPlan, prefix: str) -> str | None:
-    """The kernel's name for a flow's CCA. It is None for UDP, and None if the plan uses the same name."""
+    """The kernel's name for a flow's CCA.
+
+    The result is None for UDP, or if the kernel's name equals the plan's name.
+    """
     if is_brf(flow):
         return algorithm(prefix)
     return cc.NAMES.get(chosen(flow))
@@ -118,7 +121,7 @@ def _classes(port: Port, controlled: set[int]) -> list[str]:
 
 
 def _links(plan: Plan) -> list[LinkPlan]:
-    """The links with their effective rates. The rate of a shaped port is the shaper's rate."""
+    """The links with their effective rates: for a shaped port, this is the shaper's rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["rate_controllers"]):
         if not has_agent(controller):

@@ -1,4 +1,4 @@
-"""Does work at planned times of a run, in threads."""
+"""Runs functions in threads, which do work at planned times of a run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Timeline:
         return self._over.is_set()
 
     def wait_until(self, when: int) -> bool:
-        """Wait until `when`, ns after the start. Returns false if the run ends earlier."""
+        """Wait until `when`, in ns after the start of the run. Returns false if the run ends earlier."""
         left = self._start + when - time.monotonic_ns()
         return not self._over.wait(max(0.0, left / NANOS_PER_SEC))
 
     def pause(self, seconds: float) -> None:
-        """Wait for a time, or until the run ends."""
+        """Wait for this many seconds, or until the run ends if that is earlier."""
         self._over.wait(seconds)
 
     @contextmanager

@@ -18,7 +18,7 @@ _GRACE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer. For guests, it can be converted to JSON and back."""
+    """A transfer. An object of this class can be converted to JSON and back, to pass it to a guest."""
 
     kind: ClassVar[str] = "transfer"
     """Key of this kind of task in JSON."""
@@ -39,7 +39,7 @@ class Transfer:
     mtu: int = 1500
     """MTU of every port, bytes."""
     repetition: int = 1
-    """Number of the repetition, from 1. It is the seed of a guest's random numbers."""
+    """Number of the repetition, from 1. This number is also the seed of a guest's random numbers."""
 
     def as_data(self) -> dict[str, Any]:
         """The transfer in a form that JSON can represent."""

@@ -2,5 +2,5 @@
 
 `package` unpacks a kernel package, `closure` finds the files that the backend needs in the guest, and
 `archive` packs them. `machine` boots the guest once in QEMU, and `image` saves the running guest. Each run
-resumes the saved guest. It passes the plan to the guest in a file that `guest` can read without waiting.
+resumes the saved guest. The run's plan is in a file that the program `guest` can read without waiting.
 """

@@ -26,9 +26,9 @@ from narrows.plan import KernelPlan, Plan
 MOST = 2
 """Maximum number of guests that run at the same time, over all processes that share a cache.
 
-A guest that is booted only to save its state does not count."""
+Guests that are booted only to save their state do not count."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that every run may take, in seconds. `_SLOWEST` adds to this time."""
+"""Real time that every run may take, in seconds. The time of `_SLOWEST` is added."""
 _SLOWEST = 60.0
 """Additional seconds of real time that a run may take for each second of virtual time."""
 _NAP_SECONDS = 0.1
@@ -57,7 +57,7 @@ class Vm:
         self._cancelled = threading.Event()
 
     def _image(self, extra: image.Extra = image.NO_EXTRA) -> image.Image:
-        """The saved guest with these additional files. It is booted and saved on first use."""
+        """The saved guest with these additional files, which is booted and saved when it is first needed."""
         with self._making:
             if extra not in self._saved:
                 self._saved[extra] = image.ensure(self._say, extra)
@@ -65,7 +65,7 @@ class Vm:
 
     def facts(self) -> dict[str, Any]:
         """Facts about the guest, for `metadata.json`."""
-        # These facts do not depend on additional files.
+        # The facts do not depend on additional files, so any saved guest will do.
         saved = next(iter(self._saved.values()), None) or self._image()
         kernel = saved.kernel
         return {
@@ -158,7 +158,7 @@ class Vm:
         self._cancelled.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take. They are the algorithms that the guest's kernel is expected to have.
+        """Names that `cc` may take: the algorithms that the guest's kernel is expected to have.
 
         If narrows-agent is installed, the algorithms that it loads are included.
         """
@@ -173,16 +173,16 @@ class Vm:
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Names that a controller's `kind` may take.
 
-        There are none, because `check` refuses rate controllers.
+        The list is empty, because `check` refuses rate controllers.
         """
         return []
 
 
 def in_guest(plan: Plan) -> Plan:
-    """The plan with the guest's defaults. These are delays by netem, and the kernel datapath of Open vSwitch.
+    """The plan with the guest's defaults: netem makes delays, and Open vSwitch uses the kernel's datapath.
 
-    The relay and the userspace datapath are programs. The guest executes only 1e9 instructions per second.
-    These programs would therefore take tens of microseconds for each packet.
+    The alternatives, the relay and the userspace datapath, are programs. Because the guest executes only 1e9
+    instructions per second, these programs would take tens of microseconds for each packet.
     """
     asked: KernelPlan = plan.get("kernel") or {}
     given = {key: value for key, value in asked.items() if value is not None}

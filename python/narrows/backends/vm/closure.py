@@ -48,7 +48,7 @@ def programs() -> list[Path]:
 def agent() -> Path | None:
     """The path of narrows-agent, if it is installed.
 
-    Guests use the agent only to load algorithms. Its other functions need Linux 6.12.
+    Guests use the agent only to load algorithms. The agent's other functions need Linux 6.12.
     """
     found = agents.find()
     return found.resolve() if found else None
@@ -92,7 +92,7 @@ def _compiled(file: Path) -> list[Path]:
 
 
 def _packages(folder: Path) -> Iterator[Path]:
-    """The files `__init__.py` of a folder of the package and of the folder's parents."""
+    """The files `__init__.py` of a folder in the package and of the folder's parents up to the package."""
     while folder != OURS and folder.is_relative_to(OURS):
         yield folder / "__init__.py"
         folder = folder.parent

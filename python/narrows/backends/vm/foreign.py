@@ -22,7 +22,7 @@ _PYTHON_FACTS = (
 )
 _ELF = b"\x7fELF"
 _MOST_BYTES = 512 << 20
-"""Maximum size of a plan's additional files. The guest keeps them in its memory of 2 GB."""
+"""Maximum size of a plan's additional files, which the guest keeps in its memory of 2 GB."""
 
 
 class Foreign(NamedTuple):
@@ -31,7 +31,7 @@ class Foreign(NamedTuple):
     plan: Plan
     """The plan with the absolute path of each program."""
     files: frozenset[Path]
-    """The files that the guest needs in addition to its own."""
+    """The files that the guest needs in addition to the files that every guest has."""
 
 
 def prepared(plan: Plan) -> Foreign:
@@ -100,7 +100,10 @@ def _interpreter(script: Path, key: str) -> str:
 
 
 def _python(path: Path, key: str) -> tuple[Path, set[Path]]:
-    """A Python interpreter and its standard library. The interpreter replaces a shim, such as pyenv's."""
+    """A Python interpreter and its standard library.
+
+    If `path` is a shim, such as pyenv's, the result has the interpreter itself instead.
+    """
     done = subprocess.run([path, "-c", _PYTHON_FACTS], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ScenarioError(f"found {path}, which does not run, expected a Python interpreter", key)

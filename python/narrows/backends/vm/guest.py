@@ -1,8 +1,8 @@
-"""The program in the guest. It prepares everything, is saved in this state, and runs one plan when resumed.
+"""The program in the guest. When it is ready, the guest is saved. Once resumed, the program runs one plan.
 
-The program never waits for the host while virtual time passes. It reads the plan from the machine's firmware
-configuration, because such a read needs only instructions and no interrupts. The program writes the answer at
-the end.
+The program never waits for the host while virtual time passes. The plan is in the machine's firmware
+configuration, because reading it there needs only instructions and no interrupts. The program writes the
+answer at the end.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
 _RNDRESEEDCRNG = 0x5207
 """Number of the ioctl that reseeds the random number generator (linux/random.h)."""
 _RESEED_SETTLE_SECONDS = 130
-"""Time that the guest sleeps before it is saved. The sleep takes no real time.
+"""Time that the guest sleeps before it is saved. The guest skips idle time, so the sleep takes no real time.
 
-In its first two minutes, the kernel often reseeds its random number generator. Later it reseeds the generator
-only once a minute (crng_has_old_seed, drivers/char/random.c). After the sleep, losses in runs of up to a
-minute therefore depend only on the run's seed.
+In its first two minutes, the kernel often reseeds its random number generator. Later it does so only once a
+minute (crng_has_old_seed, drivers/char/random.c). Because of the sleep, losses in runs of up to a minute
+therefore depend only on the run's seed.
 """
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
@@ -93,7 +93,7 @@ def _seed(seed: int) -> None:
 
 
 def _pause() -> None:
-    """Stop the machine. It continues when a copy of its saved state is resumed."""
+    """Stop the guest. Execution continues here when a copy of the guest's saved state is resumed."""
     with open("/dev/port", "r+b", buffering=0) as ports:  # noqa: PTH123
         ports.seek(_PVPANIC)
         ports.write(b"\x01")

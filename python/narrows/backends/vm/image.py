@@ -1,6 +1,6 @@
 """Makes the saved guest from which runs start.
 
-It is packed, booted once, and saved while it waits for a plan.
+The guest is packed, booted once, and saved while it waits for a plan.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
 _KEPT = 3
-"""Number of saved guests that are kept. Each takes about 900 MB."""
+"""Number of saved guests that are kept. Each guest takes about 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""Time after the last use of a saved guest before it may be removed, if there are more than `_KEPT`."""
+"""If there are more than `_KEPT` saved guests, a guest may be removed when it has not been used for this
+time."""
 _BOOT_SECONDS = 1200.0
 """Maximum duration of a boot: ten times the duration measured on two busy processors."""
 
@@ -68,8 +69,9 @@ def _modules_of_algorithms() -> set[str]:
 def loaded() -> list[str]:
     """Modules that are loaded before the guest is saved.
 
-    Open vSwitch is not among these modules. It enables connection tracking, which makes every packet of every
-    run a seventh more expensive. `guest.py` loads Open vSwitch on demand.
+    Open vSwitch is not among these modules, because it enables connection tracking. With connection
+    tracking, every packet of every run would be a seventh more expensive. `guest.py` loads Open vSwitch on
+    demand.
     """
     return [
         *sorted(module for module in _modules_of_algorithms() if module not in BUILT_IN),
@@ -95,7 +97,7 @@ exec setsid {python} {start} </dev/console >/dev/console 2>&1
 
 
 Extra = frozenset[Path]
-"""Files of this machine that a guest has in addition to those of every guest."""
+"""Files of this machine that a guest has in addition to the files that every guest has."""
 NO_EXTRA: Extra = frozenset()
 
 
@@ -136,7 +138,8 @@ def pack(kernel: Kernel, target: Path, extra: Extra = NO_EXTRA) -> None:
         added = (path for path in extra if path.parent.name in ("bin", "sbin"))
         whole = {path.name for path in (*closure.programs(), *added)}
         for applet in listed.stdout.split():
-            # /bin may be a link to /usr/bin, where an applet would replace the real program.
+            # /bin may be a link to /usr/bin. The link for an applet would then replace the real program of
+            # that name.
             if Path(applet).name not in whole:
                 archive.link(applet, "/bin/busybox")
         _modules(archive, kernel.folder, kernel.release)
@@ -162,7 +165,7 @@ def _environment() -> str:
 
 
 def _modules(archive: Archive, folder: Path, version: str) -> None:
-    """Add the modules, their dependencies, and modprobe's tables for them."""
+    """Add the modules, the modules on which they depend, and modprobe's tables for all of these."""
     source = folder / "lib/modules" / version
     needs = {}
     for line in (source / "modules.dep").read_text().splitlines():
@@ -280,7 +283,7 @@ def _tidy(cache: Path, now: float) -> None:
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
-    for unfinished in cache.glob("new-*"):  # a process that was killed left this folder
+    for unfinished in cache.glob("new-*"):  # left by a process that was killed
         if now - unfinished.stat().st_mtime > _UNUSED_SECONDS:
             shutil.rmtree(unfinished, ignore_errors=True)
 

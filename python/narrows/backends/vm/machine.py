@@ -17,7 +17,8 @@ from typing import Any
 from narrows.backends.vm.errors import VmError
 
 CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+lahf-lm"
-"""x86-64-v2, the level that numpy needs. Code for later extensions would be slow to emulate."""
+"""x86-64-v2, the level that numpy needs. Programs that use later extensions of the instruction set would be
+slow to emulate."""
 MEMORY_MB = 2048
 _NAP_SECONDS = 0.05
 _turns = itertools.count(os.getpid())
@@ -33,8 +34,8 @@ KERNEL_WORDS = (
 def command(kernel: Path, initramfs: Path, folder: Path, plan: Path) -> list[str]:
     """QEMU's command line.
 
-    The guest has one processor. Its clock advances by one nanosecond for each instruction and skips idle time
-    (`icount`, `sleep=off`). The guest's date also follows this clock.
+    The guest has one processor. The guest's clock advances by one nanosecond for each instruction and skips
+    idle time (`icount`, `sleep=off`). The guest's date also follows this clock.
 
     Args:
         kernel: the kernel's image.
@@ -71,9 +72,10 @@ def _alone() -> list[str]:
     """Prefix of a command that pins QEMU to one processor, as a batch job.
 
     QEMU has a race between its threads. A second thread may find the guest's processor asleep before the
-    executing thread has counted its last instructions. The second thread then advances the clock too far by
-    some microseconds (icount_start_warp_timer, softmmu/icount.c). The race is rare if QEMU has a single
-    processor and is a batch job, because a waking thread does not preempt a batch job.
+    thread that executes the guest has counted the last instructions. The second thread then advances the
+    clock too far by some microseconds (icount_start_warp_timer, softmmu/icount.c). The race is rare if all
+    threads of QEMU share one processor and QEMU is a batch job, because a thread of a batch job that wakes
+    does not preempt the running thread.
     """
     processors = sorted(os.sched_getaffinity(0))
     processor = processors[next(_turns) % len(processors)]
@@ -86,7 +88,8 @@ class Machine:
     Args:
         words: QEMU's command line.
         folder: the folder for the console's output, the answer and QEMU's messages.
-        alone: whether to pin QEMU to one processor. This is not necessary for a guest that measures nothing.
+        alone: whether to pin QEMU to one processor, which is not necessary for a guest that measures
+            nothing.
     """
 
     def __init__(self, words: Sequence[str], folder: Path, alone: bool = True) -> None:
@@ -164,7 +167,7 @@ class Machine:
             return self._events.pop(place)
 
     def save(self, state: Path) -> None:
-        """Write the state of the machine to a file. The machine must have stopped before.
+        """Write the state of the machine, which must have stopped, to a file.
 
         Raises:
             VmError: if the state cannot be saved.

@@ -1,6 +1,6 @@
 """Provides the guests' kernel.
 
-It is a distribution's package, unpacked into the cache and never installed.
+The kernel is a distribution's package, which is unpacked into the cache and never installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Starts the guest's worker without the parts of `narrows` that it does not need (results, data frames).
 
-With an argument, it only prints the modules that the worker imports, with their files, as JSON.
+With an argument, this program does not start the worker, but prints as JSON the modules that the worker
+imports, with their files.
 """
 
 import importlib

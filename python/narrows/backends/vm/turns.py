@@ -1,9 +1,9 @@
 """Limits the number of guests that run at the same time on this machine.
 
-All processes share a folder of lock files. The kernel releases a lock when its process ends.
+All processes share a folder of lock files. The kernel releases a lock when the process that holds it ends.
 
-- `slot-N` is locked by the process whose guest runs.
-- `ticket-...` is locked by a process that waits for a slot. The order of the names is the order of the queue.
+- `slot-N` is locked by a process while its guest runs.
+- `ticket-...` is locked by a process that waits for a slot. The tickets' names have the order of the queue.
 - `door` is locked while a process inspects or changes the other files.
 """
 
@@ -55,8 +55,8 @@ def turn(
 def _ticket(folder: Path) -> Iterator[Path]:
     """Take a place in the queue, which is a locked file."""
     with _door(folder):
-        # All processes share CLOCK_MONOTONIC, and only one process at a time holds the lock `door`. The names
-        # therefore differ.
+        # All processes share CLOCK_MONOTONIC, and only one process at a time holds the lock `door`. The
+        # names of the tickets therefore differ.
         path = folder / f"ticket-{time.monotonic_ns():020}"
         lock = _locked(path)
     try:
@@ -69,7 +69,7 @@ def _ticket(folder: Path) -> Iterator[Path]:
 
 
 def _slot(folder: Path, ticket: Path, most: int) -> int | None:
-    """Lock a free slot and return its descriptor (None: no slot is free, or an earlier ticket waits)."""
+    """Lock a free slot and return its descriptor (None: all are locked, or an earlier ticket waits)."""
     with _door(folder):
         for other in sorted(folder.glob("ticket-*")):
             if other.name >= ticket.name:

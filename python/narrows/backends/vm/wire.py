@@ -22,7 +22,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(value: Any) -> Any:
-    """The value that `pack` has packed."""
+    """The original value of a result of `pack`."""
     if isinstance(value, dict):
         if value.keys() == {"dtype", "bytes"}:
             return np.frombuffer(base64.b64decode(value["bytes"]), dtype=np.dtype(value["dtype"])).copy()

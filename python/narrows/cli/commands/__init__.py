@@ -1,6 +1,6 @@
 """Declarations of the commands whose work needs slow imports.
 
-A module here holds a command's parameters and help. The module imports only what `--help` and
-tab completion need. The body calls the function of the same name in `narrows.cli`, which is imported when
-the command runs.
+Each module in this package holds the parameters and the help of a command, and imports only what `--help`
+and tab completion need. The command's body calls the function of the same name in `narrows.cli`, which is
+imported only then.
 """

@@ -36,7 +36,7 @@ def load(
     ] = False,
     down_needs_loss: Annotated[
         bool,
-        typer.Option("--down-needs-loss", help="bbr-a, -b, -c: drain only after a probe that lost packets."),
+        typer.Option("--down-needs-loss", help="bbr-a, -b, -c: drain only after a probe with packet loss."),
     ] = False,
 ) -> None:
     """Load and register congestion controllers until they are unloaded or the machine restarts."""

@@ -56,7 +56,7 @@ def diff(
         ),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also exit with 1 unless all runs are bit-for-bit equal.")
+        bool, typer.Option("--exact", help="Also exit with 1 if runs are not bit-for-bit equal.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Also print the figures without a change.")] = False,
     out: Annotated[

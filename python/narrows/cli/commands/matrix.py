@@ -26,7 +26,7 @@ def matrix(
     everyone: Annotated[
         bool,
         typer.Option(
-            "--all", help="All congestion controllers, with support from the network for those that need it."
+            "--all", help="All congestion controllers. Those that need support from the network get it."
         ),
     ] = False,
     rate: Annotated[
@@ -93,7 +93,7 @@ def matrix(
 ) -> None:
     """Run each pair of congestion controllers in one queue.
 
-    The page has heat maps of each pair's shares and fairness.
+    The page has heat maps with the shares and the fairness of each pair.
     """
     from narrows.cli import matrix as work  # noqa: PLC0415
     from narrows.cli import options  # noqa: PLC0415

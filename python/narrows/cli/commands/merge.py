@@ -22,8 +22,8 @@ def merge(
 ) -> None:
     """Merge the results of narrows run --shard.
 
-    Together, the parts must have all runs of the sweep, each run once. Interrupted sweeps are parts, too. The
-    result is the same as that of the whole sweep in one call.
+    Together, the parts must have all runs of the sweep, each run once. The results of an interrupted sweep
+    can also be a part. The result is the same as if one call had run the whole sweep.
     """
     from narrows.cli import merge as work  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ def report(
         typer.Option(
             metavar="FOLDER",
             show_default=False,
-            help="Also write the figures here as SVG, PDF and PNG (default: no files).",
+            help="Also write the figures to this folder, as SVG, PDF and PNG (default: no files).",
         ),
     ] = None,
 ) -> None:

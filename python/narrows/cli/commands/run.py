@@ -84,10 +84,11 @@ def run(
 ) -> None:
     """Run a scenario, write its tables and print a summary.
 
-    When the run is complete, it replaces earlier results in the same folder. Exit codes: 1 if one of the
-    scenario's expectations ([[expect]]) is not met or cannot be judged, 2 if the scenario cannot run.
+    When all runs are complete, their results replace earlier results in the same folder. Exit codes: 1 if
+    one of the scenario's expectations ([[expect]]) is not met or cannot be judged, 2 if the scenario cannot
+    run.
     """
-    # numpy would start a thread per core for linear algebra, which a run does not use.
+    # Without this, numpy would start a thread per core for linear algebra, but a run uses no linear algebra.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from narrows.cli import options  # noqa: PLC0415
     from narrows.cli import run as work  # noqa: PLC0415

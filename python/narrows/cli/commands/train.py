@@ -57,7 +57,7 @@ def train(
     """Train BRF's bandwidth model from flow records.
 
     A switch or a scenario loads the file with `predictor = "FILE"` in the parameters of `brf`. A fifth of
-    the records is held out to test the model. The command prints the result of this test.
+    the records is not used for training, but to test the model. The command prints the result of this test.
     """
     from narrows.cli import train as work  # noqa: PLC0415
 

@@ -124,9 +124,9 @@ def validate(
 ) -> None:
     """Measure the simulator's errors against Linux.
 
-    Each algorithm runs in each cell of a grid of networks: in the simulator, and --repetitions times on real
-    stacks. An interrupted call continues where it stopped. Runs that busy processors disturbed are left out.
-    Exit codes: 0 if all cells were measured, 1 if one failed.
+    Each algorithm runs in each cell of a grid of networks: in the simulator, and on real stacks as often as
+    --repetitions says. An interrupted call continues where it stopped. Real runs that were disturbed by busy
+    processors are left out. Exit codes: 0 if all cells were measured, 1 if a cell failed.
     """
     from narrows.cli import options  # noqa: PLC0415
     from narrows.cli import validate as work  # noqa: PLC0415

@@ -33,7 +33,7 @@ def beginning(source: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
 
 
 def comma_separated(source: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Make a completion for a list with commas: offer names for its last part."""
+    """Make a completion for a comma-separated list, which offers names for the list's last part."""
 
     def complete(incomplete: str) -> list[str]:
         head, comma, last = incomplete.rpartition(",")
@@ -81,7 +81,7 @@ def _keys(schema: dict[str, Any], part: dict[str, Any], depth: int) -> set[str]:
 
 
 def _tables(schema: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Tables that a part may be, with references followed."""
+    """The tables that a part of the schema may be. References are followed."""
     if reference := part.get("$ref"):
         return _tables(schema, schema["$defs"][reference.rsplit("/", 1)[1]])
     choices = part.get("anyOf", []) + part.get("oneOf", [])

@@ -26,7 +26,7 @@ def prepare(
 
 @vm.command()
 def status() -> None:
-    """Print the state of the guest. Exit codes: 0 if it is ready, else 1."""
+    """Print the state of the guest. Exit codes: 0 if the guest is ready, else 1."""
     from narrows.cli import vm as work  # noqa: PLC0415
 
     work.status()
