@@ -20,8 +20,8 @@ class RateController:
     name: str
     summary: str
     on_switches: Mapping[str, Value] | None
-    """The parameters with which real switches and unmodified hosts can use this rate controller. None if they
-    cannot use it."""
+    """The parameters with which real switches and unmodified hosts can use this rate controller. None if real
+    switches do not support it."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]
     """The defaults that ``mode = "literal"`` changes, with their values in this mode (in base units)."""

@@ -1,7 +1,7 @@
 """Names of version 0.2 that are still accepted, with the names that replaced them.
 
 Each use of an old name is reported once, in one line on standard error. The first release after 0.2 accepts
-the old names. The second release after 0.2 refuses them, and no longer has this module.
+the old names. The second release after 0.2 refuses the old names, and no longer has this module.
 docs/reference/glossary.md has the meaning of each current name.
 """
 
@@ -51,7 +51,7 @@ def report(place: str, old: str, new: str) -> None:
 
 
 def caller() -> str:
-    """File and line of the code outside this package that called the package."""
+    """File and line of the code that called this package."""
     for frame in inspect.stack(context=0):
         if not Path(frame.filename).is_relative_to(PACKAGE):
             return f"{frame.filename}:{frame.lineno}"
@@ -66,7 +66,7 @@ def current(name: str, names: Mapping[str, str], place: str) -> str:
 
 
 def dotted_key(key: str, place: str = "") -> str:
-    """The current spelling of a scenario's dotted key. An old spelling is reported if `place` is given."""
+    """A scenario's dotted key with current names. If `place` is given, old names are reported."""
     first, dot, rest = key.partition(".")
     renamed = _QUEUE_KEY.sub(
         lambda found: found[1] + QUEUE_KEYS[found[2]], f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
@@ -77,14 +77,14 @@ def dotted_key(key: str, place: str = "") -> str:
 
 
 def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any]:
-    """The tables of a scenario with current names, also in the keys that its sweep changes.
+    """The tables of a scenario with current names. The dotted keys in its sweep are converted, too.
 
     Args:
         data: the scenario's tables, which may be unchecked.
         place: the file, for reports (None: the code that called this package).
 
     Raises:
-        ScenarioError: if an old and its current name occur together.
+        ScenarioError: if both an old name and the current name of the same key occur.
     """
     renamed = _table(data, place, "")
     for key in _WITH_QUEUES:
@@ -142,7 +142,8 @@ _SCENARIO_VALUES = ("factors", "key", "omit")
 def study(table: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The tables of a study with the current names of factors and of the scenarios' keys.
 
-    A figure's `args` name factors by values such as ``panels = "controller"``.
+    A figure's `args` are converted, too, because their values can be names of factors, e.g.
+    ``panels = "controller"``.
     """
 
     def name(old: str, new: str) -> str:
@@ -177,7 +178,7 @@ def columns(table: str, names: Iterable[str]) -> list[str]:
 
 
 def metadata(data: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of results with current names. Later code checks whether the parts are valid."""
+    """The metadata of results with current names. The function does not check the metadata."""
     renamed = dict(data)
     if isinstance(data.get("scenario"), dict):
         renamed["scenario"] = {SCENARIO_KEYS.get(key, key): value for key, value in data["scenario"].items()}

@@ -27,7 +27,7 @@ def undisturbed() -> Iterator[None]:
     """Ignore Ctrl-C, SIGTERM and SIGHUP during a clean-up that must be complete."""
 
     def ignore(number: int, frame: FrameType | None) -> None:
-        """Do nothing. Programs that are started meanwhile would inherit SIG_IGN, but not this handler."""
+        """Do nothing. Unlike SIG_IGN, this handler is not inherited by programs that start meanwhile."""
 
     with _handled(ignore, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield

@@ -1,7 +1,7 @@
 """External transport stacks for simulated flows: QUIC of the Rust crate quinn.
 
-A scenario names a stack as the `transport` of a flow. The flow's `cc` is a controller of the stack, or a
-controller of the catalogue.
+A scenario names a stack as the `transport` of a flow. The flow's `cc` is then a controller of the stack, or a
+controller of Narrows' catalogue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 
 @functools.cache
 def controllers() -> dict[str, list[str]]:
-    """The congestion controllers that each stack itself contains."""
+    """For each stack, the congestion controllers that are a part of the stack."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.stacks()
@@ -19,16 +19,16 @@ def controllers() -> dict[str, list[str]]:
 
 @functools.cache
 def prefix() -> str:
-    """The prefix that makes a `cc` a controller of the catalogue, even if the stack has the same name."""
+    """The prefix of `cc` that selects a controller of the catalogue instead of the stack's own controller."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.CATALOGUE_PREFIX
 
 
 def catalogue_name(transport: str, cc: str) -> str | None:
-    """The name in the catalogue of a flow's congestion controller.
+    """The name that a flow's congestion controller has in Narrows' catalogue.
 
-    None: the flow is UDP, or uses a controller of its stack.
+    The result is None if the flow is UDP, or if it uses a controller of its stack.
     """
     if transport == "tcp":
         return cc

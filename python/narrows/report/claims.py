@@ -43,12 +43,13 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class OtherSide:
-    """The same claim on other runs."""
+    """The verdict on the same claim, judged on other runs."""
 
     measured: str
     interval: str
     difference: str
-    """Difference from the value of the row. Empty if a value is missing or there are several cases."""
+    """Difference from the measured value of the claim's row. Empty if one of the two values is missing, or if
+    the claim has several cases."""
     detail: list[tuple[str, str, str]]
     verdict: str
     css: str
@@ -64,11 +65,11 @@ def _css(finding: Finding) -> str:
 
 
 Tally = list[tuple[str, str, int]]
-"""Number of findings per verdict: words, CSS class, number."""
+"""Number of findings per verdict, as tuples: the verdict in words, its CSS class, and the number."""
 
 
 def tally(findings: Sequence[Finding]) -> Tally:
-    """Number of findings per verdict: words, CSS class, number."""
+    """Number of findings per verdict, as tuples: the verdict in words, its CSS class, and the number."""
     return [
         (verdict.value, _CSS[verdict], sum(finding.verdict is verdict for finding in findings))
         for verdict in Verdict

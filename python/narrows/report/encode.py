@@ -19,7 +19,7 @@ ALGORITHM = "algorithm"
 FLOOR_MS = 0.01
 """Smallest queueing delay on a logarithmic axis."""
 NUMBERS = ",.6~r"
-"""Format of tick labels: 0.05, 12.5, 120. Without a precision, Vega would choose it and write 1.2e+2."""
+"""Format of tick labels: 0.05, 12.5, 120. Without the precision of 6, Vega would write 120 as 1.2e+2."""
 LEAST_FOR_A_BAND = 3
 """Smallest number of seeds for which a band is drawn. With two seeds, the half width of the 95 % interval is
 12.7 times the distance of the two values from their mean.
@@ -58,7 +58,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # With a tick count, Vega would also leave out explicit tick values, for example three of six.
+        # If a tick count is given, Vega leaves out some explicit tick values, for example three of six.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
@@ -77,7 +77,8 @@ def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, *
 
 
 _BESIDE, _BESIDE_LOG = 0.035, 1.15
-"""Room beyond a factor's first and last value, as a part of the axis, or as a ratio on a logarithmic axis."""
+"""Space between the ends of a factor's axis and its first and last value: as a part of the axis' length on a
+linear axis, and as a ratio of values on a logarithmic axis."""
 _MOST_NAMED = 10
 """Largest number of values that a linear axis labels one by one."""
 
@@ -85,9 +86,9 @@ _MOST_NAMED = 10
 def bands(
     base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
 ) -> list[alt.Chart]:
-    """The layer of confidence intervals. The result is empty if no row has a ``band``.
+    """The layer of confidence intervals.
 
-    An empty layer would have no extent.
+    The list is empty if no row has a ``band``, because a layer without rows would have no extent in Vega.
     """
     if not any(row["band"] for row in values):
         return []
@@ -96,9 +97,9 @@ def bands(
 
 
 NO_BANDS = " Bands need at least three seeds."
-"""Sentence of the caption of a figure with fewer seeds."""
+"""Sentence for captions of figures that have too few seeds for bands."""
 CUT = " Lines continue outside the frame."
-"""Caption of a figure with an axis shorter than the data."""
+"""Sentence for captions of figures in which an axis ends before the largest value."""
 _BURSTS = (
     " Goodput above the link's rate is data that waited behind a lost packet and reached the application "
     "when the retransmission arrived."
@@ -126,8 +127,8 @@ _LEAST_TICKS = 3
 def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
-    An axis of two decades or more has one tick per power of ten. A shorter axis has ticks within the decade,
-    or round numbers if these ticks are too far apart.
+    An axis of two decades or more has one tick per power of ten. A shorter axis also has ticks between powers
+    of ten. If fewer than three ticks are then on the axis, the ticks are at round numbers.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]
@@ -214,7 +215,7 @@ def factor_text(name: str, value: Factor) -> str:
 
 
 def number(value: Factor) -> float:
-    """A factor's value as a number. The unit of a queue's length in BDP is dropped."""
+    """A factor's value as a number. The suffix `bdp` of a queue's length is removed."""
     return float(value.removesuffix("bdp") if isinstance(value, str) else value)
 
 

@@ -89,7 +89,7 @@ class Figure:
     def _wide(self) -> bool:
         """Whether panels in files have double width.
 
-        The width is double if panels are below each other, or if one panel is below a legend.
+        Panels have double width if they are in one column, or if there is only one panel and it has a legend.
         """
         return self.columns == 1 or (len(self.panels) == 1 and bool(self.keys))
 
@@ -213,8 +213,11 @@ def inline(values: list[dict[str, Any]]) -> alt.Data:
 
 
 def _legend(keys: list[Key], most: float) -> Any:
-    """The legend as a separate chart, for files. Its lines are at most `most` wide if possible."""
-    # 6.6 px is the mean width of a character at 12 px, which is exact enough here.
+    """The legend as a separate chart, for files.
+
+    Its lines are at most `most` px wide, unless one entry is wider.
+    """
+    # A character at 12 px is 6.6 px wide on average. This mean is exact enough here.
     left, widest, line = 0.0, 60.0, 0
     data: list[dict[str, Any]] = []
     for key in keys:

@@ -44,7 +44,8 @@ def replace(
 ) -> None:
     """Write figures and their indexes, and remove the figures that this command wrote earlier.
 
-    Only files in the index are removed. If there are no figures, the indexes and the folder are not created.
+    Files that the old index does not list are kept. If there are no figures, the indexes and the folder are
+    not created.
 
     Args:
         figures: each figure with its point of the sweep or its experiment.
@@ -92,7 +93,7 @@ def _write(folder: Path, entries: Sequence[Entry]) -> None:
     if not entries:
         for name in (INDEX, PAGE):
             (folder / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # it does not exist, or has other files
+        with contextlib.suppress(OSError):  # the folder does not exist, or has other files
             folder.rmdir()
         return
     folder.mkdir(parents=True, exist_ok=True)

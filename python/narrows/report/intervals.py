@@ -1,4 +1,4 @@
-"""Whiskers of confidence intervals: the axis they need, their ends, and the places of labels.
+"""Computes how whiskers are drawn: the range of the axis, the ends of whiskers, and the positions of labels.
 
 A 95 % interval is symmetrical and may exceed the range of its measure. With two seeds, its half width is
 12.7 times the distance of the two values from their mean. Therefore axes follow the values, not the
@@ -25,7 +25,10 @@ CUT_WHISKERS = " Whiskers that reach the end of the axis may be longer."
 
 
 def possible(measure: str, *, harm: bool = False) -> tuple[float, float]:
-    """The range of a measure. If `harm` is set, the range of the harm: at most 1, without a lower bound."""
+    """The smallest and the largest possible value of a measure.
+
+    If `harm` is set, the result is the range of the harm, which is at most 1 and has no lower bound.
+    """
     if harm:
         return -math.inf, 1.0
     if measure not in _PARTS:
@@ -44,7 +47,7 @@ def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[flo
 def reach(value: float, high: float, seeds: int) -> float:
     """The largest number that an axis must show.
 
-    The axis must show the interval's end if there are enough seeds, otherwise the value.
+    If there are enough seeds, this is the upper end of the interval, otherwise the value.
     """
     return max(value, high) if seeds >= LEAST_FOR_A_BAND else value
 

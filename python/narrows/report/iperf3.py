@@ -25,14 +25,14 @@ PANEL_HEIGHT = 150
 
 
 class Of(Enum):
-    """The time that a value describes. This time decides where on the time axis the value is drawn."""
+    """The part of the time to which a value refers. It determines where the value is on the time axis."""
 
     INTERVAL = auto()
-    """The whole interval: the value is drawn in its middle."""
+    """The whole interval: the value is drawn in the middle of the interval."""
     END = auto()
     """The end of the interval."""
     SO_FAR = auto()
-    """The sum from the start of the first interval to the end of this one."""
+    """The time from the start of the first interval to the end of this interval: the value is a sum."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Drawn:
     whole: Figure
     """A panel for each quantity that the trace has."""
     each: dict[str, Figure]
-    """A figure of each panel, by `Quantity.file`."""
+    """Figures with one panel each, by `Quantity.file`."""
 
 
 def draw(trace: Trace) -> Drawn:
@@ -166,7 +166,7 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
     for interval in intervals:
         value = interval.get(quantity.key, -1)
         if value == -1:
-            continue  # iperf3 writes this for a value that it could not read.
+            continue  # iperf3 writes -1 for a value that it could not read.
         if not is_number(value) or value < 0:
             where = f"in the interval that ends at {interval['end']:g} s"
             raise OutputError(

@@ -23,11 +23,13 @@ from narrows.topology.place import place
 from narrows.units import spelled_rate
 
 SIDE = 760.0
-"""Longer side of the picture in points. The width is at least a fifth of it, the height a twelfth."""
+"""Longer side of the picture in points. The width is at least a fifth of this side, and the height at least a
+twelfth of it."""
 LOADS = {0.0: FAINT, 0.5: "#5aaee6", 0.8: "#0072b2", 1.0: "#d55e00"}
 """Colours of utilisations, from the palette of Okabe and Ito."""
 MOST_LABELS = 60
-"""Largest number of links, and of switches, that have labels. If there are more, none has a label."""
+"""Labels are left out if there are more links than this. Names of switches are left out if there are more
+switches than this."""
 SIDE_OF_FIGURE = 560.0
 """Longer side of the picture in a report."""
 TALLEST = 300.0
@@ -93,7 +95,7 @@ def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[
 
 
 def figure(identity: str, seen: Survey) -> Figure:
-    """The network as a figure for a report. If it is small and not a map, hosts have names and labels."""
+    """The network as a figure for a report. In a small network that is not a map, hosts have names, too."""
     nodes, links = parts(seen)
     if len(nodes) <= MOST_LABELS // 2 and not seen.graph.geographic:
         nodes = [replace(node, host=False) for node in _with_long_ends(nodes, links)]
@@ -109,7 +111,10 @@ def figure(identity: str, seen: Survey) -> Figure:
 
 
 def _with_long_ends(nodes: list[Node], links: list[Link]) -> list[Node]:
-    """The nodes, with links to end nodes as long as the longest link, so that the links' labels fit."""
+    """Moves nodes that have one neighbour away from it.
+
+    Their links then are as long as the longest link and have room for labels.
+    """
     neighbours: dict[int, list[int]] = {}
     for link in links:
         neighbours.setdefault(link.a, []).append(link.b)
@@ -137,8 +142,8 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
         title: title of the picture.
         nodes: nodes with their positions, in degrees or in a plane.
         links: links, whose ends are indices of `nodes`.
-        geographic: whether positions are in degrees. A degree of longitude is then shorter than one of
-            latitude, by the cosine of the middle latitude.
+        geographic: whether positions are in degrees. If so, a degree of longitude is drawn shorter than a
+            degree of latitude, by the cosine of the middle latitude.
     """
     drawing, shared = layers(nodes, links, geographic)
     heading = alt.TitleParams(title, subtitle=shared, subtitleColor=GREY) if shared else title
@@ -177,7 +182,7 @@ def layers(nodes: list[Node], links: list[Link], geographic: bool, side: float =
     if len(core_links) <= MOST_LABELS:
         rows = [_label(link, at) for link in core_links if link.label]
         if rows:
-            # Vega places a text of two lines by its first line.
+            # Vega centres the first line of a text. With two lines, the text is raised to centre both.
             raise_ = -5 if any("\n" in row["t"] for row in rows) else 0
             base = alt.Chart(inline(rows)).encode(x=x, y=y, text="t:N")
             drawn += _text(base, color=GREY, fontSize=9, lineBreak="\n", baseline="middle", dy=raise_)
@@ -253,7 +258,8 @@ def _fit(nodes: list[Node], geographic: bool, side: float) -> tuple[list[tuple[f
     xs = [node.x * max(narrow, 0.1) for node in nodes]
     wide, tall = max(xs) - min(xs), max(ys) - min(ys)
     scale = side / (max(wide, tall) or 1.0)
-    # If the nodes form a column, their labels need room on both sides. In a row, labels are above and below.
+    # If all nodes are in a column, labels need room to the left and right. If all are in a row, labels need
+    # room above and below.
     width, height = max(wide * scale, side / 5), max(tall * scale, side / 12)
     left, low = (width - wide * scale) / 2, (height - tall * scale) / 2
     return (

@@ -28,8 +28,8 @@ CDFS = {"rtt": ("flow", "RTT"), "sojourn": ("link", "Time in the queue")}
 class Plots:
     """Figures of results, as altair charts in the style of the report.
 
-    Each method takes factors of the sweep, e.g. `results.plot.time(case="brf")`. A key with dots needs a
-    dictionary: `results.plot.time(**{"topology.rate": "20mbit"})`.
+    Each method takes factors of the sweep, e.g. `results.plot.time(case="brf")`. If the key of a factor has
+    dots, pass a dictionary: `results.plot.time(**{"topology.rate": "20mbit"})`.
     """
 
     def __init__(self, results: Results) -> None:

@@ -81,7 +81,7 @@ def _text(value: float, item: OverviewPanel) -> str:
     if item.percent:
         return f"{100 * value:.0f}"
     if max(item.scale) <= 1:
-        # Fairness close to 1 needs three decimals to differ from 1.
+        # With fewer than three decimals, a fairness just below 1 would be printed as 1.
         return f"{value:.3f}" if value < 0.9995 else "1"
     if value == 0:
         return "0"

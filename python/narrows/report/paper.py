@@ -16,11 +16,13 @@ from narrows.studies.model import TableColumn, TableSpec
 from narrows.studies.runner import Outcome
 
 _LAST_DIGIT = 5e-4
-"""Half of the last digit of a mean, relative to the mean."""
+"""Half of one unit in the third and last digit of a mean, relative to the mean."""
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
-    """A row for each value of the table's factor. A column of the paper becomes two: its values and ours.
+    """A row for each value of the table's factor.
+
+    Each column of the paper becomes two columns: one with the paper's values and one with ours.
 
     None if the experiment was not run, or if the table has no rows.
     """
@@ -55,7 +57,7 @@ def _has_paper(column: TableColumn) -> bool:
 
 
 def _has_row(spec: TableSpec, name: str, outcome: Outcome) -> bool:
-    """Whether the paper has a value in the row. A table without values of a paper has all rows."""
+    """Whether the paper has a value in the row. Always true if the table contains no values of a paper."""
     of_paper = [column for column in spec.columns if _has_paper(column)]
     return not of_paper or any(_paper(spec, column, name, outcome) is not None for column in of_paper)
 
@@ -81,7 +83,7 @@ def _measured(column: TableColumn, runs: Runs, factor: str, name: Factor) -> Cel
     interval = mean_of(column, runs, factor, name)
     if math.isnan(interval.mean):
         return Cell(DASH)
-    # The mean has three digits. Leave out an interval that is narrower than the last digit.
+    # The mean has three digits. Leave out an interval whose half width is below half of the last digit.
     known = interval.half_width >= _LAST_DIGIT * abs(interval.mean) and interval.half_width > 0
     half = f"{PLUS_MINUS}\N{NO-BREAK SPACE}{number(interval.half_width)}" if known else ""
     return Cell(number(interval.mean), half)

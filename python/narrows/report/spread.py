@@ -1,4 +1,7 @@
-"""Chooses points of a large sweep to draw. The choice shows as many levels of the factors as possible."""
+"""Chooses the points of a large sweep that are drawn.
+
+The chosen points show as many levels of the factors as possible.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ def spread(points: Sequence[Mapping[str, Hashable]], most: int) -> list[int]:
         return list(range(len(points)))
     seen: set[tuple[str, Hashable]] = set()
     chosen: list[int] = []
-    # The point with the most new levels comes next, so that few points show all of them.
+    # Choose the point with the most levels that no chosen point has, so that few points show all levels.
     while len(chosen) < most:
         new = [len(set(point.items()) - seen) for point in points]
         best = max(range(len(points)), key=new.__getitem__)

@@ -62,7 +62,7 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
 
 
 def _network(study: Study, experiment: Experiment) -> list[Figure]:
-    """The network of an experiment's first run. At other points of the sweep, rates and delays may differ."""
+    """The network of an experiment's first run. Other runs may have other rates and delays."""
     if not experiment.scenario:
         return []
     scenario = Scenario(**read_scenario(study.folder, experiment)).with_source(
@@ -183,7 +183,7 @@ def _tables(outcome: Outcome, experiment: Experiment) -> list[Table]:
 
 
 def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
-    """Remarks on identical runs, on differences from real stacks, and on parts that did not run there."""
+    """Remarks on identical runs, differences between simulation and real stacks, and missing real runs."""
     same = [sentence(text) for text in same_in_experiment(outcome.runs[experiment.id])]
     if outcome.real is None:
         return same

@@ -116,14 +116,14 @@ def neutral(colour: str, dash: Dash = _SOLID) -> Look:
 
 _HUES, _MARKERS = 12, ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
 _given: dict[str, int] = {}
-"""Number of the look of each name that has no look of its own. Two names never have the same number."""
+"""For each name that is not in `looks`, the number of its look. Two names never have the same number."""
 
 
 def look(name: str) -> Look:
     """The look of a controller, or of a controller with parameters such as ``cubic(beta=0.5)``.
 
-    A name without a look of its own gets a look that no other name has. This look depends only on the name,
-    unless it would collide with the look of an earlier name.
+    A name that is not in `looks` gets a look that no other name has. This look depends only on the name,
+    unless an earlier name already has the look.
     """
     if name in looks():
         return looks()[name]
@@ -143,14 +143,16 @@ def look(name: str) -> Look:
 def _is_free(number: int) -> bool:
     """Whether no name has this look.
 
-    Bars show only the colour, so the hue must be unused, too, unless all hues are in use.
+    Because bars show only the colour, a free look must also have an unused hue. If all hues are in use, any
+    hue is accepted.
     """
     hues = {given % _HUES for given in _given.values()}
     return number not in _given.values() and (number % _HUES not in hues or len(hues) == _HUES)
 
 
 _DIFFERENT = _HUES * len(_DASHES) * len(_MARKERS)
-"""Number of combinations of hue, dash and marker. Any further look has a hue in between."""
+"""Number of combinations of hue, dash and marker. Looks with larger numbers have hues between the `_HUES`
+regular hues."""
 
 
 def _spare_colours(number: int) -> tuple[str, str]:
@@ -171,7 +173,7 @@ def _parts(name: str) -> tuple[str, str]:
 def order(names: list[str]) -> list[str]:
     """The names in the order of `looks`, unknown names last. All legends and bars use this order.
 
-    A name with parameters follows the same name without parameters.
+    A controller with parameters comes right after the same controller without parameters.
     """
     known = list(looks())
 
@@ -181,7 +183,7 @@ def order(names: list[str]) -> list[str]:
 
     ordered = sorted(dict.fromkeys(names), key=place)
     for name in ordered:
-        look(name)  # assigns looks in this order, even if another series is drawn first
+        look(name)  # assigns the looks of unknown names in this order, not in the order of drawing
     return ordered
 
 
@@ -222,7 +224,7 @@ def dark_of(colours: set[str]) -> dict[str, str]:
 
 
 def _shift(colour: str, by: float) -> str:
-    """The colour, with the lightness increased by `by` (1: the whole range)."""
+    """The colour with its lightness increased by `by`. Lightness is between 0 and 1."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     channels = colorsys.hls_to_rgb(hue, min(0.92, max(0.15, lightness + by)), saturation)

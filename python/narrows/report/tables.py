@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, and the half width of its confidence interval."""
+    """A cell of a table, with its text and the half width of its confidence interval."""
 
     text: str
     half: str = ""
@@ -103,7 +103,10 @@ def sentence(text: str) -> str:
 
 
 def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
-    """A value with three significant digits, and its interval with as many decimals (`same`: no interval)."""
+    """A value with three significant digits, and its interval with the same number of decimals.
+
+    If `same` is set, the cell has no interval.
+    """
     if math.isnan(figure.mean):
         return Cell(DASH)
     value = figure.mean / unit

@@ -23,7 +23,7 @@ _EXACT = (-(2**53), 2**53)
 
 
 def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
-    """Return the same array as `pyarrow.array(values).cast(kind)`.
+    """Return an array equal to `pyarrow.array(values).cast(kind)`.
 
     Args:
         values: a numpy array, or a list.
@@ -107,8 +107,8 @@ def unsigned(column: pa.ChunkedArray[Any]) -> NDArray[np.uint32]:
 def floats(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
     """A column as floats. Null becomes NaN.
 
-    `ChunkedArray.to_numpy` would import pandas, and `cast` would load Arrow's functions. Both would delay a
-    short run for nothing.
+    The function does not use `ChunkedArray.to_numpy`, which would import pandas, or `cast`, which would load
+    Arrow's functions. Both would slow down a short run.
     """
     parts = [np.empty(0)]
     for chunk in column.chunks:

@@ -1,7 +1,7 @@
 """Reads the tables of a sweep by run. Each column is read at its first use.
 
-A study has hundreds of runs. A run has a row for every flow and every 10 ms. A study uses only four of the
-fifteen columns.
+This saves time, because a study has hundreds of runs, a run has a row for every flow and every 10 ms, and a
+study uses only four of the fifteen columns.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Run
     # The runs of an interrupted sweep are not numbered consecutively.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
     columns = {name: Columns(results, name, count) for name in SCHEMAS}
-    # A key is a factor only if it has several values in the sweep or a name in `factors`.
+    # A key is a factor only if it has several values in the sweep, or if `factors` names it.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness
     for row in rows:

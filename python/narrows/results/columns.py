@@ -47,7 +47,7 @@ RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` has 
 
 RUNS: tuple[Column, ...] = (
     RUN,
-    Column("case", "str", "", "The sweep's case, if it has cases."),
+    Column("case", "str", "", "Case of the sweep; only in sweeps with cases."),
     Column("<key>", "str or float", "", "Value of the key; one column for each key in `sweep.vary`."),
     Column("seed", "u64", "", "Seed of the run."),
     Column("events", "u64", "", "Events that the simulator processed."),
@@ -87,7 +87,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         min_rtt_s | float | s | Smallest RTT of the whole run.
         sent_bytes | u64 | bytes | L3 bytes that both ends sent in the whole run; 0: not counted.
         signal_bytes | u64 | bytes | Bytes of `sent_bytes` in headers, echoes and rate options (MET-82).
-        delay_mean_s | float | s | Mean one-way delay of data sent once (MET-13); NaN: not measured.
+        delay_mean_s | float | s | Mean one-way delay of data sent only once (MET-13); NaN: not measured.
     """),
     "flow_samples": _columns("""
         t_s | float | s | End of the interval.
@@ -102,7 +102,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_s | float | s | Latest RTT sample.
         in_flight | float | segments | Segments in flight.
         retransmits | u64 | packets | Retransmissions since the start.
-        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN without one.
+        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN if none does.
         state | u8 | | 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss (Linux's names).
     """),
     "links": _columns("""
@@ -138,7 +138,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         link | u32 | | Number of the directed link of a controlled port.
         name | str | | Name of the link.
         rate_controller | str | | Kind of the rate controller.
-        duration_s | float | s | Length of the run, for which the following columns count.
+        duration_s | float | s | Length of the run. The columns below count over this time.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
         rewritten_acks | u64 | packets | Packets in the reverse direction into which the port wrote a rate.
         messages | u64 | | Messages between the port and the SDN controller, both ways.
@@ -152,10 +152,10 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         limited | u8 | | 1 if the application limited the flow, else 0.
         source_high | u32 | | First 24 bits of the source's address (simulator: number of the node / 256).
         source_low | u32 | | Next 8 bits, or 24 bits of an IPv6 address (simulator: the rest).
-        destination_high | u32 | | Like `source_high`, for the destination.
-        destination_low | u32 | | Like `source_low`, for the destination.
+        destination_high | u32 | | The same as `source_high`, but for the destination.
+        destination_low | u32 | | The same as `source_low`, but for the destination.
         ip_version | u32 | | 4 or 6 (simulator: 4).
-        service | u32 | | The smaller port, 0 from 32768 on (simulator: `service`, or a number from 65536 on).
+        service | u32 | | Smaller port; 0 if above 32767 (simulator: `service`, or a number from 65536 on).
         protocol | u32 | | 6: TCP, 17: UDP.
         second_of_day | u32 | s | Time of day (UTC) of `start_s`.
     """),

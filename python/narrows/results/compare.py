@@ -64,11 +64,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All figures that two results share, and the flows and links that only one of them has."""
+    """All figures that both results have, and the flows and links that only one of the results has."""
 
     pairs: list[Pair]
     only_a: list[str]
-    """Flows and links that only A has. Each entry is the point of the sweep and ``NAME`` or ``link NAME``."""
+    """Flows and links that only A has. Each entry is a point of the sweep, followed by ``NAME`` (a flow) or
+    ``link NAME``."""
     only_b: list[str]
 
     @property

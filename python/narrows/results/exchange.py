@@ -7,7 +7,7 @@ replacement.
 killed.
 - OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
 
-All steps happen inside the folder. The folder may therefore be a mount point or the current folder, and other
+The folder OUT itself is never renamed. It may therefore be a mount point or the current folder, and other
 files in it stay. metadata.json is removed first and written last. Readers therefore never find a mixture of
 old and new results.
 """
@@ -30,7 +30,7 @@ ASIDE = (PART, _OLD, _NEW)
 
 
 def settle(folder: Path, *, keep_part: bool = False) -> None:
-    """Clean up after a killed run. With `keep_part`, keep the results that the killed run was writing."""
+    """Clean up after a killed run. With `keep_part`, keep the results that it had written so far."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)
@@ -44,7 +44,7 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
     """The folder of an interrupted or killed sweep of the same runs (None: there is none).
 
-    If there are several, the folder with the most finished runs.
+    If there are several such folders, the result is the one with the most finished runs.
     """
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}
@@ -94,8 +94,8 @@ def _ours(folder: Path) -> list[str]:
     names = [METADATA, segments.RUNS, LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # Runs in real time store their simulation in this folder. In other results, a folder of this name
-        # belongs to the user.
+        # Only results from real stacks have a folder with their simulation. In other results, a folder with
+        # this name belongs to the user.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

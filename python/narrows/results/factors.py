@@ -15,7 +15,7 @@ from narrows.errors import Expected
 Factor = str | float | int | bool
 """A value of a factor: a name, or a number in SI base units."""
 Where = dict[str, Factor | list[Factor]]
-"""A selection of runs. It has a value, or a list of values, for some factors. Other factors are free."""
+"""A selection of runs: for some factors, a value or a list of values. Other factors may have any value."""
 
 
 def factor(value: Any) -> Factor:

@@ -64,9 +64,9 @@ class Groups:
     """A division of rows into groups with equal keys, in the order of their first rows."""
 
     codes: Codes
-    """The number of each row's group."""
+    """For each row, the number of its group."""
     order: Codes
-    """Indices of the rows, group by group. Rows of a group keep their order."""
+    """Indices of the rows, group by group. Within a group, they are in increasing order."""
     bounds: Codes
     """The index in `order` at which each group begins. The last entry is the length of `order`."""
 
@@ -92,7 +92,8 @@ def grouped(*keys: NDArray[Any]) -> Groups:
     """The groups of rows for which all keys are equal. NaN equals NaN."""
     key = np.zeros(len(keys[0]), np.int64)
     for part in keys:
-        # Renumber the groups after each key. Otherwise the product of the numbers of values could overflow.
+        # Renumber the groups after each key. Otherwise `key` could overflow, because its range is multiplied
+        # by the number of values of each key.
         _, codes = np.unique(part, return_inverse=True)
         _, key = np.unique(key * (codes.max(initial=0) + 1) + codes, return_inverse=True)
     _, firsts = np.unique(key, return_index=True)

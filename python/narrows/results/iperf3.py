@@ -47,7 +47,7 @@ def parse(data: Any, path: Path) -> Trace:
 
     Args:
         data: the report.
-        path: its file, for errors and for the title.
+        path: the report's file, for errors and for the title.
 
     Raises:
         OutputError: if the data is not from iperf3.

@@ -12,8 +12,7 @@ from narrows.results.results import Results
 from narrows.results.summary import Row
 
 Pairs = list[tuple[Row, Row]]
-"""Pairs of rows. Each row of the first results has the row of the second results for the same point and
-name."""
+"""Pairs of rows with the same point and name: one row from the first results, one from the second."""
 Key = tuple[Any, ...]
 """Key of a point of the sweep, or of a flow or link at a point."""
 _Rows = dict[Key, Row]
@@ -27,7 +26,8 @@ class Matched:
     links: Pairs
     """Links that are a bottleneck in at least one of the results."""
     only_a: list[str]
-    """Flows and links that only A has. Each entry is the point of the sweep and ``NAME`` or ``link NAME``."""
+    """Flows and links that only A has. Each entry is a point of the sweep, followed by ``NAME`` (a flow) or
+    ``link NAME``."""
     only_b: list[str]
 
 
@@ -46,7 +46,7 @@ def match(a: Results, b: Results) -> Matched:
 
 
 def point_key(factors: Mapping[str, Any]) -> Key:
-    """A point of the sweep, independent of the order of its factors."""
+    """The key of a point of the sweep. It does not depend on the order of the factors."""
     return tuple(sorted((name, str(value)) for name, value in factors.items()))
 
 

@@ -13,7 +13,8 @@ from narrows.results.store import Folder
 from narrows.results.tables import Format
 
 SHARD = "shard"
-"""Metadata key of a part of a sweep. The value says which part it is, e.g. `2/8`."""
+"""Metadata key of results that are a part of a sweep. The value is the number of the part and the number of
+parts, e.g. `2/8`."""
 
 
 def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None = None) -> Results:
@@ -43,7 +44,7 @@ def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None
             )
         assert part.folder is not None
         for path in segments.files(part.folder):
-            tables.names(path)  # detect a damaged file before anything is written
+            tables.names(path)  # raises an error for a damaged file, before anything is written
         for run in map(int, part.runs["run"].to_numpy()):
             if run in owners:
                 raise OutputError(f"{part.folder}: found run {run}, which {owners[run]} has, too")

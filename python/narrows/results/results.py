@@ -29,14 +29,15 @@ LOGS = "logs"
 REPORT = "report.html"
 """The page that `narrows report` writes."""
 SIMULATED = "sim"
-"""Folder with simulations of the same runs, next to results from real stacks."""
+"""Folder in the results of real stacks that has simulations of the same runs."""
 INTERRUPTED = "interrupted"
-"""Folder with the finished runs of an interrupted sweep, if earlier results stay."""
+"""Folder with the finished runs of an interrupted sweep. It exists only if the folder of results has earlier
+results, too."""
 SOUNDNESS = "soundness"
 """Metadata key. The value says for each run in real time whether the run was sound, and why not."""
 STOPPED = "stopped_s"
-"""Key of the simulated time at which a run was stopped. In an output it has one time, in the metadata the
-times by run."""
+"""Key of the simulated time at which a run was stopped. In the output of a run, its value is one time. In the
+metadata, its value is a table with the time of each stopped run."""
 
 DATASET = "dataset"
 """Metadata key of datasets. The value says whether the dataset is complete, and has its partitions and
@@ -78,7 +79,7 @@ class Results:
     def read(cls, folder: str | Path) -> Results:
         """Open a folder of results, or a dataset at a URL such as ``s3://bucket/folder``.
 
-        Results of an interrupted sweep have only the finished runs.
+        If the sweep was interrupted, the results have only the finished runs.
 
         Raises:
             OutputError: if the folder holds no results of a finished run.
@@ -119,7 +120,7 @@ class Results:
         return self.folder if self._source is None else self._source.url
 
     def table(self, name: str) -> pa.Table:
-        """A table by name. A table that was not recorded is empty.
+        """A table by name. If the runs did not record the table, it is empty.
 
         Raises:
             OutputError: if there is no such table.
@@ -193,7 +194,7 @@ class Results:
     def scan(self, name: str) -> polars.LazyFrame:
         """A table as a lazy polars frame (extra `polars`). The frame reads only what a query needs.
 
-        At a URL, each table also has the factors that are in the paths of its files.
+        If the results are at a URL, each table also has a column for each factor in the paths of its files.
 
         Raises:
             OutputError: if there is no such table.
@@ -209,13 +210,13 @@ class Results:
         known = tables.names(whole)
         tables.complete(whole, name, known, self.factors)
         frame = polars.scan_parquet(whole)
-        # Results of an earlier version have other columns on disk.
+        # Files of an earlier version can have columns that differ from those of this version.
         return frame if frame.collect_schema().names() == known else self.polars(name).lazy()
 
     def dataset(self, name: str) -> pyarrow.dataset.Dataset:
         """A table as an Arrow dataset, which reads only what a query needs.
 
-        At a URL, each table also has the factors that are in the paths of its files.
+        If the results are at a URL, each table also has a column for each factor in the paths of its files.
 
         Raises:
             OutputError: if there is no such table.
@@ -228,7 +229,7 @@ class Results:
         whole = self._whole(name)
         if whole is not None and tables.names(whole) == tables.schema(whole).names:
             return ds.dataset(whole, format="parquet")
-        # Results of an earlier version have other columns on disk.
+        # Files of an earlier version can have columns that differ from those of this version.
         return ds.dataset(self.table(name))
 
     def polars(self, name: str) -> polars.DataFrame:
@@ -269,9 +270,9 @@ class Results:
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """For each number of a run in real time, `sound`, `reasons` and measurements.
+        """For each run in real time, by its number: `sound`, `reasons`, and measurements.
 
-        Empty for simulations.
+        The result is empty for simulations.
         """
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
@@ -354,11 +355,11 @@ def _check(metadata: dict[str, Any], place: Path | str) -> None:
 
 
 _MOST_NAMED = 8
-"""Maximum number of folders of results in an error."""
+"""Maximum number of folders of results that an error message lists."""
 
 
 def _not_results(path: Path) -> str:
-    """A text that says why a path is no folder of results, and what to do."""
+    """A text that says why a path is not a folder of results, and what the user can do."""
     expected = "expected a folder of results"
     if path.is_file():
         if path.suffix == ".toml":

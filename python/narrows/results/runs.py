@@ -1,4 +1,4 @@
-"""Runs for measures and figures. A run has a point of the sweep, a seed, and tables of results."""
+"""Runs for measures and figures. A run has a seed, tables, and the factors of its point of the sweep."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 PRINTED = "printed"
 """Name of the table in a run that holds one row of a table from a paper."""
 COMPUTED = "computed"
-"""Name of the table in a run that a model computed. The table has quantities that no simulation has."""
+"""Name of the table that only runs of a model have. The table has quantities that no simulation has."""
 INTERVALS = "iperf3"
 """Name of the table in a run of iperf3 that holds the sender's intervals, in the units of iperf3."""
 PINGS = "pings"
 """Name of the table in a run of pings that holds their RTTs, in microseconds."""
 PAPER = "paper"
-"""Name of the table in a run that holds the paper's figures for the same experiment."""
+"""Name of the table in a run that has the numbers that the paper prints for the same experiment."""
 DIGESTED = (PRINTED, COMPUTED, INTERVALS, PINGS, "flows")
 """The tables from which a run's digest is computed."""
 Tables = Mapping[str, Mapping[str, Any]]
@@ -57,8 +57,8 @@ class Run:
     def digest(self) -> str:
         """A digest of the tables in `DIGESTED`, without the run's seed.
 
-        The values include means and percentiles of RTTs and counts of packets. If all these values of two
-        runs agree bit for bit, the runs are the same sequence of events.
+        The tables have, for example, means and percentiles of RTTs, and numbers of packets. If two runs agree
+        bit for bit in all these values, they are the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {
@@ -124,7 +124,7 @@ class Run:
         return t, values
 
     def flow_samples(self, row: int, quantity: str) -> tuple[Floats, Floats]:
-        """Like `flow_series`, but with unchanged values of the table."""
+        """The same as `flow_series`, but without the replacement of `rtt_s` by the smoothed RTT."""
         return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
 
     def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
@@ -151,7 +151,7 @@ class Run:
         return {str(key): (t[keys == key], values[keys == key]) for key in np.unique(keys)}
 
     def distribution(self, entity: str, identity: int, quantity: str) -> tuple[Floats, Floats]:
-        """Quantiles (0..1) and values of a stored distribution."""
+        """Levels of quantiles (0 to 1) and the quantiles of a stored distribution."""
         table = self.tables.get("distributions", {})
         if not table:
             return np.empty(0), np.empty(0)
@@ -227,10 +227,10 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds whose runs are replicates. On every side, such a run differs from the runs of earlier seeds.
+    """The seeds whose runs are replicates: on every side, such a run differs from the runs of earlier seeds.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
-    width of the confidence interval would be zero. Any difference would then be significant.
+    confidence interval would have zero width, and any difference between two sides would be significant.
     """
     digests = [{run.seed: run.digest for run in side} for side in sides]
     known: list[set[str]] = [set() for _ in sides]

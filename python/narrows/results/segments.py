@@ -3,7 +3,7 @@
 FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; created atomically
 FOLDER/runs/.stage-<token>/            segments that are being written
 
-If each run had its own files, a sweep of short runs would spend most of its time on files.
+Several runs share a segment, because a sweep of short runs would otherwise spend most of its time on files.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def runs_in(folder: Path) -> list[int]:
 def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
     """Join tables of runs to one table, in the order of runs.
 
-    If a part lacks a column, its rows have null there.
+    If a part lacks a column that another part has, the column is null in the rows of that part.
 
     Raises:
         OutputError: if a column has different types.
@@ -104,7 +104,7 @@ def in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
         OutputError: if a file is damaged.
     """
     firsts = [int(path.parent.name) for path in parts]
-    # The lowest run of all later files.
+    # For each file, the lowest run of all files after it.
     lowest = list(itertools.accumulate(reversed([*firsts[1:], np.inf]), min))[::-1]
     waiting: list[pa.Table] = []
     for path, limit in zip(parts, lowest, strict=True):
@@ -143,7 +143,7 @@ class Collected:
     """The tables of finished runs that are not written yet. Callers must hold a lock.
 
     Args:
-        seconds: longest time that a run should wait (None: `WAIT_SECONDS`).
+        seconds: longest time that a run should wait until it is written (None: `WAIT_SECONDS`).
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -179,8 +179,8 @@ def new_stage(folder: Path) -> Path:
 def discard_stages(folder: Path) -> None:
     """Remove the stages in a sweep's folder, including the unfinished segments in them."""
     for stage in (folder / RUNS).glob(".*"):
-        # A worker that is still running after the end of its sweep may still write to the stage. Renaming the
-        # stage first prevents the worker from completing a segment while this function removes it.
+        # A worker that is still running after the end of its sweep may still write to the stage. The stage is
+        # renamed first, so that the worker cannot complete a segment while this function removes the stage.
         gone = stage.with_name(f".gone-{secrets.token_hex(4)}")
         with contextlib.suppress(OSError):
             stage.rename(gone)
@@ -191,7 +191,7 @@ def discard_stages(folder: Path) -> None:
 def is_written(stage: Path, runs: Sequence[int]) -> bool:
     """Whether the sweep of a stage has a segment with exactly these runs. `runs` must be sorted.
 
-    If a run failed, its segment has only the runs before it.
+    If one of the runs failed, the segment has only the runs before the failed run, and the result is false.
 
     Raises:
         OutputError: if the segment cannot be read.
@@ -214,7 +214,7 @@ def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
 
 
 def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:
-    """Write a segment whose files were made elsewhere.
+    """Write a segment from the contents of its files.
 
     Raises:
         OSError: if it cannot be written.
@@ -225,7 +225,7 @@ def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:
 
 
 def copy(source: Path, stage: Path) -> list[int]:
-    """Copy the finished runs of a sweep, and return their numbers. The sweep's tables may be merged or not.
+    """Copy the finished runs of a sweep, whether or not its tables are merged, and return their numbers.
 
     Raises:
         OSError: if they cannot be copied.
@@ -253,7 +253,7 @@ class Writer:
         return self.stage.is_dir()
 
     def is_written(self, runs: Sequence[int]) -> bool:
-        """Call the function `is_written` for the stage."""
+        """Whether the sweep has a segment with exactly these runs (see the function `is_written`)."""
         return is_written(self.stage, runs)
 
     def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
@@ -272,7 +272,7 @@ class Writer:
 def _appearing(stage: Path, number: int) -> Iterator[Path]:
     """A folder that becomes the segment `number` at the end of the block.
 
-    If this segment already exists, it is kept, because another attempt at the same runs wrote it.
+    If this segment already exists, the existing segment is kept. Another attempt at the same runs wrote it.
     """
     partial = stage / f"{number}-{secrets.token_hex(4)}"
     partial.mkdir()

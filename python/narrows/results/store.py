@@ -33,8 +33,8 @@ from narrows.results.results import DATASET, LOGS, METADATA, SOUNDNESS, STOPPED,
 from narrows.results.tables import FORMATS, Format
 
 CSV_ROWS = 1_000_000
-"""Maximum number of rows of a table that is also written as CSV, if the user names no format. Such a CSV file
-has about 100 MB."""
+"""Maximum number of rows of a table that is also written as CSV if the user names no format. A CSV file with
+this number of rows has about 100 MB."""
 
 
 class Writer(Protocol):
@@ -43,11 +43,11 @@ class Writer(Protocol):
     def is_reachable(self) -> bool:
         """Whether this process can write to the store.
 
-        If not, the worker returns the files to the sweep's process.
+        If it cannot, the worker returns the files of segments to the sweep's process, which writes them.
         """
 
     def is_written(self, runs: Sequence[int]) -> bool:
-        """Whether the store has exactly these runs as segments. `runs` must be sorted.
+        """Whether the store has segments with exactly these runs. `runs` must be sorted.
 
         Raises:
             OutputError: if the store cannot be read.
@@ -76,7 +76,7 @@ class Store(Protocol):
         """The writer for workers in other processes (None: only threads can write)."""
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Store:
-        """Another store of the same kind. If it has a folder or a URL, that name ends with `name`.
+        """Another store of the same kind. If this store has a folder or a URL, the other's ends with `name`.
 
         Raises:
             OutputError: under the same conditions as in `Folder`.
@@ -88,14 +88,14 @@ class Store(Protocol):
         """Add the tables of a finished run."""
 
     def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
-        """Keep the logs of a run, by file name. A path is that of a file to move."""
+        """Keep the logs of a run: for each file name, the text of the log or the path of a file to move."""
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
         """Note the runs of a worker in another process.
 
         Args:
-            seconds: wall times of runs by number.
-            files: the files of segments that the worker could not write into the store.
+            seconds: wall times of the runs, by the number of the run.
+            files: the files of segments that the worker could not write into the store, by lowest run.
 
         Raises:
             OutputError: if they cannot be written.
@@ -145,7 +145,7 @@ class Memory:
         """Discard the logs, because only a folder can keep them."""
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Do nothing, because only threads write to memory."""
+        """Do nothing, because worker processes cannot write to memory."""
 
     def settle(self) -> int:
         """Return the number of finished runs."""
@@ -172,8 +172,8 @@ class Folder:
     """Writes tables into a folder.
 
     Args:
-        path: the folder. Results of an earlier sweep in it are replaced when this sweep is complete. A folder
-            with other files is refused.
+        path: the folder. If it has results of an earlier sweep, they are replaced when this sweep is
+            complete. A folder with files that are not results is refused.
         metadata: version, scenario and runs.
         formats: formats of the merged tables (None: Parquet, and CSV for tables of up to `CSV_ROWS` rows).
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
@@ -239,7 +239,7 @@ class Folder:
         return Folder(place, metadata, self._formats)
 
     def _take_over(self, earlier: Path) -> None:
-        """Keep the finished runs in the folder `earlier`, which may be the target folder."""
+        """Keep the finished runs that are in the folder `earlier`."""
         self._kept = frozenset(
             segments.runs_in(earlier) if earlier == self._part else segments.copy(earlier, self._stage)
         )
@@ -296,7 +296,7 @@ class Folder:
         """Write the runs that wait as a segment. Other threads can add runs meanwhile.
 
         Args:
-            keep: whether the runs wait again if they cannot be written. Otherwise they are lost.
+            keep: whether runs are kept for the next write if they cannot be written. Otherwise they are lost.
 
         Raises:
             OSError: if they cannot be written.
@@ -312,8 +312,8 @@ class Folder:
                 return
             try:
                 if described:
-                    # Write the soundness before the tables appear. If the process is killed between the two
-                    # steps, a disturbed run then does not count as sound.
+                    # Write the soundness before the tables. Otherwise, a disturbed run would count as sound
+                    # if the process is killed between the two writes.
                     write_text(self._part / METADATA, described)
                 segments.put(self._stage, runs)
             except OSError:
@@ -343,7 +343,7 @@ class Folder:
             self.metadata.setdefault(SOUNDNESS, {}).update(results.soundness)
 
     def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
-        """Keep the logs of a run, by file name. A path is that of a file to move."""
+        """Keep the logs of a run: for each file name, the text of the log or the path of a file to move."""
         folder = self._part / LOGS / str(run)
         try:
             for name, log in logs.items():
@@ -423,7 +423,7 @@ class Folder:
 
     def _merge(self) -> None:
         """Merge the tables of all runs. If the merge fails, the tables of the single runs stay."""
-        # The table of runs is written last. If it exists, all tables exist.
+        # The table of runs is written last. If this table exists, all other tables exist, too.
         names = (*tables.SCHEMAS, segments.RUNS)
         try:
             for name in names:
@@ -468,7 +468,7 @@ class Folder:
 
 
 def default_formats(rows: int) -> tuple[Format, ...]:
-    """The formats of a table of this length, if the user names none."""
+    """The formats of a table with this number of rows, if the user names no format."""
     return FORMATS if rows <= CSV_ROWS else ("parquet",)
 
 

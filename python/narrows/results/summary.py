@@ -33,7 +33,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """A flow or a link, over all seeds of one point of the sweep."""
+    """The figures of a flow or link at one point of the sweep, from the runs of all its seeds."""
 
     factors: dict[str, Any]
     """Factors of this point of the sweep."""
@@ -44,7 +44,7 @@ class Row:
     figures: dict[str, Figure]
     """Figures by name, in the units of the tables."""
     by_seed: Mapping[str, dict[int, float]] = field(default_factory=dict)
-    """For each figure, its value for each seed. The figure is the mean of these values."""
+    """For each figure, the values by seed. `figures` has their means."""
 
 
 GROUPS = "rows of a group have sums of share and retransmits, and means of the other figures"
@@ -53,7 +53,7 @@ SAME_EVERYWHERE = "=: all seeds give the same result"
 SAME = "=: all seeds of this point give the same result"
 """Notes below tables."""
 LARGEST_GROUP = 8
-"""Largest number of flows of an entry for which each flow has its own row. A larger entry has one row."""
+"""If an entry of the scenario has more flows than this, its flows share one row. Otherwise each has a row."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
@@ -61,7 +61,7 @@ LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packe
 
 _WORTH_A_ROW = ("dropped_packets", "random_losses", "marks")
 _ONLY_IF_ANY = ("random_losses", "marks")
-"""Figures of links that a table shows only if they are not zero for at least one link."""
+"""Figures that a table of links shows only if at least one link has a value above zero."""
 
 
 def shown_of_flows(rows: Sequence[Row]) -> list[str]:
@@ -126,8 +126,8 @@ def flows(results: Results, most: int = 200) -> list[Row]:
 def _shares(frame: Frame) -> Numbers:
     """A flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
 
-    The goodput of a flow with a size is a mean over its own duration. A sum of such goodputs would not be a
-    rate at any time. A flow with a size therefore has a completion time but no share.
+    Flows with a size have no share. Their goodput is a mean over their own duration, so the sum of the
+    goodputs of such flows would not be the total rate at any time.
     """
     size = frame.numbers["size_bytes"]
     unlimited = np.where(np.isnan(size) | (size == 0), frame.numbers["goodput_bps"], math.nan)
@@ -171,7 +171,7 @@ def group_name(source: str) -> str:
 def links(results: Results, most: int = 20) -> list[Row]:
     """A row per point and bottleneck link.
 
-    A bottleneck link is at least half used, or has drops, losses or marks.
+    A link is a bottleneck if its utilisation is at least 50 %, or if it has drops, losses or marks.
     """
     frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
     link = frame.numbers["link"]
@@ -195,7 +195,7 @@ def _are_bottlenecks(frame: Frame) -> NDArray[np.bool_]:
 
 
 class _BySeed(Mapping[str, dict[int, float]]):
-    """The values of each figure by seed. The dictionary of a figure is made at its first use."""
+    """For each figure, a dictionary of its values by seed. The dictionary is made when it is first used."""
 
     def __init__(self, seeds: Codes, values: Mapping[str, Numbers]) -> None:
         self._seeds, self._values = seeds, values
@@ -224,7 +224,8 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
     factors = {factor: results.column("runs", factor) for factor in results.factors}
     point = grouped(np.zeros(len(runs)), *(_codes(column) for column in factors.values())).codes
     name = frame.texts["name"]
-    # Names identify flows. Numbers do not identify flows, because each seed has its own number of arrivals.
+    # Names identify flows in the runs of all seeds. Numbers do not, because the number of arrivals differs
+    # between seeds.
     groups = grouped(point[found], name.codes)
     made = []
     for group in range(len(groups)):
@@ -255,7 +256,7 @@ def _codes(column: pa.ChunkedArray[Any]) -> Codes:
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
 """Figures that include the warm-up. Other figures exclude it."""
 _SAME_TIME = 0.01
-"""Two intervals count as equal if they differ by at most this fraction of the longest interval."""
+"""Two measurement times count as equal if they differ by at most this fraction of the longest time."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:
@@ -270,13 +271,13 @@ def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[s
 
 
 def at_different_times(results: Results) -> bool:
-    """Whether flows of a run were measured over different times. Their goodputs then cannot be added."""
+    """Whether flows of a run were measured over different times. If so, their goodputs cannot be added."""
     frame = Frame.of(results, "flows", ["start_s", "end_s", "goodput_bps"])
     frame = frame.take(~np.isnan(frame.numbers["goodput_bps"]))
     if len(frame) == 0:
         return False
     begin = np.maximum(results.warmup_s, np.nan_to_num(frame.numbers["start_s"], nan=0.0))
-    # A flow without an end time ends with the run.
+    # A flow that has no end time lasts until the end of the run.
     end = np.nan_to_num(frame.numbers["end_s"], nan=math.inf, posinf=math.inf)
     groups = grouped(frame.run)
     begin, end, starts = begin[groups.order], end[groups.order], groups.bounds[:-1]
@@ -284,7 +285,7 @@ def at_different_times(results: Results) -> bool:
     last = np.maximum.reduceat(np.where(np.isinf(end), -math.inf, end), starts)
     with np.errstate(invalid="ignore"):
         ends_apart = np.maximum.reduceat(end, starts) - np.minimum.reduceat(end, starts)
-    # If all flows of a run last until its end, the table does not contain the time of this end.
+    # If all flows of a run last until the end of the run, the table does not contain the time of that end.
     apart = np.where(np.isinf(last), latest - earliest, np.maximum(latest - earliest, ends_apart))
     limit = np.where(np.isinf(last), latest, last - earliest)
     return bool(np.any(apart > _SAME_TIME * limit))
@@ -304,12 +305,12 @@ def point_of(factors: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The points with several seeds whose runs have identical counts and figures in `rows`."""
+    """The points of the sweep with several seeds at which all seeds give the same counts and figures."""
     counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
         counted.setdefault(point, []).append(tuple(run.get(name) for name in tables.RUN_COUNTS))
-    # The mean of equal figures may differ from them by rounding.
+    # The limit is above zero, because rounding can give equal figures a half width above zero.
     apart = {
         point_of(row.factors)
         for row in rows

@@ -31,7 +31,7 @@ FORMATS: tuple[Format, ...] = ("parquet", "csv")
 SCHEMAS: dict[str, pa.Schema] = {
     name: pa.schema([column.field for column in columns]) for name, columns in COLUMNS.items()
 }
-"""Columns of each table. If a backend adds other columns, they are kept."""
+"""Columns of each table. A table may also have columns that only one backend writes."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk and of an exhausted quota."""
@@ -96,7 +96,8 @@ def _row(run: int, seed: int, factors: Mapping[str, str | float], counts: Mappin
 def ordered(name: str, columns: Sequence[str]) -> list[str]:
     """The columns of a table in order. Documented columns come first, then all other columns by name.
 
-    The order of `columns` matters only for factors in the table of runs. Factors stay before the seed.
+    In the table of runs, the factors come before the seed and keep their order in `columns`. Apart from that,
+    the order of `columns` does not matter.
     """
     if name in SCHEMAS:
         documented = [column for column in SCHEMAS[name].names if column in columns]
@@ -121,12 +122,12 @@ def write(path: Path, data: pa.Table) -> None:
 def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema) -> None:
     """Write the rows of several tables into files in one pass. A file's suffix determines its format.
 
-    A file's row groups depend only on the rows, not on their division into tables. Equal rows therefore give
-    equal files. The writes are atomic.
+    Equal rows give equal files, even if they are divided into tables differently, because row groups do not
+    depend on the tables. The writes are atomic.
 
     Args:
         paths: the files.
-        parts: the tables. If a table lacks a column, its rows have null there.
+        parts: the tables. If a table lacks a column, the column is null in its rows.
         schema: the columns.
 
     Raises:
@@ -163,7 +164,7 @@ _GROUP_ROWS = 1 << 17
 def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows as tables of `_GROUP_ROWS` rows, each of one chunk.
 
-    The last table has the remaining rows.
+    Only the last table can have fewer rows.
     """
     waiting: list[pa.Table] = [pa.Table.from_batches([], schema)]
     rows = 0
@@ -248,7 +249,7 @@ def schema(path: Path) -> pa.Schema:
 
 
 def names(path: Path) -> list[str]:
-    """The names of a Parquet table's columns, with the current names of columns of an earlier version.
+    """The names of a Parquet table's columns. Names of an earlier version are replaced by current names.
 
     Raises:
         OutputError: if it is not a Parquet table.
@@ -258,7 +259,7 @@ def names(path: Path) -> list[str]:
 
 
 def _missing(path: Path, present: Collection[str]) -> list[str]:
-    """Columns of a table that an earlier version did not write."""
+    """Columns that the table's file lacks because an earlier version wrote it."""
     return [name for name in retired.ADDED.get(path.stem, []) if name not in present]
 
 
@@ -266,7 +267,7 @@ def complete(path: Path | str, name: str, present: Iterable[str], factors: Itera
     """Check that a file has all columns of its table.
 
     Args:
-        path: the file, or the place of the table.
+        path: the file or URL of the table.
         name: name of the table.
         present: columns of the file.
         factors: additional columns of the table of runs.

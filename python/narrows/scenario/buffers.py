@@ -1,4 +1,4 @@
-"""The receive buffer that a scenario's network needs, for the simulator and for real sockets."""
+"""Computes the receive buffer that a scenario's network needs, for the simulator and for real sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narrows.scenario.fitting import Path
 DEFAULT = 6 << 20
 """Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
 MOST = 1 << 30
-"""Maximum size. Half of it is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
+"""Maximum size. Half of this size is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
 MARGIN = 4
 """Ratio of the receive buffer to the content of a path. Linux offers half of the buffer as the window, and
 slow start sends up to twice the content of a full path before it detects a loss."""
@@ -21,8 +21,8 @@ slow start sends up to twice the content of a full path before it detects a loss
 def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:
     """The size in bytes: Linux's default or four times the content of the largest path, whichever is larger.
 
-    The content of a path is its RTT at the rate of its slowest link, plus that link's queue. The size affects
-    algorithms that count ACKs, because a receiver acknowledges each segment while its window grows
+    The content of a path is the BDP of its slowest link, plus that link's queue. The size of the buffer
+    affects algorithms that count ACKs, because a receiver acknowledges each segment while its window grows
     (`tcp/offer.rs`).
     """
     most = 0

@@ -12,7 +12,7 @@ from narrows.topology.facts import Demand
 MAX_BYTES = 16 << 20
 """Maximum size of a file."""
 MOST_MBIT = 1e9
-"""Maximum demand, equal to the maximum rate."""
+"""Maximum demand. It is the same as the maximum rate of a link."""
 _HEADER = ["from", "to", "mbit"]
 
 
@@ -20,7 +20,8 @@ def read(file: str, folder: Path, key: str) -> list[tuple[Demand, str]]:
     """Demands, each with its line number. Empty lines, comments (#) and a header are skipped.
 
     Raises:
-        ScenarioError: with file and line, or with `key` if there is no such file.
+        ScenarioError: for an error in the file, with the file and the line. If the file cannot be read, the
+            error has `key` instead.
     """
     path = folder / file
     try:

@@ -19,7 +19,8 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """The flow. The flow's keys `from` and `to` are not expanded. `source` and `to` below are the nodes."""
+    """The flow as in the scenario. Its keys `from` and `to` can be lists or patterns, while `source` and `to`
+    below are the nodes of this entry."""
     index: int
     """Number of the entry in the scenario's list of flows."""
     source: str | None
@@ -27,9 +28,9 @@ class Entry:
     to: str | None
     """Receiving node; None: the topology's default."""
     ends: str = ""
-    """Key that defines both ends of the flow, if the ends do not come from the flow's own keys."""
+    """Key that defines both ends of the flow (empty: the keys `from` and `to` of the flow define them)."""
     file: str = ""
-    """File that contains the key `ends`, if it is not the scenario file."""
+    """File with the key in `ends` (empty: the key is in the scenario file)."""
 
     @property
     def key(self) -> str:
@@ -68,7 +69,7 @@ def entries(scenario: Scenario) -> list[Entry]:
 
 
 def _one(end: str | list[str] | None) -> str | None:
-    assert not isinstance(end, list), "an entry with lists has pairs"
+    assert not isinstance(end, list), "entries with lists are expanded into pairs"
     return end
 
 

@@ -21,7 +21,7 @@ class Selection(Table):
 
 
 class Expectation(Table):
-    """A condition that the results must meet. Each point of the sweep has its own verdict."""
+    """A condition that the results must meet. There is a separate verdict for each point of the sweep."""
 
     says: str = ""
     """The expectation in words, for reports (default: the measure and its limit)."""
@@ -30,11 +30,11 @@ class Expectation(Table):
     args: dict[str, Data] = {}
     """Arguments of the measure, e.g. `{ flows = "a*" }`."""
     where: dict[str, Data] = {}
-    """The selected points of the sweep: a value or a list of values for each named factor, e.g.
-    `{ "topology.rate" = "50mbit" }` (default: all points)."""
+    """The points of the sweep to which the condition applies: for some factors, a value or a list of values,
+    e.g. `{ "topology.rate" = "50mbit" }` (default: all points)."""
     than: Selection | None = None
-    """The second side of a comparison. This side uses the `where` and `args` of the first side, except for
-    the keys that it sets itself."""
+    """The second side of a comparison. Keys of `where` and `args` that the second side does not set have the
+    same values as for the first side."""
     compare: Literal["difference", "ratio", "gain"] | None = None
     """How the two sides become one number for each seed: the difference (first minus second), the ratio
     (first divided by second), or the gain (by how many percent the first is larger)."""
@@ -56,7 +56,7 @@ class Expectation(Table):
 
     @property
     def limits(self) -> dict[str, float | str]:
-        """The given limits by key, `within` included."""
+        """The limits that are set, by their keys, including `within`."""
         keys = ("at_least", "at_most", "above", "below", "about", "within")
         values: dict[str, Any] = {key: getattr(self, key) for key in keys}
         return {key: value for key, value in values.items() if value is not None}

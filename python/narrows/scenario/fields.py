@@ -1,4 +1,4 @@
-"""Field types of the scenario's models. The types of quantities parse and print values with units."""
+"""Field types of the scenario's models. Types of physical quantities parse and print values with units."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Table(BaseModel):
         allow_inf_nan=False,
         frozen=True,
         # Docstrings of fields are read only for the JSON schema, and validators are built only at first use.
-        # Doing both for every model at import would add 0.1 s to every command.
+        # Otherwise, the import of the models would add 0.1 s to every command.
         json_schema_extra=_describe,
         defer_build=True,
     )
@@ -124,7 +124,7 @@ def _data(value: Any, depth: int = 0) -> Any:
 
 
 AUTO = "auto"
-"""Value of a key whose actual value Narrows derives from the network."""
+"""If a key has this value in the scenario, Narrows derives the actual value from the network."""
 _LEAST_PERIOD = 10_000
 MOST_DELAY = 1000 * units.NANOS_PER_SEC
 """Maximum propagation delay, ns."""
@@ -153,7 +153,7 @@ Rtt = Annotated[Duration, _span(1, MOST_DELAY)]
 Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
 """A period in nanoseconds."""
 PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
-"""A period in nanoseconds, or zero for never."""
+"""A period in nanoseconds. Zero means that the periodic event never happens."""
 RateOrZero = Annotated[
     int, BeforeValidator(units.parse_rate), PlainSerializer(units.format_rate, when_used="json"), _RATE
 ]
@@ -174,7 +174,7 @@ ReceiveBuffer = Annotated[
     PlainSerializer(lambda value: value if value == AUTO else units.format_size(value), when_used="json"),
     _schema(r"^(auto|\s*[0-9.]+([eE][+-]?[0-9]+)?\s*([kKmMgGtT]i?)?(B|[bB]ytes?)\s*)$", ["auto", "6MiB"]),
 ]
-"""Bytes, or a size derived from the scenario's network."""
+"""A size in bytes, or "auto" for a size that Narrows derives from the scenario's network."""
 Probability = Annotated[
     float,
     BeforeValidator(units.parse_probability),
@@ -215,7 +215,7 @@ Quantity = Annotated[
 ]
 """A value of a measure: a number in the measure's unit, or text with a unit."""
 Data = Annotated[Any, AfterValidator(_data)]
-"""A value that is checked elsewhere."""
+"""A value that JSON can represent. Other code checks it further."""
 Flag = Annotated[bool, Field(strict=True)]
 """true or false, without conversion from other types."""
 Int = Annotated[int, Field(strict=True)]

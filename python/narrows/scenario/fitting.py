@@ -26,9 +26,9 @@ class Path:
     back: list[int]
     """Path of the flow's ACKs."""
     also_forth: frozenset[int] = frozenset()
-    """Other links that data may take, because its path is one of several equal ones (ECMP)."""
+    """The links that data may take on other paths of equal length (ECMP)."""
     also_back: frozenset[int] = frozenset()
-    """Other links that ACKs may take."""
+    """The links that ACKs may take on other paths of equal length (ECMP)."""
 
     @property
     def data_links(self) -> list[int]:
@@ -45,7 +45,8 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
     _every_rtt_is_used(scenario, entries)
     for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
         _guarantees(forth)
-        # Do not check an inherited queue, which was chosen for the rate of the forward direction.
+        # Do not check a queue that the reverse direction inherits, because it was chosen for the rate of the
+        # forward direction.
         if back.traits.queue is not forth.traits.queue:
             _guarantees(back)
     controlled = {
@@ -91,7 +92,7 @@ def _class(flow: Flow, key: str, with_classes: Sequence[tuple[Direction, int]]) 
     Args:
         flow: the flow.
         key: key of its class.
-        with_classes: the links on its paths whose queues have classes, each with the number of classes.
+        with_classes: the links of the flow's paths whose queues have classes, and the numbers of classes.
     """
     for link, n in with_classes:
         if flow.class_ >= n:
@@ -114,7 +115,10 @@ def _classes(link: Direction) -> int:
 
 
 def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
-    """Check that each RTT has flows. All flows of an entry use the same pair, so some RTTs can be unused."""
+    """Check that flows use each pair that `rtts` defines.
+
+    All flows of an entry use the same pair, so a scenario can have fewer entries than pairs.
+    """
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
         return
@@ -143,7 +147,7 @@ def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, i
 
 
 def check_limit(limit: units.Limit, packet: int, key: str) -> None:
-    """Check that a queue holds a packet. A shorter queue drops every packet that arrives at a busy link.
+    """Check that a packet fits into a queue. Otherwise, each packet that arrives at a busy link is dropped.
 
     Raises:
         ScenarioError: if `limit` is less than a packet of `packet` bytes.
@@ -155,7 +159,7 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
 
 
 def check_burst(burst: int, packet: int, key: str) -> None:
-    """Check that a policer's bucket holds a packet. A policer with a smaller bucket drops every such packet.
+    """Check that a packet fits into a policer's bucket. Otherwise, the policer would drop every such packet.
 
     Raises:
         ScenarioError: if `burst` is less than a packet of `packet` bytes.
@@ -173,7 +177,7 @@ def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
         key: key of the mark.
 
     Raises:
-        ScenarioError: if the queue would drop every packet that it should mark, because of `limit`.
+        ScenarioError: if `limit` is so small that the queue would drop every packet that it should mark.
     """
     if limit["packets"] is not None:
         length = mark["packets"] or max(1, round((mark["bytes"] or 0) / FULL_PACKET))

@@ -100,10 +100,10 @@ class Graph:
         self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
 
     def end(self, name: str, key: str) -> int:
-        """Index of a flow's end. If `name` is a switch of a published network, it is the switch's host.
+        """Index of a flow's end. If `name` is a switch of a published network, the end is the switch's host.
 
         Raises:
-            ScenarioError: if there is none with this name. The message suggests the most similar name.
+            ScenarioError: if no node has this name. The message suggests the most similar name.
         """
         return self.node(self._hosts.get(name, name), key)
 
@@ -131,8 +131,8 @@ class Graph:
     def core(self) -> list[int]:
         """The links that match `*`.
 
-        In a published network `*` matches the links of its switches to other nodes of the topology.
-        Otherwise it matches the links between nodes with more than one neighbour.
+        In a published network, these are the links from its switches to other nodes of the network. In other
+        topologies, they are the links between nodes with more than one neighbour.
         """
         if self._core:
             return self._core
@@ -159,7 +159,7 @@ class Graph:
         if name == "*":
             matching = self.core()
         else:
-            # Brackets are literal, because names may contain them.
+            # Do not use brackets as patterns, because names may contain brackets.
             pattern = name.replace("[", "[[]")
             fitting = {i for n, i in self._by_name.items() if fnmatch.fnmatchcase(n, pattern)}
             matching = sorted(fitting.intersection(self.core()) or fitting)
@@ -183,7 +183,7 @@ class Graph:
         return links + access
 
     def _whole(self, topology: Named) -> None:
-        """Check that a topology is connected. The scenario's own links may connect its parts."""
+        """Check that a topology is connected. Links of the table `[[links]]` may connect its parts."""
         self._core = sorted(self._by_name[name] for name in self.bottlenecks)
         pairs = [(self.nodes[link.source], self.nodes[link.to]) for link in self.links]
         published = topology.facts().nodes
@@ -222,7 +222,7 @@ class Graph:
             try:
                 self._read[identity] = traces.read(traits.trace, self._folder)
             except ScenarioError as error:
-                # An error with a source already names the trace's file and line.
+                # If the error has a source, it already names the trace's file and line.
                 raise (error if error.source else error.at(f"{key}.trace")) from None
         return self._read[identity]
 
@@ -247,8 +247,9 @@ class Graph:
     def _way_back(self, link: Link, capacity: traces.Capacity | None) -> Traits:
         """The properties of the reverse direction.
 
-        The reverse direction has the mean rate, delay and queue of the forward direction, and the same
-        changes of rate and delay. `back` overrides these properties.
+        The reverse direction has the rate, delay and queue of the forward direction, and the same changes of
+        rate and delay. If the forward direction has a trace, the rate is the mean rate of the trace. `back`
+        overrides these properties.
         """
         shared: dict[str, object] = {
             "rate": link.rate if capacity is None else capacity.mean,

@@ -43,7 +43,7 @@ class Run:
     id: int
     """Number of the run, from 0."""
     point: Scenario
-    """The scenario of the run's point, without a sweep. It has the seed of the point's first run."""
+    """The scenario of the run's point, without a sweep. Its seed is that of the first run at this point."""
     seed: int
     """Seed of the run."""
     factors: dict[str, str | float] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario of this run, without a sweep. Made only when needed, because sweeps have many runs."""
+        """The scenario of this run, without a sweep. It is made on demand, because sweeps have many runs."""
         return self.point.model_copy(update={"seed": self.seed}).with_source(self.point.source)
 
 
@@ -84,8 +84,8 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
 
     Args:
         text: TOML.
-        source: path of the file with this text. Errors name this path, its stem is the default of `name`, and
-            paths of traces are relative to its folder.
+        source: path of the file with this text. Errors name this path. The stem of the path is the default of
+            `name`. Paths of traces are relative to the file's folder.
         overrides: values by dotted key.
 
     Raises:
@@ -101,7 +101,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
         data = retired.scenario(data, source)
         for key, value in (overrides or {}).items():
             override(data, retired.dotted_key(key, source), value)
-        data = retired.scenario(data, source)  # convert again, because an override may have set a sweep
+        data = retired.scenario(data, source)  # convert again: an override can set a sweep with old names
         return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None
@@ -142,9 +142,9 @@ def parse_override(text: str) -> tuple[str, Any]:
 def override(data: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in place.
 
-    Parts of the key name tables. A part that contains dots is in quotes, as in TOML. In a list, a part is the
-    number or name of an entry, or ``*`` for all entries. The name of a flow is its name in results, e.g.
-    ``bbr`` for a flow without a name of its own.
+    Parts of the key are names of tables. A part that contains dots is in quotes, as in TOML. For a list of
+    tables, a part is the number or name of an entry, or ``*`` for all entries. The name of a flow is its name
+    in results, e.g. ``bbr`` for a BBR flow whose name is not set.
 
     Raises:
         ScenarioError: if the key is not a dotted key, or leads to a table or entry that does not exist.
@@ -163,7 +163,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
                     place[part] = copy.deepcopy(value)
                 else:
                     if _is_cc(parts[: depth + 1]) and not isinstance(place.get(part), dict):
-                        # Replace a bare name with a table, which can have parameters.
+                        # The key sets a parameter, so replace the controller's name with a table.
                         place[part] = {"name": _cc_name(place.get(part))}
                     following.append(place.setdefault(part, {}))
             elif isinstance(place, list):
@@ -178,7 +178,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _parts(key: str) -> list[str]:
-    """The parts of a dotted key, without their quotes. An empty part means that the key is not valid."""
+    """The parts of a dotted key, without their quotes. If the key is not valid, one of the parts is empty."""
     parts: list[str] = []
     position = 0
     while position < len(key):
@@ -208,7 +208,7 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 
 
 def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
-    """Names in results of flows, from tables that have not been checked yet."""
+    """The names that flows have in results, from tables that have not been checked yet."""
     kinds = [(flow.get("name"), _kind(flow)) for flow in flows]
     return result_names([(None if name is None else str(name), str(kind)) for name, kind in kinds])
 
@@ -242,7 +242,7 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
 
     Args:
         scenario: the scenario, with or without a sweep.
-        seeds: number of seeds, which overrides the sweep's.
+        seeds: number of seeds (None: the number in the scenario's sweep).
 
     Raises:
         ScenarioError: if a variation is not valid, if there are too many runs, or if a seed is too large.
@@ -302,7 +302,7 @@ def _vary(scenario: Scenario, base: dict[str, Any], changes: dict[str, Any], whe
 
 
 def _label(value: Any) -> str | float:
-    """The value of a factor in the table of runs."""
+    """The form in which the table of runs has this value of a factor."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float | str):

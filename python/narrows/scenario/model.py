@@ -1,4 +1,4 @@
-"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` converts it to a plan."""
+"""The scenario: the content of a TOML file, after a check of each key. `resolve` converts it to a plan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _ordered(outages: list[list[int]]) -> list[list[int]]:
 
 
 class RateStep(Table):
-    """A rate that applies from a time on."""
+    """A change of the rate at a time during the run."""
 
     time: Duration
     """Time of the change."""
@@ -66,9 +66,11 @@ class RateController(Table):
     kind: Annotated[str, Field(min_length=1, max_length=64)]
     """Name of the rate controller's kind, e.g. 'brf'."""
     link: Name | None = None
-    """The directed link it controls: a name, 'A->B', a pattern such as 'hop*', or '*' for all core links."""
+    """The directed link whose port is controlled: a name, 'A->B', a pattern such as 'hop*', or '*' for all
+    core links."""
     links: Annotated[list[Name], Field(min_length=1)] | None = None
-    """Names and patterns of several links, each with its own rate controller; instead of `link`."""
+    """Names and patterns of several links. Each link has a rate controller of its own. An alternative to
+    `link`."""
     shape: (
         Annotated[
             list[RateStep],
@@ -79,7 +81,7 @@ class RateController(Table):
     ) = None
     """Rate, or list of rates over time, to which the port is shaped (default: the link's rate)."""
     capacity: Literal["told", "measured"] = "told"
-    """Whether the rate controller gets the capacity of the port (`told`), or measures the capacity."""
+    """Whether the rate controller is given the capacity of the port (`told`), or measures it (`measured`)."""
     queue: Limit | None = None
     """Limit of each leaf queue (default: the link's limit)."""
     outages: list[Outage] = []
@@ -96,7 +98,7 @@ class RateController(Table):
 
     @property
     def named(self) -> list[tuple[str, str]]:
-        """Names and patterns of its links, each with its key in this table."""
+        """The names and patterns that `link` or `links` has, each with its key in this table."""
         if self.links is None:
             return [(self.link or "", "link")]
         return [(name, f"links.{i}") for i, name in enumerate(self.links)]
@@ -140,11 +142,11 @@ class Probes(Table):
     flows: Flag = True
     """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
-    """Record the internal state of congestion controllers, too."""
+    """Whether the internal state of congestion and rate controllers is recorded (table `traces`)."""
 
 
 class Capture(Table):
-    """The packets that a run records, as pcapng, and logs of QUIC. See [captures](captures.md)."""
+    """Packets that a run records in a pcapng file, and logs of QUIC. See [captures](captures.md)."""
 
     links: list[Name] = []
     """Links to capture: the packets that arrive at the end of each link are recorded."""
@@ -174,8 +176,8 @@ class Kernel(Table):
     interval: Period = 10_000_000
     """Sampling interval of sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"
-    """Program that generates the flows: `own` is Narrows' own program, `iperf3` works only for single flows
-    without a size or pauses."""
+    """Program that generates the flows: `own` is Narrows' own program. With `iperf3`, flows cannot have a
+    `count` above 1, a size or pauses."""
     delay: Literal["relay", "netem"] | None = None
     """Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the
     kernel's own emulation (default: `netem` for the vm backend, `relay` for the kernel backend)."""
@@ -187,7 +189,7 @@ class Case(Table):
     name: Name
     """Name of the case in results."""
     set: dict[str, Data]
-    """Keys that the case sets (dotted paths), and their values."""
+    """Dotted keys that the case sets, and their values."""
 
 
 class Sweep(Table):
@@ -196,7 +198,7 @@ class Sweep(Table):
     seeds: Annotated[Int, Field(ge=1, le=MAX_SEEDS)] = 1
     """Number of seeds per point: `seed`, `seed` + 1, ..."""
     vary: dict[str, Annotated[list[Data], Field(min_length=1)]] = {}
-    """Keys (dotted paths) and the values of each; all combinations run."""
+    """Dotted keys of the scenario, each with a list of values. All combinations of the values run."""
     case: list[Case] = []
     """Variations that change several keys at once."""
 
@@ -209,7 +211,7 @@ class Sweep(Table):
 
 
 class Scenario(Table):
-    """A scenario, from a file by `narrows.load`, or in Python with the same keys as arguments.
+    """A scenario. `narrows.load` reads it from a file. In Python, the keys of the file are arguments.
 
     Raises:
         ScenarioError: if a key or value is wrong.
@@ -225,9 +227,9 @@ class Scenario(Table):
     """Start of the measurement interval (default: 10 % of the run, but at least 10 times the longest RTT and
     at most half of the run)."""
     topology: Topology | None = None
-    """A layout by kind, or a published network by name."""
+    """Topology: a layout (`kind`), or a published network (`name`)."""
     nodes: list[Node] = []
-    """Nodes; nodes that links mention need no entry."""
+    """Nodes. Nodes that are ends of links need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
     """Links in addition to the topology's links."""
     ecmp: Flag = False
@@ -241,10 +243,11 @@ class Scenario(Table):
     sdn: Sdn | None = None
     """The SDN controller (default: none)."""
     receive_buffer: ReceiveBuffer | None = None
-    """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is advertised as the
-    window, and data after a missing segment occupies part of it. "auto" is Linux's 6 MiB, or four times what
-    the largest path holds (its BDP and its queue) if that is more. By default, real sockets use the "auto"
-    size. Simulated receivers open their window to half of that size, and then no longer limit the sender."""
+    """Receive buffer of every TCP connection (Linux tcp_rmem). Half of the buffer is advertised as the
+    window. Data after a missing segment occupies part of the buffer. "auto" is the larger of two sizes:
+    Linux's 6 MiB, and four times what the largest path holds (its BDP and its queue). If this key is not set,
+    real sockets have the "auto" size. Simulated receivers then open their window to half of the "auto" size,
+    and after that no longer limit the sender."""
     probes: Probes = Probes()
     """Data that each run records."""
     capture: Capture | None = None
@@ -276,17 +279,17 @@ class Scenario(Table):
         return self
 
     def beside_real(self) -> Scenario:
-        """The same scenario with the receive buffers of real sockets, for a comparison with them."""
+        """The same scenario with the receive buffers of real sockets, for a comparison with real stacks."""
         if self.receive_buffer is not None:
             return self
         return self.model_copy(update={"receive_buffer": AUTO})
 
     def raw(self) -> dict[str, Any]:
-        """The given keys with units, as a scenario file would hold them."""
+        """Only the keys that were set, with units, as in a scenario file."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def facts(self) -> dict[str, Any]:
-        """All keys that determine the results, with units: `full` without the expectations."""
+        """All keys that determine the results, with units. These are all keys except the expectations."""
         return {key: value for key, value in self.full().items() if key != "expect"}
 
     def full(self) -> dict[str, Any]:

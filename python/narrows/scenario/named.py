@@ -1,4 +1,4 @@
-"""The table `[topology]` with a `name`: converts a published network into links and hosts of a scenario."""
+"""Converts a published network, given by `name` in the table `[topology]`, into links and hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from narrows.topology.facts import Facts
 ACCESS_FACTOR = 10
 """Ratio of the rate of access links to the rate of the topology's fastest link."""
 LEAST_RATE = 8
-"""Lowest rate, bit/s. Plans have whole bytes per second."""
+"""Lowest rate, bit/s. It is one byte per second, because rates in plans are whole bytes per second."""
 RATES = f"from {units.format_rate(LEAST_RATE)} to {units.format_rate(units.MAX_BITS_PER_SEC)}"
 """Rates that a scaled link or demand may have, in words."""
 HOST = ".host"
@@ -45,7 +45,7 @@ Distance = Annotated[
     BeforeValidator(_delay, json_schema_input_type=Literal["distance"] | Delay),
     PlainSerializer(_written, when_used="json"),
 ]
-"""A delay in nanoseconds, or `distance`: computed from each link's length."""
+"""A delay in nanoseconds, or `distance` for delays that are computed from the lengths of links."""
 
 
 class Access(Table):
@@ -63,8 +63,8 @@ class Access(Table):
 class Named(Table):
     """A published network.
 
-    A flow's `from` and `to` name nodes. A node gets a host if a flow names it. Links are called `A->B` and
-    `B->A`.
+    The keys `from` and `to` of flows are names of nodes. Each switch that is an end of a flow gets a host.
+    Links are called `A->B` and `B->A`.
     """
 
     kind: Literal["named"] = "named"
@@ -76,12 +76,13 @@ class Named(Table):
     rate: Rate | None = None
     """L3 rate of every link; required if the topology has no capacities (fat-tree, topohub)."""
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    """Factor that multiplies the topology's own capacities; an alternative to `rate`."""
+    """Factor by which the topology's own capacities are multiplied. An alternative to `rate`."""
     queue: Queue | None = None
     """Queue of every link in both directions (default: one BDP)."""
     delay: Distance = "distance"
-    """One-way propagation delay. 'distance' is 5 us per km of each link, or the topology's own delays if it
-    has no lengths. A time such as '20ms' is the delay of every link."""
+    """One-way propagation delay of links. With 'distance', a link has 5 us per km of its length, or the
+    topology's own delay if the topology has no lengths. With a time such as '20ms', all links have this
+    delay."""
     access: Access = Access()
     """The links of the hosts. These links never drop packets."""
 
@@ -143,7 +144,7 @@ class Named(Table):
         return scaled
 
     def hosts(self, ends: Iterable[str], links: list[Link]) -> tuple[dict[str, str], list[Link]]:
-        """The name of the host for each switch among `ends`, by the name in `ends`; and the hosts' links."""
+        """For each switch among `ends`, the name of its host, and the links of these hosts."""
         facts = self.facts()
         switches = set(facts.nodes) - facts.hosts
         hosts: dict[str, str] = {}

@@ -69,7 +69,7 @@ Mark = Annotated[
     BeforeValidator(_mark, json_schema_input_type=Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | Limit),
     PlainSerializer(_written, when_used="json"),
 ]
-"""A length of a queue in packets, or as a limit."""
+"""A queue length: a number of packets, or a length with a unit such as '150kB' or '0.5bdp'."""
 
 
 class Threshold(Limited):
@@ -77,8 +77,8 @@ class Threshold(Limited):
 
     kind: Literal["threshold"]
     mark: Mark = units.Limit(packets=65)
-    """Queue length above which an arriving packet is marked, in packets or as a length. DCTCP uses 65 packets
-    at 10 Gbit/s."""
+    """An arriving packet is marked if the queue is longer than this: a number of packets, or a length such as
+    '150kB'. DCTCP uses 65 packets at 10 Gbit/s."""
 
 
 class Red(Limited):
@@ -88,7 +88,7 @@ class Red(Limited):
     min: Annotated[Float, Field(ge=0, le=1e9)] = 5.0
     """Average queue in packets below which no packet is dropped or marked."""
     max: Annotated[Float, Field(gt=0, le=1e9)] = 15.0
-    """Average queue in packets at which the probability is `max_p`."""
+    """Average queue in packets at which the probability of a drop or mark is `max_p`."""
     max_p: Probability = 0.1
     """Probability of a drop or mark at `max` (Floyd 1997)."""
     weight: Annotated[Float, Field(gt=0, le=1)] = 0.002
@@ -131,7 +131,7 @@ class FqCodel(_Codel):
     limit: Limit = units.Limit(packets=10240)
     """Maximum length of all queues together (RFC 8290, section 4.1.2)."""
     quantum: Size = 1514
-    """Bytes a queue may send per round (RFC 8290, section 4.1.1)."""
+    """Number of bytes that a queue may send per round (RFC 8290, section 4.1.1)."""
     queues: Annotated[Int, Field(ge=1, le=65536)] = 1024
     """Number of queues into which flows are hashed (RFC 8290, section 4.1.2)."""
 
@@ -167,7 +167,7 @@ class HtbClass(Table):
 
 
 class Htb(Table):
-    """Hierarchical token bucket, one level: a flow's `class` is an index into `classes`."""
+    """Hierarchical token bucket with one level. A flow's `class` is an index into `classes`."""
 
     kind: Literal["htb"]
     classes: Annotated[list[HtbClass], Field(min_length=1, max_length=256)]
@@ -190,7 +190,7 @@ _WITH_DEFAULTS = ("fifo", "threshold", "red", "codel", "fq-codel")
 
 
 def _queue(value: object) -> object:
-    """A string is the length of a FIFO, or the name of a queue with its defaults."""
+    """Convert a string to a table. It is the length of a FIFO, or the kind of a queue with default values."""
     if isinstance(value, str) and value in _WITH_DEFAULTS:
         return {"kind": value}
     if isinstance(value, str) and value in QUEUES:
@@ -229,7 +229,10 @@ class Bernoulli(Table):
 
 
 class GilbertElliott(Table):
-    """Two states with transition and loss probabilities per packet (Gilbert 1960, Elliott 1963)."""
+    """Two states, each with a transition probability per packet and a loss probability per packet.
+
+    The model is that of Gilbert (1960) and Elliott (1963).
+    """
 
     model: Literal["gilbert-elliott"]
     p: Probability
@@ -280,21 +283,22 @@ class Trace(Table):
     file: Annotated[str, Field(min_length=1, max_length=4096)]
     """Path, relative to the scenario's folder."""
     format: Literal["mahimahi", "csv"] = "mahimahi"
-    """mahimahi: each line is a time in ms at which 1500 bytes may leave. csv: each line has a time and a
-    rate."""
+    """With `mahimahi`, each line is a time in ms at which 1500 bytes may leave. With `csv`, each line has a
+    time and a rate."""
     time: Annotated[str | Int, Field(union_mode="left_to_right")] = 0
-    """CSV: column of the time, by name or by number from 0."""
+    """CSV: column with the time, as a name or as a number that counts from 0."""
     rate: Annotated[str | Int, Field(union_mode="left_to_right")] = 1
-    """CSV: column of the rate, by name or by number from 0."""
+    """CSV: column with the rate, as a name or as a number that counts from 0."""
     time_unit: Literal["s", "ms", "us"] = "s"
     """CSV: unit of the time."""
     unit: str = "mbit/s"
     """CSV: unit of the rate."""
     repeat: Flag = True
-    """CSV: whether the trace repeats. If false, its last rate applies until the end of the run. Mahimahi
-    traces always repeat."""
+    """CSV: whether the trace repeats after its end. If false, the trace's last rate applies until the end of
+    the run. Mahimahi traces always repeat."""
     max_gap: PositiveDuration | None = None
-    """CSV: maximum step between two lines (default: 10 times the median step, but at least 10 s)."""
+    """CSV: maximum time between two consecutive lines (default: 10 times the median time, but at least
+    10 s)."""
 
 
 class Change(Table):
@@ -322,7 +326,7 @@ class Traits(Table):
     delay: Delay | None = None
     """One-way propagation delay."""
     queue: Queue | None = None
-    """Queue: a length, a name or a table (default: 1 BDP in a topology, otherwise 1000 packets)."""
+    """Queue: a length, a kind or a table (default: 1 BDP in a topology, otherwise 1000 packets)."""
     loss: Loss | None = None
     """Random loss after the queue: a probability or a table."""
     jitter: JitterField | None = None
@@ -332,15 +336,16 @@ class Traits(Table):
     policer: Policer | None = None
     """Drops packets above a rate, after the queue."""
     aggregation: PositiveDuration | None = None
-    """Length of an interval: packets that leave the queue during it are sent together at its end."""
+    """Length of the intervals of aggregation. Packets that leave the queue during an interval are sent
+    together at its end."""
     trace: Trace | None = None
-    """Rate over time from a file; an alternative to `rate`."""
+    """File with the rate over time. An alternative to `rate`."""
     at: list[Change] = []
     """Changes during the run, in order of time."""
 
 
 class Link(Traits):
-    """A link and both its directions.
+    """A link between two nodes, with its two directions.
 
     `rate`, `delay`, `queue` and their changes apply to both directions. `loss`, `jitter`, `duplicate`,
     `policer`, `aggregation` and `trace` apply from the first node to the second. `back` overrides keys of the
@@ -348,7 +353,8 @@ class Link(Traits):
     """
 
     name: Name | None = None
-    """Name; the reverse direction is `<name>.back`. Without a name, directions are `A->B` and `B->A`."""
+    """Name of the forward direction. The reverse direction is called `<name>.back`. If no name is set, the
+    directions are called `A->B` and `B->A`."""
     between: Annotated[list[Name], Field(min_length=2, max_length=2)]
     """The two nodes."""
     back: Traits | None = None

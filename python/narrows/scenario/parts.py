@@ -1,4 +1,4 @@
-"""Parts of a plan that each depend on only one entry of the scenario."""
+"""Makes those parts of a plan that depend on a single entry of the scenario."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from narrows.scenario.sizes import MEASURED
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
 
 QUIC_PACKET = 1200
-"""Bytes of a packet that every path carries (RFC 9000, section 14): the unit of `receive_window` for QUIC."""
+"""Bytes of a packet that QUIC can send over every path (RFC 9000, section 14). It is the unit of
+`receive_window` for QUIC."""
 
 MAX_UDP_PACKETS = 10_000_000_000
-"""Maximum number of packets of a UDP flow or group. This many take about an hour to simulate."""
+"""Maximum number of packets of a UDP flow or group. A simulation of this number takes about an hour."""
 
 _Value = TypeVar("_Value")
 
@@ -62,7 +63,7 @@ def _loss(model: Bernoulli | GilbertElliott) -> LossPlan:
 def names(flows: list[Flow]) -> list[str]:
     """Names of flows. A flow without a name is named after its kind (`Flow.kind`).
 
-    A number is added if several flows share the kind.
+    If several flows without a name have the same kind, their names get a number.
     """
     return result_names([(flow.name, flow.kind) for flow in flows])
 
@@ -71,7 +72,7 @@ def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
     """Names of flows in results.
 
     Args:
-        flows: for each flow its name, if it has one, and its congestion controller or ``udp``.
+        flows: for each flow, its name (None: it has no name), and its congestion controller or ``udp``.
     """
     unnamed = Counter(kind for name, kind in flows if name is None)
     numbers: Counter[str] = Counter()
@@ -87,7 +88,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     """The congestion controller: its name, and its parameters in base units if there are any.
 
     Raises:
-        ScenarioError: for a parameter that it does not have, or a value outside the range.
+        ScenarioError: if the controller does not have a parameter, or if a value is outside its range.
     """
     params = flow.cc.params
     if not params:
@@ -175,7 +176,7 @@ def _size(size: SizeDistribution) -> SizePlan:
     measured = MEASURED.get(size.distribution)
     if measured is not None:
         return {"kind": "empirical", "points": measured.scaled(size.mean)}
-    # The scenario's check requires a mean of all other distributions.
+    # For all other distributions, the check of the scenario requires a mean.
     mean = float(size.mean or 0)
     match size.distribution:
         case "fixed":

@@ -19,10 +19,10 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
     """The pairs of an entry, in the order of its senders.
 
     Args:
-        scenario: the scenario, whose seed draws the pairs of the patterns `permutation` and `random`. In a
-            sweep, it is the seed of a point's first run.
+        scenario: the scenario. Its seed determines the random pairs of the patterns `permutation` and
+            `random`. In a sweep, this is the seed of a point's first run.
         flow: the entry.
-        index: its number.
+        index: the number of the entry.
 
     Raises:
         ScenarioError: if a name matches no host, or if there are too few hosts.
@@ -50,10 +50,10 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
 
 
 def hosts(scenario: Scenario) -> list[str]:
-    """The nodes of a scenario that a pattern uses if the entry names none.
+    """The nodes that a pattern uses if the entry of flows names no nodes.
 
-    In a topology, these are its hosts. If a published network has no hosts of its own, these are all its
-    nodes. Without a topology, these are the nodes with one neighbour.
+    If the scenario has a topology, these are the topology's hosts. If a published network has no hosts of its
+    own, these are all its nodes. Without a topology, these are the nodes with one neighbour.
     """
     topology = scenario.topology
     if isinstance(topology, Named):
@@ -71,7 +71,7 @@ def hosts(scenario: Scenario) -> list[str]:
 
 
 def _named(given: str | list[str] | None, known: Sequence[str], key: str) -> list[str]:
-    """The hosts with these names. `*` and `?` in a name match hosts."""
+    """The hosts with these names. Names may be patterns with `*` and `?`."""
     if given is None:
         return list(known)
     names: dict[str, None] = {}
@@ -79,10 +79,10 @@ def _named(given: str | list[str] | None, known: Sequence[str], key: str) -> lis
     for i, name in enumerate(listed):
         where = key if isinstance(given, str) else f"{key}.{i}"
         if not any(c in name for c in "*?"):
-            # The name may be wrong. The graph, which has all nodes, checks it later.
+            # The name may be wrong. The class `Graph` checks it later, because it knows all nodes.
             names[name] = None
             continue
-        # Brackets are literal, because names may contain them.
+        # Do not use brackets as patterns, because names may contain brackets.
         matching = [host for host in known if fnmatch.fnmatchcase(host, name.replace("[", "[[]"))]
         if not matching:
             raise ScenarioError(f"found {found(name)}, expected a host{hint(name, list(known))}", where)
@@ -103,7 +103,7 @@ def _cycle(hosts: Sequence[str], random: Random) -> list[str]:
 
 
 def _other(hosts: Sequence[str], sender: str, random: Random, key: str) -> str:
-    """A host that is not the sender. All are equally likely."""
+    """A random host that is not the sender. All other hosts are equally likely."""
     if all(host == sender for host in hosts[:2]):
         raise ScenarioError("found no receiver that is not the sender, expected one", f"{key}.to")
     while (drawn := hosts[int(random.random() * len(hosts))]) == sender:

@@ -18,9 +18,9 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
     Args:
         error: the error that pydantic raised.
-        data: the validated data. From it follows which parts of pydantic's locations are keys, and which are
-            tags of unions.
-        model: the validated model, which has the valid names of each table.
+        data: the data in which pydantic found the error. It shows which parts of pydantic's locations are
+            keys, and which are tags of unions.
+        model: the model of the data, which has the valid names of each table.
     """
     first, key = _first(error, data)
     message, key = _message(first, key, data, model)
@@ -28,7 +28,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
 
 def without_remedy(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
-    """Same as `translate`, but for other files: without advice about sweeps and lists of a scenario."""
+    """The same as `translate`, for files that are not scenarios: without advice about sweeps and lists."""
     message, key = _message(*_first(error, data), data, model)
     return ScenarioError(message, key)
 
@@ -42,7 +42,7 @@ def _first(error: ValidationError, data: object) -> tuple[Any, str]:
 
 
 def _message(first: Any, key: str, data: object, model: type[BaseModel]) -> tuple[str, str]:
-    """The message, and the key that it is about."""
+    """The message about an error, and the key that the message is about."""
     value = first.get("input")
     match first["type"]:
         case "extra_forbidden":
@@ -88,7 +88,7 @@ def _tag_choice(tag: str, tables: Sequence[type[BaseModel]]) -> str:
 
 
 def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel]) -> str:
-    """The key that was probably meant by an unknown key, or the list of valid keys."""
+    """The valid key that is most similar to an unknown key, or the list of valid keys."""
     names = _names(model, loc[:-1])
     if len(loc) == 1 and isinstance(data, dict):
         for place in _PLACES:
@@ -100,10 +100,10 @@ def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel])
 
 
 _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
-"""Types of pydantic's errors for which the message gives no advice to write a list under [sweep.vary]."""
+"""Types of pydantic's errors after which the message does not suggest a list under [sweep.vary]."""
 _VARY = "sweep.vary."
 _BY_NAME = "named"
-"""Kind of a topology that has a name instead of a kind."""
+"""Kind of a topology for which the scenario has only a `name`."""
 _PLACES = ("topology", "links.0", "flows.0", "sweep")
 """Tables whose keys users most likely write at the top level by mistake."""
 
@@ -160,7 +160,7 @@ def _cause(error: Any) -> str:
 
 
 def _bound(error: Any) -> str:
-    """The bound that a number or length violates."""
+    """The bound that a number, or the length of a value, violates."""
     ctx: dict[str, Any] = error.get("ctx", {})
     words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
     for name, word in words.items():
@@ -188,7 +188,7 @@ def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
 
 
 def _is_table(model: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
-    """Whether the model expects a table at `loc`. If so, an error at `loc` is about keys of this table."""
+    """Whether the model expects a table at `loc`. If so, an error at `loc` is about a key of this table."""
     if not loc:
         return True
     fields = [
@@ -224,7 +224,7 @@ def _tables(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[Bas
         if inner:
             at = inner
             continue
-        # A union's tag picks one of the tables.
+        # If the part is a union's tag, keep only the table with this tag.
         at = [m for m in at if part in _tags(m)] or at
     return at
 

@@ -1,4 +1,4 @@
-"""The model of a flow whose data unmodified programs exchange, on real stacks."""
+"""The model of flows on real stacks for which unmodified programs exchange the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from narrows.plan import FlowEnd, ProgramTransportPlan, Protocol
 from narrows.scenario.fields import Int, Table
 
 FIRST_PORT = 20_000
-"""Default port of the server of a plan's flow 0, on real stacks. Flow n has this port plus n."""
+"""Default port of the server of a plan's flow 0, on real stacks. The default for flow n is this port plus
+n."""
 
 
 def _words(command: str) -> str:
@@ -39,16 +40,16 @@ class Program(Table):
     """
 
     server: Command
-    """Command of the server. It starts before the run, and has to listen at the port."""
+    """Command of the server. The server starts before the run, and must listen at the port."""
     client: Command
-    """Command of the client. It starts at the flow's start, and gets SIGINT at the flow's stop."""
+    """Command of the client. The client starts at the flow's start, and gets SIGINT at the flow's stop."""
     port: Annotated[Int, Field(ge=1, le=65535)] | None = None
-    """Port of the server (default: one that no other flow uses; commands contain it as `{port}`)."""
+    """Port of the server (default: a port that no other flow uses). Commands can refer to it as `{port}`."""
     protocol: Protocol = "tcp"
     """Protocol of the port. QUIC uses `udp`."""
     client_at: FlowEnd = "from"
-    """End of the flow at which the client runs. A flow's goodput counts the data from `from` to `to`, so a
-    client that downloads is at `to`."""
+    """End of the flow at which the client runs. The goodput of a flow counts only data that go from `from` to
+    `to`. A client that downloads must therefore be at `to`."""
     files: list[Annotated[str, Field(min_length=1, max_length=4096)]] = []
     """Files and folders, relative to the scenario file, that the programs find in their working folder."""
 
@@ -76,7 +77,7 @@ def plan(
         key: the flow's key, for messages.
 
     Raises:
-        ScenarioError: if a file does not exist, or if two have the same name.
+        ScenarioError: if a file does not exist, or if two files have the same name.
     """
     return {
         "kind": "program",

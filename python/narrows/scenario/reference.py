@@ -1,4 +1,4 @@
-"""Makes the reference of scenario files in Markdown from the models and their docstrings: a row per key."""
+"""Makes the reference of scenario files, with a row per key, from the models and their docstrings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ PLACES: dict[type[fields.Table], str] = {
     expectations.Expectation: "[[expect]]",
     expectations.Selection: "than = { ... }",
 }
-"""How a scenario file begins each table. A table that has a kind is not in this list."""
+"""For each table, the line with which it begins in a scenario file. Tables with a kind are not in this
+list."""
 
 _TYPES: list[tuple[Any, str]] = [
     (fields.PositiveDuration, "time above 0"),
@@ -101,10 +102,10 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Float, "number"),
     (str, "text"),
 ]
-"""The name of each field type. Narrower types come before wider ones."""
+"""The name of each field type. A type that allows fewer values comes before a type that includes it."""
 
 _LARGEST_SHOWN = 1_000_000
-"""Bounds above this value are limits of the implementation, which do not concern the reader."""
+"""Bounds above this value are not shown. They are limits of the implementation, not of the format."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Row:
     takes: str
     """Type or unit of the value in words."""
     default: str
-    """The default value as a file would spell it. Empty if there is none."""
+    """The default value, as written in a scenario file. Empty if there is no default."""
     meaning: str
     """Docstring of the key in the model."""
 
@@ -127,7 +128,7 @@ def markdown() -> str:
     for heading, models in TABLES.items():
         parts.append(f"### {heading}")
         for table in models:
-            # `Traits` are the keys of `back`. The table of links lists them, too.
+            # Leave out `Traits`, the keys of `back`, because the table of links lists the same keys.
             if table is not network.Traits:
                 parts.extend(_section(table))
     return "\n\n".join(parts) + "\n"
@@ -198,7 +199,7 @@ def _hints(table: type[fields.Table]) -> dict[str, Any]:
 
 
 def _tag(table: type[fields.Table]) -> str | None:
-    """The key that distinguishes this table from its siblings."""
+    """The key (`kind` or `model`) whose value distinguishes this table from others at the same place."""
     for name in ("kind", "model"):
         if name in table.model_fields and get_origin(_hints(table)[name]) is Literal:
             return name
@@ -229,7 +230,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """The types of a union in words. If several members have the same words, the words occur only once."""
+    """The types of a union in words. If several members have the same words, these occur only once."""
     words = list(dict.fromkeys(_type(member) for member in members))
     return (", or " if any(", " in one for one in words) else " or ").join(words)
 

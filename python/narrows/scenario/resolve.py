@@ -43,7 +43,7 @@ MAX_SAMPLED_BY_DEFAULT = 16
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
-"""The warm-up is the duration of the run divided by this number, within the two bounds below."""
+"""The warm-up is the duration of the run divided by this number, but within the two bounds that follow."""
 WARMUP_RTTS = 10
 """The warm-up lasts at least this many times the longest RTT (docs/reference/results.md, conventions)."""
 WARMUP_MOST = 2
@@ -63,7 +63,7 @@ def resolve(
         scenario: the scenario, whose sweep is ignored.
         congestion_controllers: names that `cc` may take; not checked if empty.
         rate_controllers: names that a controller's `kind` may take; not checked if empty.
-        kernel: name in messages of the kernel that offers these congestion controllers (empty: the simulator
+        kernel: the kernel that offers these congestion controllers, as messages call it (empty: the simulator
             offers them).
 
     Raises:
@@ -74,7 +74,7 @@ def resolve(
 
 @dataclass(frozen=True)
 class Survey:
-    """A plan with its network and paths."""
+    """A plan, and the network and paths from which it was made."""
 
     plan: Plan
     """The plan for the backend."""
@@ -83,11 +83,11 @@ class Survey:
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """By key (`flows`, `rate_controllers`): for each element in the plan, the number of its entry in the
-    scenario."""
+    """For each of the keys `flows` and `rate_controllers`: a list with the number of the scenario's entry for
+    each element in the plan."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
-        """An error about the plan, with the number in its key replaced by that of the scenario's entry."""
+        """An error about the plan. The number in its key becomes the number of the scenario's entry."""
         name, _, rest = error.key.partition(".")
         number, dot, rest = rest.partition(".")
         origins = self.origins.get(name, [])
@@ -114,7 +114,7 @@ def survey(
 
 
 _OWN = " (FILE.py:CLASS is a controller of your own)"
-"""The end of a message about an unknown congestion controller that resembles no known one."""
+"""The end of the message about an unknown congestion controller whose name is not similar to a known name."""
 
 
 class _CodelLaw(TypedDict):
@@ -270,7 +270,7 @@ class _Resolver:
         """The limit of a queue in packets or bytes. A queue with this limit always admits a full packet.
 
         A BDP is the link's rate times the longest two-way propagation delay of the flows that send data over
-        the link. If there is no such flow, the longest delay of the scenario is used.
+        the link. If no flow sends data over the link, the longest RTT of all flows is used.
         """
         packet = self.packets.get(index, 0)
         if limit.bdp is None:
@@ -350,8 +350,9 @@ class _Resolver:
     def _unknown(self, flow: Flow) -> str:
         """The message about an unknown congestion controller.
 
-        If a kernel offers the controllers, the message lists all names, because they are few. The most
-        similar name alone (`bbr` for `bbr3`) would look like a correction, although the simulator has both.
+        If a kernel offers the controllers, the message lists all names, because a kernel has few. With only
+        the most similar name (`bbr` for `bbr3`), the message would look like the correction of a typing
+        error, although the simulator has both controllers.
         """
         name = flow.cc.name
         if not self.kernel:
@@ -438,7 +439,7 @@ class _Resolver:
     # Rate controllers and probes
 
     def _rate_controllers(self) -> list[ControllerPlan]:
-        """The rate controllers, at most one for each link. An entry may define several of them."""
+        """The rate controllers, at most one for each link. An entry can define several rate controllers."""
         made: dict[int, ControllerPlan] = {}
         for i, controller in enumerate(self.scenario.rate_controllers):
             key = f"rate_controllers.{i}"

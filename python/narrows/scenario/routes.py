@@ -1,4 +1,4 @@
-"""Shortest paths as in the simulator: least delay at the start of the run, and then fewest hops.
+"""Computes the same shortest paths as the simulator: least delay at the start of the run, then fewest hops.
 
 The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here before
 the simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 class Routes:
     """Paths between the nodes of a graph.
 
-    Hosts with one neighbour are never in the middle of a path, so the search skips them. A star or a dumbbell
-    with thousands of hosts needs one small search, and a fat tree one search for each of its edge switches.
+    Hosts with one neighbour are never in the middle of a path, so searches skip them. A star or a dumbbell
+    with thousands of hosts therefore needs only one small search, and a fat tree needs one per edge switch.
 
     Args:
         nodes: number of nodes.
@@ -32,7 +32,7 @@ class Routes:
         self._trees: dict[int, _Tree] = {}
 
     def hop(self, source: int, to: int) -> int | None:
-        """The link from a node to its neighbour, or the first of several. None if they are not neighbours."""
+        """The first link from a node to another node (None: the nodes are not neighbours)."""
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:
@@ -52,7 +52,7 @@ class Routes:
         return [*head, *reversed(path), *tail]
 
     def equal(self, source: int, to: int) -> frozenset[int]:
-        """The links of all paths with the same delay and number of hops as the shortest one."""
+        """The links of all paths that have the same delay and number of hops as the shortest path."""
         ends = self._ends(source, to)
         if ends is None:
             return frozenset()
@@ -71,7 +71,7 @@ class Routes:
         return frozenset(links)
 
     def _ends(self, source: int, to: int) -> tuple[list[int], int, int, list[int]] | None:
-        """The links that all paths share at either end, and the two nodes between which the paths differ."""
+        """The first and last links that all paths share, and the two nodes between which paths can differ."""
         first, last = self._out[source], self._out[to]
         if not first or not last:
             return None
@@ -80,7 +80,7 @@ class Routes:
         if len(first) == 1:
             head, source = [first[0][0]], first[0][1]
         if source != to and len(last) == 1:
-            # The only neighbour of a host is on every path to the host.
+            # If a host has only one neighbour, this neighbour is on every path to the host.
             neighbour = last[0][1]
             tail, to = [self._direct[neighbour, to]], neighbour
         return head, source, to, tail
@@ -115,9 +115,9 @@ class _Tree:
     """The shortest paths from a node."""
 
     last: dict[int, list[tuple[int, int]]]
-    """For each node that can be reached: the last link of its shortest path, with the node before the link.
-    The last links of equally short paths follow."""
+    """For each node that can be reached, the last links of all shortest paths to it. Each link is stored with
+    the node before it."""
 
 
 _MOST_REMEMBERED = 5_000_000
-"""Maximum number of nodes in all trees together. If it is exceeded, all trees are computed again."""
+"""Maximum number of nodes in all stored trees together. If there are more, all stored trees are discarded."""

@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files, generated from the models; `schema.json` is its printed form."""
+"""The JSON schema of scenario files, generated from the models. `schema.json` is the schema as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ FILE = Path(__file__).with_name("schema.json")
 def text() -> str:
     """The JSON schema of scenarios, as `narrows schema` prints it."""
     schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
-    # Leave out the model's default, which applies only to scenarios without a file.
+    # Leave out the default of `name` in the model, which applies only to scenarios that do not come from a
+    # file.
     del schema["properties"]["name"]["default"]
     schema["$defs"]["Congestion"]["allOf"] = [_parameters(row) for row in congestion.catalogue().values()]
     schema["$defs"]["RateController"]["allOf"] = [_params(row) for row in rate.catalogue().values()]
@@ -30,14 +31,14 @@ def text() -> str:
 
 
 def _parameters(row: congestion.Algorithm) -> dict[str, Any]:
-    """The parameters of an algorithm, for tables with its name or a preset's."""
+    """The schema of an algorithm's parameters, for tables with the name of the algorithm or of a preset."""
     names = {"properties": {"name": {"enum": [row.name, *row.presets]}}, "required": ["name"]}
     known = {parameter.name: _parameter(parameter) for parameter in row.parameters.values()}
     return {"if": names, "then": {"properties": {"name": True, **known}, "additionalProperties": False}}
 
 
 def _params(row: rate.RateController) -> dict[str, Any]:
-    """The parameters of a rate controller of this kind."""
+    """The schema of the parameters of this kind of rate controller."""
     known = {parameter.name: _parameter(parameter) for parameter in row.parameters.values()}
     params = {"properties": known, "additionalProperties": False}
     return {
@@ -47,7 +48,7 @@ def _params(row: rate.RateController) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    """The JSON schema of the values of a parameter."""
+    """The schema of a parameter's values."""
     bounds = {"minimum": parameter.min, "maximum": parameter.max}
     values: dict[str, dict[str, Any]] = {
         "flag": {"type": "boolean"},

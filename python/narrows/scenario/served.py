@@ -1,6 +1,6 @@
 """Finds properties of a scenario that readers of its results should know.
 
-Flows may lack the rates or marks that they need, or start together.
+For example, flows lack the rates or marks that they need, or all flows start at the same time.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from narrows.scenario.network import Queue, Threshold
 
 
 def served_by() -> dict[str, str]:
-    """For each congestion controller that follows rates from the network: the rate controller it needs."""
+    """For each congestion controller that gets its rate from the network: the rate controller it needs."""
     return {name: row.service.kind for name, row, _ in congestion.names() if row.service is not None}
 
 
 def marked() -> dict[str, str]:
-    """For each congestion controller that depends on marks: the controller that it equals without marks."""
+    """For each congestion controller that depends on marks: the one as which it behaves without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
 def notes(runs: Iterable[Run]) -> list[str]:
     """Notes for readers of the results.
 
-    There is a sentence for each congestion controller that gets no rates or marks, for each preset, and for
-    flows that start together.
+    There is a sentence for each congestion controller that needs rates or marks and gets none, for each
+    preset, and for flows that start at the same time.
     """
     known = list(runs)
     return unserved(known) + unmarked(known) + presets(known) + together(known)
 
 
 def together(runs: Iterable[Run]) -> list[str]:
-    """A sentence if TCP flows start at the same time, with the largest number of them in a run.
+    """A sentence if TCP flows start at the same time, with the largest number of such flows in a run.
 
-    The order in which their first packets arrive then decides, for example, which of them lose packets.
+    The results then depend on the order of the flows' first packets, which decides, for example, which flows
+    lose packets.
     """
     # Runs of a point differ only in their seeds.
     points = {id(run.point): run.point for run in runs}.values()
@@ -61,7 +62,7 @@ def _most_together(scenario: Scenario) -> int:
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller that reacts to marks, if one of its runs has no marks."""
+    """A sentence for each congestion controller that reacts to marks and has a run without marking queues."""
     missing: dict[str, None] = {}
     otherwise = marked()
     for run in runs:
@@ -75,7 +76,7 @@ def unmarked(runs: Iterable[Run]) -> list[str]:
 
 
 def presets(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each name that stands for an algorithm with certain parameters."""
+    """A sentence for each preset, which is a name that stands for an algorithm with certain parameters."""
     used = dict.fromkeys(name for run in runs for name in _names(run.scenario))
     found = ((name, congestion.find(name)) for name in used)
     return [
@@ -104,10 +105,10 @@ def _marks(queue: Queue) -> bool:
 
 
 def unserved(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller whose rate controller is missing in the run.
+    """A sentence for each congestion controller whose rate controller is missing in a run.
 
-    This is not an error, because a user may want to see how the controller behaves without an answer. Most
-    controllers then behave like CUBIC.
+    A missing rate controller is not an error, because a user may want to see how the congestion controller
+    behaves without it. Most congestion controllers then behave like CUBIC.
     """
     missing: dict[str, None] = {}
     needed = served_by()
@@ -124,7 +125,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 
 def _kind(controller: RateController) -> str:
-    """The kind of rate controller that senders recognise."""
+    """The kind of rate controller whose feedback senders see."""
     # With the parameters for unmodified hosts, rate controllers write rates into ACKs, in BRF's TCP option.
     needed = rate.on_switches().get(controller.kind)
     writes = needed is not None and all(controller.params.get(key) == value for key, value in needed.items())

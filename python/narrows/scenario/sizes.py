@@ -1,6 +1,6 @@
 """Measured distributions of flow sizes, as simulations of data centres use them.
 
-The original papers print the distributions as curves. Later papers published these points of the curves.
+The original papers print the distributions as curves. The points below are those that later papers published.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Measured:
     """Sizes in bytes, each with the percentage of flows that are at most as large. Between two points, all
     sizes are equally likely."""
     source: str
-    """Where it was measured, and who uses these points."""
+    """The network where the distribution was measured, and the papers that use these points."""
 
     @property
     def mean(self) -> float:
@@ -25,10 +25,10 @@ class Measured:
         return sum((low + high) / 2 * (until - since) / 100 for (low, since), (high, until) in pairs)
 
     def scaled(self, mean: float | None) -> list[tuple[float, float]]:
-        """Sizes in bytes with the shares of flows, 0 to 1.
+        """Sizes in bytes, each with the share of flows (0 to 1) that are at most as large.
 
         Args:
-            mean: the mean that all sizes together are scaled to; None keeps the measured sizes.
+            mean: the mean of the distribution after all sizes were scaled (None: sizes are not scaled).
         """
         factor = 1.0 if mean is None else mean / self.mean
         return [(size * factor, percent / 100) for size, percent in self.points]
@@ -96,4 +96,4 @@ MEASURED = {
         "Facebook's Hadoop cluster: Roy et al., SIGCOMM 2015, figure 6; points of HPCC",
     ),
 }
-"""The distributions by the name that a scenario uses."""
+"""The distributions, by the names that they have in scenarios."""

@@ -1,4 +1,4 @@
-"""Layouts by kind. A layout converts a few keys into nodes, links and default endpoints of flows."""
+"""Layouts: topologies that convert a few keys into nodes, links and default ends of flows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Layout:
     links: list[Link]
     """Links of the expanded topology."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Default ends of flows, as pairs of (from, to). If flow entry i lacks an end, it takes the end from pair
-    i modulo the number of pairs."""
+    """Default ends of flows, as pairs of (from, to). If entry i of the flows has no `from` or `to`, its end
+    is that of pair i modulo the number of pairs."""
     bottlenecks: list[str] = field(default_factory=list)
     """Names of the intended bottleneck links."""
 
@@ -58,7 +58,7 @@ class Bottlenecked(Traits):
         )
 
     def widest(self, trace_peak: int | None) -> int:
-        """Default rate of access links: a multiple of the highest rate of the bottleneck."""
+        """Default rate of access links: `ACCESS_FACTOR` times the highest rate of the bottleneck."""
         rates = [change.rate for change in self.at if change.rate is not None]
         return min(units.MAX_BITS_PER_SEC, ACCESS_FACTOR * max([self.rate or 0, trace_peak or 0, *rates]))
 
@@ -70,7 +70,8 @@ class Dumbbell(Bottlenecked):
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     """Number of pairs of hosts (default: the number of `rtts` or of `flows`)."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between the hosts of a pair. Alternatives: `rtts`, or `delay` (of r1->r2)."""
+    """Two-way propagation delay between the hosts of a pair. Alternatives are `rtts`, and `delay` (the delay
+    of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
     """Two-way propagation delay of each pair."""
 
@@ -83,9 +84,9 @@ class Dumbbell(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:
-        """The bottleneck link has `delay`, or half of the smallest one-way delay of a pair.
+        """The delay of the bottleneck link is `delay`, or half of the smallest one-way delay of all pairs.
 
-        The access links of a pair share the rest of its delay.
+        The rest of a pair's delay is divided between the access links of the pair.
         """
         pairs = self.pairs or (len(self.rtts) if self.rtts else min(max(1, flows), 4096))
         one_way = [rtt // 2 for rtt in (self.rtts or [self.rtt or 0] * pairs)]
@@ -103,7 +104,8 @@ class Dumbbell(Bottlenecked):
 class ParkingLot(Bottlenecked):
     """Routers r1..r(n+1) with bottleneck links hop1..hopn between them.
 
-    The hosts are one long pair s0-d0 and, for each hop i, a cross pair si-di.
+    The hosts are the pair s0-d0, whose flows cross all hops, and for each hop i a pair si-di, whose flows
+    cross only this hop.
     """
 
     kind: Literal["parking-lot"]
@@ -121,7 +123,7 @@ class ParkingLot(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Flow 0 crosses all hops; flow i crosses hop i."""
+        """The nodes and links. By default, flow 0 crosses all hops, and flow i crosses hop i."""
         rate, n = self.widest(trace_peak), self.hops
         hops = [self.tight([f"r{i}", f"r{i + 1}"], f"hop{i}", self.delay or 0) for i in range(1, n + 1)]
         ends = [("s0", "d0"), *((f"s{i}", f"d{i}") for i in range(1, n + 1))]
@@ -136,14 +138,15 @@ class ParkingLot(Bottlenecked):
 class Star(Traits):
     """Hosts h1..hn around a switch `hub`.
 
-    Flows without `from` and `to` go to h1 from h2, h3, ... (incast).
+    If `from` and `to` are not set, the flows go from h2, h3, ... to h1 (incast).
     """
 
     kind: Literal["star"]
     leaves: Annotated[Int, Field(ge=2, le=4096)]
     """Number of hosts."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between two hosts; this or `delay` (of one link) is required."""
+    """Two-way propagation delay between two hosts. Either this key or `delay` (the delay of one link) is
+    required."""
 
     @model_validator(mode="after")
     def _complete(self) -> Star:
@@ -154,7 +157,7 @@ class Star(Traits):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Equal links from the hub to the hosts, so that loss and trace apply towards the receiver."""
+        """Equal links that begin at the hub, so that their loss and trace apply to packets to the hosts."""
         delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
         traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
         traits.setdefault("queue", Limited.one_bdp())

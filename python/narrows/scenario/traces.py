@@ -28,8 +28,8 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""Longest gap in a mahimahi trace. A radio may be silent for many seconds. A gap of over a minute means that
-a part of the recording is missing."""
+"""Longest gap in a mahimahi trace. A radio may be silent for many seconds, but after more than a minute
+without packets, a part of the recording is probably missing."""
 _SEPARATED = re.compile(r"[,;\s]")
 """A separator of columns. Each data line of a CSV file has a separator. Mahimahi traces have none."""
 
@@ -54,7 +54,7 @@ def read(trace: Trace, folder: Path) -> Capacity:
         folder: the folder to which its path is relative.
 
     Raises:
-        ScenarioError: with the trace's file and line.
+        ScenarioError: for an error in the trace, with its file and line.
     """
     path = folder / trace.file
     try:
@@ -85,7 +85,7 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
     """SHA-256 of each file that the scenarios name: traces, traffic matrices and files in parameters.
 
-    The keys are the paths as the scenarios spell them.
+    The keys of the result are the paths as written in the scenarios.
     """
     known = list(scenarios)
     files = {
@@ -134,7 +134,7 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     if period == 0:
         raise _bad(trace, lines[-1][0], "found a trace of 0 ms, expected a last line above 0")
     mean = len(millis) * FULL_PACKET * 8 * 1000 // period
-    # The peak is taken over 100 ms, because a burst within one millisecond is not a rate.
+    # The peak is the highest rate over 100 ms, because a burst within one millisecond does not show a rate.
     window: dict[int, int] = {}
     for at in millis:
         window[at // 100] = window.get(at // 100, 0) + 1
@@ -149,7 +149,7 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
-    """Each line has a time and a rate. Columns have names (with a header) or numbers.
+    """Each line has a time and a rate. The trace gives columns by number, or by name if there is a header.
 
     Columns are separated by commas, semicolons, tabs or blanks.
     """
@@ -208,7 +208,7 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _check_gaps(trace: Trace, rows: list[tuple[int, str]], times: list[int]) -> None:
-    """Refuse a gap in the measurement, during which the rate would seem to be constant."""
+    """Raise an error if the measurement has a gap. During a gap, the rate would seem to be constant."""
     steps = [b - a for a, b in itertools.pairwise(times)]
     if not steps:
         return

@@ -30,11 +30,11 @@ SNDLIB = "sndlib"
 MAX_FLOWS = 1_000_000
 """Maximum number of flows in a run."""
 MAX_ENTRIES = 100_000
-"""Maximum number of flows that entries expand to; each may have a `count`."""
+"""Maximum number of flows that all entries stand for. A flow with a `count` is one flow here."""
 MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
-"""Keys of flows that UDP does not have."""
+"""Keys that UDP flows cannot have."""
 
 NOT_OF_PROGRAMS = {
     "transport",
@@ -47,14 +47,14 @@ NOT_OF_PROGRAMS = {
     "app",
     "arrivals",
 } | {*("demands", "groups", "pattern", "pacing", "receive_window", "mss", "service")}
-"""Keys of flows that a program decides, or that need several equal flows."""
+"""Keys that flows of programs cannot have. The program decides them, or they stand for several flows."""
 
 NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
-"""Keys of TCP flows that QUIC flows do not have, because the QUIC stack sets these properties itself."""
+"""Keys that TCP flows can have and QUIC flows cannot, because the QUIC stack decides these properties."""
 
 
 class App(Table):
-    """An application that sends at a constant rate, always or in periods."""
+    """An application that sends at a constant rate, either always or only in on periods."""
 
     rate: Rate
     """Rate of the application while it is on."""
@@ -78,8 +78,8 @@ class SizeDistribution(Table):
     (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
     al., SIGCOMM 2015). The points of these distributions are those that pFabric and HPCC use."""
     mean: Size | None = None
-    """Mean size; for `fixed` the size itself. A measured distribution is scaled to this mean
-    (default: not scaled)."""
+    """Mean size. For `fixed`, it is the size of all flows. Measured distributions are scaled to this mean
+    (default: they are not scaled)."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
     """Shape of the Pareto distribution, above 1."""
 
@@ -134,7 +134,7 @@ def _congestion(value: object) -> object:
 
 
 def _shortest(congestion: Congestion) -> str | dict[str, Any]:
-    """The name alone if there are no parameters, otherwise a table."""
+    """The name of a congestion controller if it has no parameters, otherwise a table."""
     return {"name": congestion.name, **congestion.params} if congestion.params else congestion.name
 
 
@@ -154,25 +154,27 @@ Ends = Annotated[
 
 
 class Flow(Table):
-    """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
+    """A flow, a group of `count` equal flows, or (with `arrivals`) a source of flows."""
 
     name: Name | None = None
-    """Name in results (default: derived from the congestion controller's name)."""
+    """Name of the flow in results (default: derived from the congestion controller's name)."""
     source: Annotated[Ends | None, Field(alias="from")] = None
-    """Sending node; most topologies have a default. With a list, the entry stands for one flow for each pair
-    of a sender and a receiver. In a list, `*` and `?` match hosts."""
+    """Sending node. Most topologies have a default. If `from` or `to` is a list, the entry stands for several
+    flows: one for each pair of a sender and a receiver. Names in a list may be patterns with `*` and `?`."""
     to: Ends | None = None
-    """Receiving node, or a list as in `from`."""
+    """Receiving node, or a list of nodes (see `from`)."""
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
-    """Makes this entry several flows between hosts. `permutation`: from each host to one other host, and each
-    host receives one flow. `all-to-all`: from each host to all others. `random`: from each host to one random
-    other host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are
-    drawn at random with the scenario's seed. All seeds of a sweep have the same pairs."""
+    """Makes this entry several flows between hosts. `permutation`: each host sends one flow to another host
+    and receives one flow. `all-to-all`: each host sends a flow to every other host. `random`: each host sends
+    one flow to a random other host. `incast`: all hosts send a flow to the host `to`. With `from` and `to`,
+    only the named hosts take part. Random pairs follow from the scenario's seed. All seeds of a sweep have
+    the same pairs."""
     transport: Literal["tcp", "udp", "quinn"] = "tcp"
     """Transport protocol. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in the simulator."""
     cc: Cc = Congestion(name="cubic")
-    """TCP and QUIC: congestion controller, by name or with parameters. With `transport = "quinn"`, `bbr`,
-    `cubic` and `newreno` are those of quinn, and `narrows:NAME` is always Narrows' own controller."""
+    """TCP and QUIC: name of the congestion controller, or a table with its parameters. With `transport =
+    "quinn"`, the names `bbr`, `cubic` and `newreno` mean the controllers of quinn, and `narrows:NAME` means a
+    controller of Narrows."""
     rate: Rate | None = None
     """UDP: L3 rate at which the flow sends."""
     packet: Annotated[Int, Field(ge=29, le=60000)] = FULL_PACKET
@@ -197,31 +199,34 @@ class Flow(Table):
     program: Program | None = None
     """[Programs](../how-to/programs.md) that exchange the data of the flow on real stacks."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry becomes one flow per
-    demand, which is limited to the demand."""
+    """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry stands for one flow
+    per demand. The application of each flow sends at the rate of the demand."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
-    """Factor of `demands` (default: 1)."""
+    """Factor by which all demands are multiplied (default: 1)."""
     groups: Literal["gfc"] | None = None
-    """Makes this entry the flow groups of the topology gfc-1 or gfc-2."""
+    """Makes this entry stand for the flow groups of the topology gfc-1 or gfc-2."""
     ecn: Flag = False
     """TCP: whether the flow negotiates ECN."""
     pacing: Flag = False
-    """TCP: whether window-based congestion controllers are paced, too, as in Linux with sch_fq."""
+    """TCP: whether flows with window-based congestion controllers also pace, as in Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: maximum receive window in segments (default: no limit). The window opens as in Linux, from
-    64 KiB. QUIC: window of the stream and the connection in packets of 1200 bytes (default: quinn's)."""
+    """TCP: maximum receive window in segments (default: no limit). The window is 64 KiB at first and grows as
+    in Linux. QUIC: window of the stream and of the connection, in packets of 1200 bytes (default: that of
+    quinn)."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
     initial_window: Annotated[Int, Field(ge=1, le=MAX_INITIAL_WINDOW)] = INITIAL_WINDOW
-    """TCP: window of a new connection in packets; the default is RFC 6928's. Controllers that get a rate or a
-    window from the network during the handshake start with that instead."""
+    """TCP: window of a new connection in packets. The default is that of RFC 6928. Congestion controllers
+    that get a rate or a window from the network during the handshake start with that rate or window
+    instead."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
-    """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
+    """Class of the flow in priority and HTB queues. With BRF's `share = "mark"`, it is also the mark of the
+    flow's packets."""
     service: Annotated[Int, Field(ge=1, le=32767)] | None = None
-    """Number of the service for BRF's predictor. It corresponds to the port of a server (default: the flow is
-    a service of its own). Simulator only."""
+    """Number of the flow's service for BRF's predictor. On real stacks, the port of the server identifies the
+    service (default: the flow is a service of its own). Simulator only."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
-    """Path of the ACKs as a list of nodes with both ends (default: the shortest path)."""
+    """Path of the ACKs: a list of nodes, including both ends (default: the shortest path)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
@@ -246,15 +251,15 @@ class Flow(Table):
         return self
 
     def _changed(self, keys: set[str]) -> set[str]:
-        """Those of `keys` whose values are not the default.
+        """Those of `keys` that do not have their default value.
 
-        Values are compared, because a printed scenario contains all keys.
+        It is not enough that a key is set, because a printed scenario contains all keys.
         """
         fields = type(self).model_fields
         return {key for key in self.model_fields_set & keys if getattr(self, key) != fields[key].default}
 
     def _check_many(self) -> None:
-        """Raise an error for keys that contradict `demands` or `groups`, which define the ends of flows."""
+        """Raise an error if other keys contradict `demands` or `groups`, which define the ends of flows."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
@@ -307,7 +312,7 @@ class Flow(Table):
     def kind(self) -> str:
         """The default name of the flow: its congestion controller or Python class, ``udp``, or its program.
 
-        If an external stack carries the flow, the stack's name precedes the controller's.
+        If an external stack carries the flow, the name is that of the stack, followed by the controller's.
         """
         if self.program is not None:
             return self.program.name

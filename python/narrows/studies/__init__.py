@@ -1,9 +1,9 @@
 """Runs a paper's experiments with one command, and compares each claim of the paper with the measurement.
 
 A study is a folder. It contains `study.toml` (experiments and figures), `claims.toml` (the paper's claims and
-our own expectations), and a scenario file per experiment. Only the package `computed` depends on particular
-papers, because it contains their models. Claims and figures name measures of a registry
-(`narrows.results.measures`). `judge.py` computes the verdicts.
+our own expectations), and scenario files. Only the package `computed` depends on particular papers, because
+it contains their models. Claims and figures refer to measures by their names in `narrows.results.measures`.
+`judge.py` computes the verdicts.
 """
 
 from narrows.results.measures import MEASURES, Measured, measure_run

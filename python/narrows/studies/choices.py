@@ -1,7 +1,7 @@
 """Finds the verdicts that depend on an input that the paper does not give.
 
-Claims are judged again with other values of the input (`FreeInput`). A case that holds with one value and
-does not hold with another cannot be judged, because the paper does not give the value.
+Claims are judged again with other values of the input (`FreeInput`). If a claim's case holds with one value
+and does not hold with another value, the case cannot be judged, because the paper does not give the value.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from narrows.studies.judge import Case, Finding, Verdict, judge, overall
 from narrows.studies.model import Claim, Experiment, FreeInput, instead
 
 Varied = Mapping[str, Runs]
-"""The additional runs of an experiment, by free input. The free input is a factor of these runs."""
+"""For each free input of an experiment, the additional runs that vary it. The input is a factor of these
+runs."""
 
 _ARE = {False: "is our choice", True: "are our choices"}
 _WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
 
 
 def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs], varied: Varied) -> Finding:
-    """Judge a claim with our values, and with the other values of its experiment's free inputs."""
+    """Judge a claim with our values of its experiment's free inputs, and with the other values."""
     finding = judge(claim, runs)
     if claim.cannot or not finding.cases:
         return finding
@@ -52,7 +53,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs that vary a free input, and the experiment's own runs at the same points."""
+    """The additional runs that vary a free input, and the own runs whose other factors are the same."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(
@@ -61,11 +62,12 @@ def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
 
 
 Elsewhere = Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
-"""For each other value of an input, the verdict on each case. The case's other factors are the key."""
+"""For each value of an input except ours, the verdict on each case. The key of a case is all its factors
+except the input."""
 
 
 def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied) -> Elsewhere:
-    """The verdicts on the claim's cases with each other value of the input."""
+    """For each value of the input except ours, the verdicts on the claim's cases."""
     found = {}
     for value in item.others:
         if item.key:
@@ -82,7 +84,7 @@ def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: 
 
 
 def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
-    """The claim with another value of the factor or argument, if the claim names it."""
+    """The claim with another value of the free input, or unchanged if it does not name the input."""
     if item.factor:
         return instead(claim, item.factor, item.ours, value)
     named = item.arg in claim.args and same(claim.args[item.arg], item.ours)
@@ -93,8 +95,8 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
     """Sentences that say with which other values of an input the verdicts stay the same.
 
-    If a case can be judged with only one of two values, its verdict does not stay the same. `_dependence`
-    reports opposite verdicts.
+    If a case can be judged with our value and not with another value, or the reverse, its verdict does not
+    stay the same. `_dependence` reports opposite verdicts.
     """
     same_, open_, decided = [], [], []
     for value, verdicts in elsewhere.items():
@@ -122,7 +124,7 @@ def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> li
 
 
 def _dependence(item: FreeInput, case: Case, elsewhere: Elsewhere) -> str:
-    """A sentence that says how a case's verdict depends on the input (empty: it does not depend on it)."""
+    """A sentence that says how a case's verdict depends on the input (empty: it does not depend)."""
     here = _without(dict(case.factors), item.id)
     found = {str(item.ours): case.verdict}
     found |= {value: verdicts[here] for value, verdicts in elsewhere.items() if here in verdicts}

@@ -1,6 +1,6 @@
-"""Finds runs that are identical to the last packet, although they differ in a factor or in the seed.
+"""Finds runs that are identical in every packet, although they differ in a factor or in the seed.
 
-Identical runs count as one piece of evidence, although each run has its own row in a table.
+Readers must know of them, because several identical runs are only one piece of evidence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from narrows.results.factors import Factor, in_words
 from narrows.results.runs import PRINTED, Runs, fingerprint
 
 Point = tuple[Mapping[str, Factor], str]
-"""A point of the sweep, as its factors and the fingerprint of its runs."""
+"""A point of the sweep: its factors, and the fingerprint of its runs."""
 
 
 def same_runs(points: Sequence[Point]) -> list[str]:

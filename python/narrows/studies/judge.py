@@ -17,8 +17,8 @@ from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
-"""Wildcard in the second side of a claim. It stands for every other value of the factor, and the claim has
-one case for each of these values."""
+"""Wildcard in the second side of a claim. It stands for all values of the factor except that of the first
+side. The claim has one case for each of these values."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Relation of the true value to the measured value if a run ended before some times were known."""
+    """Whether the true value is above or below the measured one, if the run ended during a measured time."""
 
     LOWER = ">"
     UPPER = "<"
@@ -40,23 +40,24 @@ class Bound(enum.Enum):
 
 @dataclass(frozen=True)
 class Case:
-    """The measurement at one combination of the factors that the claim leaves free."""
+    """One case of a claim: the measurement at one combination of values of the claim's free factors."""
 
     factors: tuple[tuple[str, Factor], ...]
     interval: metrics.Interval
     least: float
     most: float
     bound: Bound | None
-    """Set if the run ended before some measured times were known. The measured value is then only a bound."""
+    """Kind of bound, if the measured value is only a bound because the run ended during a measured time."""
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
     """The means of the sides `a` and `b`, if the claim compares two sides."""
     fingerprint: str = ""
-    """Digest of all results of its flows. Cases with the same fingerprint are identical runs."""
+    """Digest of the results of all flows in the case's runs. Cases with equal fingerprints have identical
+    runs."""
     doubted: bool = False
-    """Whether some of the case's real-time runs were not sound. The case's figures are shown but not
-    judged."""
+    """Whether some of the case's real-time runs were not sound. If so, the case's figures are shown, but the
+    case is not judged."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,17 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The verdict in words. A claim of a paper is "reproduced". An expectation of our own is "met"."""
+        """The verdict in words: "reproduced" for a claim of a paper, "met" for an expectation of our own."""
         return self.words_of(self.verdict)
 
     def words_of(self, verdict: Verdict) -> str:
-        """The verdict on one of its cases in words."""
+        """A verdict on one of the claim's cases, in words."""
         return _OWN[verdict] if self.claim.group == "ours" else verdict.value
 
 
 ALIKE = 1e-6
-"""Relative difference below which two sides count as equal. For example, a fairness of 1 - 1e-11 is not
-better than 1 - 2e-11."""
+"""Relative difference below which two sides count as equal. For example, a fairness of 1 - 1e-11 does not
+count as better than a fairness of 1 - 2e-11."""
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
@@ -122,7 +123,7 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
 
 
 def unit_of(compare: str, measure: Measure) -> str:
-    """The unit of the number that a claim judges (`Claim.compare`)."""
+    """The unit of the number on which a claim is judged (see `Claim.compare`)."""
     return {"gain": "%", "ratio": ""}.get(compare, measure.unit)
 
 
@@ -139,7 +140,7 @@ def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """A number that grows with the margin by which a case complies with its limit.
+    """A number that is larger if a case complies with its limit by a larger margin.
 
     The report names the case with the smallest number.
     """
@@ -168,7 +169,7 @@ def _cases(claim: Claim, runs: Runs) -> list[Case]:
 
 
 def _pairs(claim: Claim, runs: Runs) -> list[Case]:
-    """A case for each pair of values from different groups of the order, if both values have runs."""
+    """The cases of a claim with `order`: one for each pair of values from different groups that have runs."""
     factor, cases = claim.order_of, []
     for earlier, later in itertools.combinations(claim.order, 2):
         for a, b in itertools.product(earlier, later):
@@ -192,7 +193,8 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor with exactly one value is fixed. A factor with a list of values, or with no value, stays free.
+    # A factor for which a side has exactly one value is fixed. A factor for which the sides have a list of
+    # values, or no value, stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -270,7 +272,7 @@ def _judge_known(
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
-    """The verdict on a claim with the limit `against` whose interval is not beyond the first limit."""
+    """The verdict on a claim with a limit `against`, if the interval is not beyond the first limit."""
     assert expect.against is not None
     is_above = expect.above is not None
     side = "below" if is_above else "above"
@@ -280,14 +282,14 @@ def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> 
 
 
 def _wanted(expect: Expect) -> tuple[float, float, str]:
-    """The open range that must contain the interval, in numbers and in words."""
+    """The range (without its ends) in which the whole interval must be, in numbers and in words."""
     if expect.above is not None:
         return expect.above, math.inf, f"above {expect.above:g}"
     if expect.below is not None:
         return -math.inf, expect.below, f"below {expect.below:g}"
     assert expect.about is not None and expect.within is not None
-    # A value equal to a limit complies. A tolerance of 2 accepts 2, regardless of rounding in the last binary
-    # digit.
+    # A value that is equal to a limit complies. The slack is needed because rounding can change the last
+    # binary digit: with a tolerance of 2, a difference of 2 must comply.
     slack = 1e-9 * max(abs(expect.about), expect.within)
     low, high = expect.about - expect.within - slack, expect.about + expect.within + slack
     return low, high, f"within {expect.about:g} {_PM} {expect.within:g}"
@@ -296,7 +298,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound. A bound decides a claim only if the bound itself is beyond the limit."""
+    """The verdict if only a bound of the value is known. It decides only if the bound is beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -332,15 +334,12 @@ def judge_bound(
 
 
 def _opposite(expect: Expect, limit: float) -> float:
-    """The limit beyond which a claim does not hold.
-
-    It is the second limit, if the claim has a second limit.
-    """
+    """The limit beyond which a claim does not hold: `against` if the claim has it, otherwise `limit`."""
     return limit if expect.against is None else expect.against
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound that the judged number is, if the values of some sides are only lower bounds."""
+    """The kind of bound of the judged number. `censored` says which sides' values are only lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

@@ -19,7 +19,7 @@ from narrows.studies.model import Experiment, Study
 
 
 def study_folders() -> list[Path]:
-    """Folders of studies: in the installed package, and at the top of a checkout."""
+    """Folders that contain studies: in the installed package, and `studies` at the top of a checkout."""
     here = Path(__file__).resolve()
     return [path for path in (here.parent / "library", here.parents[3] / "studies") if path.is_dir()]
 
@@ -30,7 +30,7 @@ def known_studies() -> list[str]:
 
 
 def find_study(name: str) -> Path:
-    """Folder of the study with that name, or `name` itself if it is the folder of a study."""
+    """The folder `name` if it contains a study, otherwise the folder of the study with this name."""
     candidates = [Path(name), *(root / name for root in study_folders())]
     for folder in candidates:
         if (folder / "study.toml").is_file():
@@ -85,7 +85,7 @@ def load_study(folder: Path) -> Study:
 
 
 def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioError:
-    """Add the file to the error, and replace indices of claims, figures and experiments in its key by ids."""
+    """Add the file to the error, and replace indices in its key by ids of claims, figures and experiments."""
     parts = error.key.split(".")
     file = "claims.toml" if parts[0] == "claims" and (folder / "claims.toml").is_file() else "study.toml"
     place: Any = table
@@ -112,7 +112,9 @@ def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> lis
 
 
 def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
-    """An experiment's scenario as tables, with the keys that it sets. The table `sweep` always exists.
+    """An experiment's scenario as tables, with the changes in the experiment's `set`.
+
+    The table `sweep` always exists.
 
     Args:
         folder: the study's folder.
@@ -134,7 +136,7 @@ def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
 
 
 def scenario_text(folder: Path, experiment: Experiment) -> str:
-    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
+    """The text of an experiment's scenario file, followed by the changes in the experiment's `set`."""
     text = (folder / experiment.scenario).read_text(encoding="utf-8")
     if not experiment.set:
         return text

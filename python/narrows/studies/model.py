@@ -14,12 +14,12 @@ from narrows.errors import Expected, ScenarioError, choice, found
 from narrows.results.factors import Factor, Where, same
 
 JUDGED_SEEDS = 3
-"""Default number of seeds on real stacks, if a claim needs a confidence interval. With two runs (one degree
-of freedom), the interval extends 9 standard deviations to each side of the mean (Student's t, 95 %). With
-three runs, it extends 2.5."""
+"""Default number of seeds on real stacks, if a claim needs a confidence interval. The 95 % interval
+(Student's t) extends 9 standard deviations to each side of the mean if there are two runs, and 2.5 if there
+are three."""
 MAX_HOSTS = 254
-"""Largest number of hosts in a ping attempt. The limit exists because addresses differ only in the last
-byte."""
+"""Largest number of hosts in a ping attempt. The reason for the limit is that hosts' addresses differ only in
+the last byte."""
 REPAIRED = "repaired"
 """Label of the repaired form of an algorithm."""
 
@@ -46,21 +46,24 @@ class Shorter(_Table):
 
 
 class OnKernel(Shorter):
-    """The experiment's form on real stacks, where a second of a run takes a second of real time."""
+    """The form of an experiment on real stacks. It can be smaller, because runs there take real time."""
 
     seeds: int = Field(default=0, ge=0)
     """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, else 1)."""
     quick: Shorter = Shorter()
-    """The form with `--quick`. Its values replace the three fields of `Shorter`."""
+    """The form on real stacks with `--quick`. Its fields replace `seeds`, `duration` and `keep` of this
+    form."""
     simulated_seeds: int = Field(default=10, ge=1)
     """Number of seeds of the simulation that is compared with the real stacks."""
     omit: list[str] = []
-    """Keys of the scenario that only the simulator uses, e.g. jitter, which real hosts have anyway."""
+    """Keys of the scenario that are left out on real stacks, e.g. jitter, because real hosts have it
+    anyway."""
     left_out: str = ""
-    """The reason, printed in the report, why this form is smaller than the simulator's experiment."""
+    """The reason why this form is smaller than the experiment in the simulator. The report prints the
+    reason."""
     never: str = ""
-    """The reason why the experiment does not run on real stacks. If it is set, other fields have no
-    effect."""
+    """The reason why the experiment does not run on real stacks (empty: it runs there). If a reason is given,
+    the other fields have no effect."""
     explained: list[str] = []
     """Explanations of large differences between simulation and kernel, for the report."""
 
@@ -68,9 +71,9 @@ class OnKernel(Shorter):
 class FreeInput(Shorter):
     """An input that the paper does not give. Its value is therefore our choice.
 
-    Claims are also judged with other values. If the verdict differs between the values, the claim cannot be
-    judged. The input is a key of the scenario, a factor of the sweep that claims name, or an argument of
-    measures. If it is a key, the experiment runs again with each other value.
+    Claims are also judged with the other values that the paper allows. If the verdict differs between values,
+    the claim cannot be judged. The input is a key of the scenario, a factor of the sweep that claims name, or
+    an argument of measures. If it is a key, the experiment also runs with each of the other values.
     """
 
     id: str
@@ -88,8 +91,8 @@ class FreeInput(Shorter):
     why: str
     """A sentence that says what the paper leaves open."""
     seeds: int = Field(default=2, ge=2)
-    """Maximum number of seeds of the additional runs. The fields `keep` and `duration` also apply to these
-    runs."""
+    """Maximum number of seeds of the additional runs. The fields `keep` and `duration` apply to these runs,
+    too."""
     quick: bool = False
     """Whether `--quick` also runs the additional runs."""
 
@@ -113,7 +116,7 @@ class Recorded(_Table):
 
 
 class Computed(_Table):
-    """A model of the paper, whose solutions are runs (`narrows.studies.computed`)."""
+    """A model from the paper. Its solutions are used as runs (`narrows.studies.computed`)."""
 
     model: str
     args: dict[str, Any] = {}
@@ -123,12 +126,12 @@ class Transfers(_Table):
     """An experiment of iperf3 transfers between two hosts, which `--as-published` performs on real stacks."""
 
     algorithms: list[str] = Field(min_length=1)
-    """Congestion control algorithms. Each algorithm has its own transfers."""
+    """Congestion control algorithms. There are `repetitions` transfers with each algorithm."""
     seconds: int = Field(default=10, ge=1)
     """Duration of a transfer."""
     repetitions: int = Field(default=JUDGED_SEEDS, ge=1)
-    """Number of transfers of each algorithm. The paper may have fewer, but claims need a confidence
-    interval."""
+    """Number of transfers with each algorithm. It can be larger than in the paper, because claims need a
+    confidence interval."""
     rate: str
     """Rate of the queueing discipline tbf at every port, in the notation of tc(8)."""
     burst: int = Field(ge=1)
@@ -140,20 +143,20 @@ class Transfers(_Table):
     paper: str = ""
     """The experiment with the paper's table, whose rows are added to the runs."""
     quick_seconds: int = Field(default=2, ge=1)
-    """Duration of a transfer with `--quick`, which has one repetition."""
+    """Duration of a transfer with `--quick`. With `--quick`, there is one repetition."""
 
 
 class Attempts(_Table):
     """An experiment of pings between all hosts of a switch, which `--as-published` performs."""
 
     hosts: list[Annotated[int, Field(ge=2, le=MAX_HOSTS)]] = Field(min_length=1)
-    """Numbers of hosts. Each number has its own attempts."""
+    """Numbers of hosts. There are `repetitions` attempts with each number of hosts."""
     count: int = Field(default=20, ge=1)
-    """Pings of each host in an attempt."""
+    """Number of pings that each host sends in an attempt."""
     interval_ms: int = Field(default=50, ge=1)
     """Time between two pings of a host."""
     repetitions: int = Field(default=10, ge=1)
-    """Attempts for each number of hosts."""
+    """Number of attempts with each number of hosts."""
 
 
 class Experiment(_Table):
@@ -168,18 +171,18 @@ class Experiment(_Table):
     set: dict[str, Any] = {}
     """Keys of the scenario (dotted) that differ from the file, and their values."""
     printed: str = ""
-    """A CSV file with a table of the paper, given instead of `scenario`. The rows of the table are the runs,
-    and nothing is simulated."""
+    """A CSV file with a table of the paper, given instead of `scenario`. Each row of the table is used as a
+    run, and nothing is simulated."""
     computed: Computed | None = None
-    """A model whose solutions are runs. If there is also a scenario, each run has the factor `by` with the
-    value `simulation` or `model`."""
+    """A model. Its solutions are used as runs. If there is also a scenario, each run has the factor `by` with
+    the value `simulation` or `model`."""
     iperf3: Transfers | None = None
-    """Transfers, given instead of `scenario`. Only `--as-published` performs them."""
+    """Transfers with iperf3, given instead of `scenario`. Only `--as-published` performs them."""
     pings: Attempts | None = None
-    """Attempts to ping, given instead of `scenario`. Only `--as-published` performs them."""
+    """Attempts with pings between hosts, given instead of `scenario`. Only `--as-published` performs them."""
     factors: dict[str, str] = {}
-    """Key of each factor in the sweep (`case` or a dotted key), for factors whose name differs from the
-    key."""
+    """For each factor whose name is not its key in the sweep: the name, and the key (`case` or a dotted
+    key)."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
     free: list[FreeInput] = []
@@ -187,7 +190,7 @@ class Experiment(_Table):
     quick: Shorter = Shorter()
     """The experiment's form with `--quick`."""
     kernel: OnKernel = OnKernel(never="the study does not mention it")
-    """The experiment's form with `--on kernel`."""
+    """The experiment's form on real stacks (`--on kernel` or `--on vm`)."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Experiment:
@@ -214,7 +217,7 @@ class Experiment(_Table):
 
 
 class FigureSpec(_Table):
-    """A figure, given as a kind from the report's registry, the runs that it shows, and its caption."""
+    """A figure: its kind (one of those in the report's registry), the runs that it shows, and its caption."""
 
     id: str
     experiment: str
@@ -226,7 +229,7 @@ class FigureSpec(_Table):
     where: Where = {}
     args: dict[str, Any] = {}
     free: str = ""
-    """The free input of the experiment that the figure varies (empty: none)."""
+    """The experiment's free input whose values are a factor of the figure (empty: none)."""
 
 
 class TableColumn(_Table):
@@ -239,7 +242,7 @@ class TableColumn(_Table):
     paper: dict[str, float | str] = {}
     """The paper's value in each row, by the row's name."""
     printed: str = ""
-    """The column of the table file that has the paper's values. It is given instead of `paper`."""
+    """The column of the CSV file in which the paper's values are, given instead of `paper`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> TableColumn:
@@ -249,7 +252,7 @@ class TableColumn(_Table):
 
 
 class TableSpec(_Table):
-    """A table of the paper, with our values next to its values."""
+    """A table of the paper, with our values next to the paper's values."""
 
     id: str
     experiment: str
@@ -260,21 +263,21 @@ class TableSpec(_Table):
     where: Where = {}
     columns: list[TableColumn] = Field(min_length=1)
     printed: str = ""
-    """The experiment with the paper's table, for columns with `printed`."""
+    """The experiment with the paper's CSV file. It is required if columns have `printed`."""
 
 
 class OverviewPanel(_Table):
-    """A panel of a study's overview: a column of the experiments' tables."""
+    """A panel of a study's overview. It shows one column of the tables of all experiments."""
 
     column: str
-    """Title of the column. Experiments whose tables do not have it are left out."""
+    """Title of the column. Experiments are left out if their tables do not have this column."""
     title: str
     scale: list[float] = Field(min_length=3, max_length=3)
-    """The values that have the shades for bad, neutral and good."""
+    """Three values: those whose shades mean bad, neutral and good."""
     log: bool = False
     """Whether shades follow the logarithm of the value."""
     percent: bool = False
-    """Whether fractions are written in percent."""
+    """Whether values, which are fractions, are written in percent."""
 
 
 class Overview(_Table):
@@ -297,15 +300,15 @@ class Side(_Table):
 class Expect(_Table):
     """The condition on the measured value. Exactly one of the fields below must be given.
 
-    above, below: the confidence interval over seeds must be beyond the value (MET-91). If two sides are
-    compared, it is the interval of the paired difference. about: the interval must be within `within` of the
-    value. If the interval contains a limit, the claim cannot be judged. at_least, at_most: every run must
-    comply.
+    above, below: the whole confidence interval over seeds must be above or below this limit (MET-91). If two
+    sides are compared, the interval is that of the paired difference. about: the whole interval must be
+    between `about` - `within` and `about` + `within`. With these three fields, the claim cannot be judged if
+    the interval contains a limit. at_least, at_most: the value of every run must comply with this limit.
 
-    against: a second limit, for claims in words such as "gently", for which the paper gives no number. The
-    claim does not hold if the interval is beyond `against` on the other side. If the interval is not beyond
-    either limit, the claim cannot be judged. The verdict therefore does not depend on a single limit of our
-    choice.
+    against: a second limit, for claims with words such as "gently", for which the paper gives no number. With
+        `above`, the claim does not hold if the whole interval is below `against`. With `below`, it does not
+        hold if the whole interval is above `against`. In all cases between the two limits, the claim cannot
+        be judged. The verdict therefore does not depend on a single limit of our choice.
     """
 
     above: float | None = None
@@ -320,12 +323,12 @@ class Expect(_Table):
 
     @property
     def interval(self) -> str:
-        """The name of the interval in sentences."""
+        """The confidence interval, as sentences call it."""
         return f"{100 * self.confidence:.6g} % interval"
 
     @property
     def needs_interval(self) -> bool:
-        """Whether a confidence interval decides the verdict. A single run then has no verdict."""
+        """Whether the verdict depends on a confidence interval. If so, a single run has no verdict."""
         return self.at_least is None and self.at_most is None
 
     @model_validator(mode="after")
@@ -339,7 +342,7 @@ class Expect(_Table):
             (self.above is not None and self.against < self.above)
             or (self.below is not None and self.against > self.below)
         ):
-            raise Expected("against below the limit of above, or above the limit of below")
+            raise Expected("an `against` that is less than `above` or more than `below`")
         return self
 
 
@@ -359,17 +362,18 @@ class Claim(_Table):
     a: Side = Side()
     b: Side | None = None
     order: list[list[str | float]] = []
-    """Values of a factor in the order that the paper gives, largest measurement first. Given instead of `b`.
+    """Groups of values of a factor in the paper's order, given instead of `b`. The group with the largest
+    measurements is the first.
 
-    There is a case for each pair of values from different groups. Values within one group are not compared.
+    There is a case for each pair of values from different groups. Values in the same group are not compared.
     """
     order_of: str = "algorithm"
     """The factor of `order`."""
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
     """The number that is computed from `a` and `b` for each seed. `gain` is 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
-    """If free factors make several cases: whether the claim must hold in every case or in at least one
-    case."""
+    """Whether the claim must hold in every case, or in at least one, if free factors lead to several
+    cases."""
     expect: Expect | None = None
     cannot: str = ""
     """Reason why no verdict is possible. The measured value is still shown."""
@@ -388,7 +392,7 @@ class Claim(_Table):
 
 
 def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
-    """The claim with another value of a factor. Sides that do not name the old value are unchanged."""
+    """The claim with a new value of a factor in each side that has the old value."""
 
     def changed(side: Side) -> Side:
         wanted = side.where.get(name)
@@ -410,24 +414,24 @@ def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
 
 
 class Reading(_Table):
-    """An algorithm with two forms, one as the paper prints it and one repaired.
+    """An algorithm with two forms: as the paper prints it, and repaired.
 
-    Claims name one of the forms. Each claim of the paper is also judged on the other form.
+    Claims refer to one of the forms by its name. Each claim of the paper is also judged on the other form.
     """
 
     repaired: str
-    """The value of the factor for the repaired algorithm."""
+    """Name of the repaired form, which is a value of `factor`."""
     printed: str
-    """The value for the algorithm of the paper."""
+    """Name of the paper's form, which is a value of `factor`."""
     claims: Literal["repaired", "printed"] = "repaired"
-    """The form that claims name. The report counts the verdicts on this form first."""
+    """The form to which claims refer. The report counts the verdicts on this form first."""
     label: str = "as printed"
     """Label of the paper's form."""
     factor: str = "algorithm"
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The form that claims name, then the other form."""
+        """The form to which claims refer, then the other form."""
         pair = (self.repaired, self.printed)
         return pair if self.claims == "repaired" else pair[::-1]
 
@@ -447,9 +451,10 @@ class Study(_Table):
     paper: Paper | None = None
     """The paper (None: a comparison of our own)."""
     resolutions: list[str] = []
-    """Gaps and contradictions of the paper, and our choices."""
+    """Sentences about gaps and contradictions of the paper, and how we resolve them."""
     readings: list[Reading] = []
-    """Algorithms with two readings. The readings of all of them have the same labels (`Reading.words`)."""
+    """Algorithms with two forms. The labels of the forms are the same for all algorithms
+    (`Reading.words`)."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     tables: list[TableSpec] = []
@@ -482,7 +487,7 @@ class Study(_Table):
     def _consistent(self) -> Study:
         """Check ids and references.
 
-        This raises its own errors instead of pydantic's, because its errors name the key.
+        The function raises errors of Narrows instead of pydantic's, because they contain the key.
         """
         _unique(self.experiments, "experiments")
         _unique(self.figures, "figures")
@@ -514,7 +519,7 @@ class Study(_Table):
             if claim.figure is not None:
                 _known(claim.figure, figures, f"claims.{claim.id}.figure")
         for i, reading in enumerate(self.readings):
-            # The report uses one pair of labels for all algorithms with two forms.
+            # All algorithms must have the same labels, because the report has only one pair of labels.
             _known(reading.claims, [self.readings[0].claims], f"readings.{i}.claims")
             _known(reading.label, [self.readings[0].label], f"readings.{i}.label")
         for experiment in self.experiments:
@@ -524,7 +529,7 @@ class Study(_Table):
         return self
 
     def _check_named(self, experiment: Experiment, item: FreeInput) -> None:
-        """Check that claims name the free input with our value, if it is an argument or a factor."""
+        """If the free input is an argument or a factor, check that a claim names it with our value."""
         claims = [claim for claim in self.claims if claim.experiment == experiment.id]
         place = f"experiments.{experiment.id}.free.{item.id}"
         named: dict[str, list[Factor]] = {}

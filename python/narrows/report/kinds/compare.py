@@ -188,8 +188,8 @@ def _bars(
     looks = [look(name) for name in names]
     y = axis("v", title, log=log, domain=[low, high], format=NUMBERS)
     labels = [item.label for item in looks]
-    # In a narrow place on the page, e.g. on a phone, labels that would overlap are inclined. Files have no
-    # container, and their panels are wide enough.
+    # On a narrow page, e.g. on a phone, labels are inclined if they would overlap. In files, labels are never
+    # inclined, because panels are wide enough there. Only charts on a page have a container.
     widest = max((len(part) for label in labels for part in label.split(", ")), default=0)
     narrow = f"isFinite(containerSize()[0]) && width < {len(labels) * (widest * _LABEL_CHARACTER + 4):.0f}"
     x = alt.X(
@@ -235,7 +235,7 @@ def _bars(
             )
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
-    # The label keeps a distance from the marker.
+    # The label is higher if a marker is below it.
     layers += legible(
         base.encode(y=alt.Y("at:Q"), text="text:N"), dy=-4 if standing else -9, fontSize=11, baseline="bottom"
     )

@@ -24,7 +24,7 @@ WORST = 60
 GROUPS = 10
 """Number of groups by size, each with the same number of flows (MET-72)."""
 LEAST_FOR_LINES = 10 * GROUPS
-"""With fewer finished flows than this, there are no quantiles per group."""
+"""Smallest number of finished flows for which quantiles per group are drawn."""
 _LEVELS = np.concatenate([np.linspace(0.0, 0.99, 100), [0.995, 0.999, 1.0]])
 
 Floats = NDArray[np.float64]
@@ -161,7 +161,11 @@ def _entries(runs: Sequence[Run]) -> list[_Finished]:
 
 
 def _kept(size: Floats, over: Floats) -> NDArray[np.int64]:
-    """Flows to draw: evenly chosen by size, and those with the largest slowdown, so that outliers remain."""
+    """Indices of the flows to draw.
+
+    These are flows at even distances in the order of sizes, and the flows with the largest slowdown, so that
+    outliers are drawn.
+    """
     if size.size <= DOTS:
         return np.arange(size.size)
     by_size = np.argsort(size, kind="stable")
@@ -187,7 +191,7 @@ def _lines(entry: _Finished) -> list[dict[str, Any]]:
 
 
 def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
-    """A logarithmic axis around the values. An axis with fewer decades has more ticks per decade."""
+    """A logarithmic axis around the values. The fewer decades it has, the more ticks each decade has."""
     low, high = float(values.min()) / 1.15, float(values.max()) * 1.15
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)

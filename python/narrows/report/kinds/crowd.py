@@ -34,8 +34,8 @@ _LEAST = 20
 def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
     """Mean completion time over flow size: a line per controller, all seeds, sizes in logarithmic bins.
 
-    The study's args: panels, packet_bytes, after_s, ideal ({rtt_s, capacity_mbit, load}: two RTTs plus the
-    time of processor sharing at that load, in grey).
+    The study's args: panels, packet_bytes, after_s, ideal (a table {rtt_s, capacity_mbit, load} for a grey
+    line: two RTTs plus the completion time under processor sharing at that load).
     """
     args = spec.args
     packet = float(args.get("packet_bytes", PACKET_BYTES))

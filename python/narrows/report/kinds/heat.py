@@ -139,7 +139,7 @@ def heat_panel(heading: str, sides: Sides, values: Sequence[Value], scale: Ramp,
 
 
 def _keys(scale: Ramp, unit: Unit) -> list[Key]:
-    """The meaning of the shades: the ends of the scale, its middle, and the values halfway."""
+    """The legend of the shades: the ends of the scale, its middle, and the values halfway between them."""
     ends = (scale.low, scale.middle, scale.high)
     values = [ends[0], (ends[0] + ends[1]) / 2, ends[1], (ends[1] + ends[2]) / 2, ends[2]]
     name = f"\N{NO-BREAK SPACE}{unit.name}" if unit.name else ""

@@ -74,5 +74,5 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _top(values: np.ndarray, rule: float) -> float:
-    """The end of an axis for these values and the line to compare with."""
+    """The end of an axis that shows these values and the line `rule`."""
     return max(float(np.quantile(values, PEAK_OF)) * 1.15, rule * 1.05, 1e-9)

@@ -57,7 +57,7 @@ class _Axis:
     factor: str
     unit: str
     values: dict[Any, float]
-    """The values in the scenario, and the number that stands for each on the axis."""
+    """The factor's values as in the scenario, each with its number on the axis."""
 
     @property
     def title(self) -> str:
@@ -291,7 +291,10 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     caption += CUT_WHISKERS if cut else ""
     if len(alike) > 1:
         said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
-        caption += f" Fill of dots, if several flows at a point have one algorithm: {'; '.join(said)}."
+        caption += (
+            " If several flows at a point have the same algorithm, their dots differ in fill: "
+            f"{'; '.join(said)}."
+        )
         legend |= {
             f"/{fill}": Key(
                 _named(alike[fill]), Look("", GREY, DARK_OF[GREY]), marks=True, fill=_OPACITIES[fill]

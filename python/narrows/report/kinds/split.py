@@ -24,8 +24,7 @@ def split(spec: FigureSpec, runs: Runs) -> Figure:
     """Stacked shares of the goodput of groups of flows: a bar per controller, means over seeds.
 
     The study's args: parts (maps labels to patterns of flows, from the bottom), panels. Whiskers are the 95 %
-    interval of the lowest part. The dashed line is the share that this part would have if all parts were
-    equal.
+    interval of the lowest part. The dashed line is the share of the lowest part if all parts were equal.
     """
     parts = {str(label): str(pattern) for label, pattern in spec.args["parts"].items()}
     drawn = panels_of(runs, spec.args.get("panels"))

@@ -23,7 +23,7 @@ LANES = {
     "settle": "settle",
     "congestion": "CONGESTION",
 }
-"""The states in the words of the BRF paper, from top to bottom. The paper has no state `settle`."""
+"""The paper's name of each state, in the order from top to bottom. The BRF paper has no state `settle`."""
 _INSTANT_S = 1e-6
 """A visit that is at most this long is drawn as an instant."""
 
@@ -32,7 +32,7 @@ def states(spec: FigureSpec, runs: Runs) -> Figure:
     """The states of a port as bands over time, above the pacing rates and the queue: a column per panel.
 
     The study's args: link (of the controlled port), queues (links), from_s, until_s, panels (default:
-    algorithm). States that no panel has in that time are left out.
+    algorithm). A state is left out if no panel has it between from_s and until_s.
     """
     args = spec.args
     begin, end = float(args.get("from_s", 0.0)), float(args["until_s"])

@@ -41,7 +41,7 @@ _OF_FLOWS = ("goodput_bps", "cwnd", "rtt_s")
 PEAK = 1.15
 """The goodput axis ends at this multiple of the capacity."""
 MOST_SHADES = 8
-"""Largest number of flows whose shades are in a legend. More shades cannot be told apart."""
+"""Largest number of flows whose shades are in a legend. Readers could not distinguish more shades."""
 
 
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
@@ -288,8 +288,8 @@ def _stacked(
 
 
 FLOWS_APART = 12
-"""Largest number of flows that each have a look and a legend entry. With more flows, each controller has
-one look and one entry.
+"""Largest number of flows that each have a look and a legend entry of their own. If there are more flows, all
+flows of a controller have the same look, and the legend has one entry per controller.
 """
 MOST_FLOWS = 200
 """Largest number of flows that are drawn."""
@@ -355,7 +355,7 @@ def _bursts(run: Run, flows: list[int]) -> str:
     rate = max((float(np.nanmax(series, initial=0.0)) for series in offered), default=0.0) or math.inf
     goodputs = [run.flow_series(row, "goodput_bps")[1] for row in flows]
     goodputs = [series[~np.isnan(series)] for series in goodputs]
-    # A flow whose average is higher than this rate is on another path.
+    # A flow whose mean goodput is higher than this rate does not use these links.
     peaks = (float(series.max()) for series in goodputs if series.size and series.mean() <= rate)
     return note_bursts(peaks, rate)
 
@@ -363,8 +363,8 @@ def _bursts(run: Run, flows: list[int]) -> str:
 MOST_LINKS = 4
 """Largest number of links that are drawn."""
 QUEUED = 0.05
-"""A link is drawn if its longest queue was at least this share of the longest queue of all links. Access
-links are busy but have no queue.
+"""A link is drawn if its longest queue was at least this share of the longest queue of all links. This leaves
+out access links, which are busy but have no queue.
 """
 
 
@@ -382,7 +382,7 @@ def _bottlenecks(run: Run) -> list[int]:
 def _links_over_time(run: Run) -> Figure:
     busiest = _bottlenecks(run)
     labels = [str(run.tables["links"]["name"][int(row)]) for row in busiest]
-    # Links use the spare looks, which differ by colour and dash.
+    # Links get looks that no controller has. These looks differ by colour and dash.
     link_looks = [look(f"link-{i}") for i in range(len(labels))]
     parts: list[tuple[str, list[dict[str, Any]]]] = []
     for quantity in ("throughput_bps", "queue_packets"):

@@ -49,13 +49,14 @@ class Page:
     tallies: list[tuple[str, Tally]] = field(default_factory=list)
     """For each reading of the algorithms: its name, and the tally of the paper's claims."""
     readings: list[tuple[str, str]] = field(default_factory=list)
-    """For each algorithm with two readings: the form that claims name, and the other form."""
+    """For each algorithm with two readings: the form whose name occurs in claims, and the other form."""
     reading_words: tuple[str, str] = ("", "")
     """The two readings in words."""
     claims: list[ClaimRow] = field(default_factory=list)
     own: list[ClaimRow] = field(default_factory=list)
     real: Table | None = None
-    """Agreement of real stacks with the simulation. If given, claims have a second verdict."""
+    """Table of the agreement of real stacks with the simulation. If it is set, each claim also has a verdict
+    on real stacks."""
     side: str = ""
     """Name of the real stacks in headings."""
     tally_real: Tally = field(default_factory=list)
@@ -66,7 +67,7 @@ class Page:
     facts: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     warmup_s: float | None = None
-    """Warm-up of all runs (None: a tenth of each run)."""
+    """Length of the warm-up, the same for all runs (None: the warm-up is a tenth of each run)."""
 
     @property
     def twofold(self) -> bool:
@@ -75,7 +76,7 @@ class Page:
 
     @property
     def warmup(self) -> str:
-        """The warm-up as words of a sentence."""
+        """The warm-up in words that can be a part of a sentence."""
         part = "tenth" if self.warmup_s is None else f"{self.warmup_s:g} s"
         return f"first {part} of a run (the warm-up)"
 
@@ -119,7 +120,7 @@ def _without_schema(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dark(colours: set[str]) -> dict[str, str]:
-    """The colour on dark for each colour on white in the charts."""
+    """For each colour that the charts use on a white page, the colour that replaces it on a dark page."""
     swap = dark_of(colours)
     for name in _names():
         for count in range(2, 13):

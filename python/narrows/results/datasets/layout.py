@@ -34,7 +34,7 @@ class Layout:
     keys: tuple[str, ...]
     """Factors whose values are in the path. All other factors are columns of the table of runs."""
     starts: tuple[int, ...]
-    """The first run of each group of consecutive runs in one partition."""
+    """The first run of each group. A group has consecutive runs that are in the same partition."""
     folders: tuple[str, ...]
     """The partition of each group, e.g. ``flows.0.cc=cubic/topology.rate=20mbit``."""
 
@@ -42,8 +42,8 @@ class Layout:
     def of(cls, metadata: Mapping[str, Any]) -> Layout:
         """The layout of the sweep with this metadata.
 
-        A factor is in the path only if the runs then have at most `MOST_PARTITIONS` groups of consecutive
-        runs. Sweeps with many points therefore do not have many small files.
+        A factor is left out of the path if it would divide the runs into more than `MOST_PARTITIONS` groups
+        of consecutive runs. This prevents many small files in sweeps with many points.
         """
         runs = metadata.get("runs", [])
         keys: list[str] = []
@@ -63,7 +63,7 @@ class Layout:
         return self.folders[bisect_right(self.starts, run) - 1]
 
     def divide(self, runs: Iterable[int]) -> dict[str, list[int]]:
-        """The numbers of the runs in each partition, in order."""
+        """For each partition, the numbers of its runs in increasing order."""
         divided: dict[str, list[int]] = {}
         for run in sorted(runs):
             divided.setdefault(self.folder(run), []).append(run)
@@ -99,7 +99,7 @@ _COLUMNS = {segments.RUNS, "run", "seed", *tables.RUN_COUNTS} | {
 
 
 def _can_be_key(factor: str, values: set[Any]) -> bool:
-    """Whether the path can hold the values of a factor, and no table has a column of its name."""
+    """Whether the values of a factor can be in the path, and no table has a column with the factor's name."""
     return factor not in _COLUMNS and all(
         isinstance(value, str | float | int)
         and value not in ("", _NULL)

@@ -29,8 +29,8 @@ _AT_ONCE = 64
 """Number of objects that are read at the same time."""
 _NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
 _NO_BUCKET = "bucket does not exist"
-"""Part of the message of S3 and of Google Cloud Storage about a missing bucket. A missing object raises the
-same type of exception."""
+"""Part of the message of S3 and of Google Cloud Storage about a missing bucket. The message is needed because
+the type of the exception is the same for a missing bucket and a missing object."""
 _NO_ANSWER = ("ConnectionError", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError")
 
 
@@ -50,7 +50,7 @@ def _options(protocol: str) -> dict[str, Any]:
 
 
 class Objects:
-    """The objects below a URL. Their names are relative to the URL and contain slashes.
+    """The objects below a URL. Names of objects are relative to the URL and may contain slashes.
 
     Raises:
         MissingExtraError: if the package for the protocol is not installed.
@@ -110,8 +110,8 @@ class Objects:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
         If the store supports conditional writes, only one of several callers succeeds. Otherwise, two callers
-        can both succeed. The data must be unique. A request that is repeated after a lost answer then
-        recognises its own object.
+        can both succeed. No other caller may write equal data. If the answer to a request is lost, the
+        request is repeated, and this call then recognises its own object by the data.
 
         Raises:
             OutputError: if it cannot be written.
@@ -207,7 +207,7 @@ class Objects:
         """
         try:
             yield
-        except (NarrowsError, TypeError, AttributeError):  # the latter are bugs in this program
+        except (NarrowsError, TypeError, AttributeError):  # TypeError and AttributeError are bugs in Narrows
             raise
         except Exception as error:  # each package raises errors of its own
             raise OutputError(f"{self.url}: {self._reason(error, done)}") from None

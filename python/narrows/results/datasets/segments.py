@@ -18,8 +18,8 @@ from narrows.results.datasets.layout import Layout
 from narrows.results.datasets.objects import Objects, parquet
 
 _SWEEP, _TABLES = b"narrows.sweep", b"narrows.tables"
-"""Metadata keys of a segment's table of runs, which is the segment's marker. They name the sweep and the
-other tables."""
+"""Metadata keys of a segment's table of runs, which is the marker of a complete segment. Their values are the
+identifier of the sweep and the names of the segment's other tables."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Writer:
 
 
 def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = None) -> list[Marked]:
-    """The segments of a sweep that readers must use. No two of them have a common run.
+    """The segments of a sweep that readers must use. No run is in more than one of them.
 
-    If workers divided the runs in different ways, some segments overlap. A run has equal results in all
-    segments, so each run is used only once.
+    If workers divided the runs in different ways, several segments can contain the same run. Its results are
+    equal in all of them, so only one of these segments is used.
 
     Args:
         objects: the store.
@@ -130,7 +130,7 @@ def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = No
 def disjoint(found: Iterable[Marked]) -> list[Marked]:
     """Segments in the order of their lowest runs.
 
-    If two segments have a common run, one of them is left out.
+    If two segments contain the same run, only one of the segments is in the result.
     """
     taken: set[int] = set()
     chosen: list[Marked] = []
@@ -142,7 +142,7 @@ def disjoint(found: Iterable[Marked]) -> list[Marked]:
 
 
 def _marked(name: str, content: bytes, sweep: str) -> Marked | None:
-    """The segment of a marker (None: the marker belongs to another sweep, or its file is not complete)."""
+    """The segment that a marker completes (None: the marker is damaged, or it belongs to another sweep)."""
     try:
         runs = pq.read_table(io.BytesIO(content))
     except (OSError, pa.ArrowException):

@@ -29,7 +29,7 @@ class Source:
     Args:
         objects: the store.
         metadata: version, scenario and runs, as in `Results`.
-        segments: the segments to read, without common runs.
+        segments: the segments to read. No run may be in more than one of them.
     """
 
     def __init__(self, objects: Objects, metadata: dict[str, Any], segments: Sequence[Segment]) -> None:
@@ -61,7 +61,7 @@ class Source:
         return cls(objects, metadata, segments)
 
     def table(self, name: str) -> pa.Table:
-        """A table with the columns that it has in a folder of results, without the columns of partitions.
+        """A table with the same columns as in a folder of results, without the columns of partitions.
 
         Raises:
             OutputError: if it cannot be read.
@@ -85,7 +85,8 @@ class Source:
             OutputError: if the store fails.
         """
         if name not in self._datasets:
-            # A summary reads many columns. Each new dataset would read the schema from the store again.
+            # Keep the dataset, because a summary reads many columns, and each new dataset reads the schema
+            # from the store again.
             self._datasets[name] = self._open(name)
         return self._datasets[name]
 
@@ -119,7 +120,7 @@ class Source:
         return [column for column in self.dataset(name).schema.names if column not in keys]
 
     def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
-        """One column of a table, in the order of the table. Other columns are not read.
+        """One column of a table, with its rows in the order of the table. Other columns are not read.
 
         Raises:
             OutputError: if the table cannot be read, or has no such column.
@@ -139,7 +140,7 @@ class Source:
         return pa.string() if isinstance(first, str) else pa.float64()
 
     def _in_order(self, columns: Sequence[str]) -> list[str]:
-        """The columns of the table of runs in their order."""
+        """These columns, in the order that they have in the table of runs."""
         factors = [factor for factor in self.metadata.get("factors", []) if factor in columns]
         return ["run", *factors, *(column for column in columns if column not in ("run", *factors))]
 

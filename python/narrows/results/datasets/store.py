@@ -24,8 +24,8 @@ from narrows.results.datasets.source import read_metadata
 from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
-"""Longest time that a finished run waits until it is written. The time is longer than for a folder, because
-segments are never merged. Each segment remains one object per table."""
+"""Longest time that a finished run waits until it is written. The time is longer than in `segments`, so that
+there are fewer objects: a dataset has one object per segment and table, because segments are never merged."""
 _TIMING = "timing.csv"
 
 
@@ -33,8 +33,8 @@ class Dataset:
     """Writes tables below a URL.
 
     Args:
-        url: the URL. A URL with results is refused, unless `resume` continues the sweep that began these
-            results.
+        url: the URL. If there are results at the URL, it is refused, unless `resume` is set and the results
+            are those of the same sweep.
         metadata: version, scenario and runs.
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 
@@ -152,7 +152,7 @@ class Dataset:
         """Write the runs that wait. Other threads can add runs meanwhile.
 
         Args:
-            keep: whether the runs wait again if they cannot be written. Otherwise they are lost.
+            keep: whether runs are kept for the next write if they cannot be written. Otherwise they are lost.
 
         Raises:
             OutputError: if they cannot be written.
@@ -268,7 +268,7 @@ def whole(url: str, metadata: Mapping[str, Any]) -> Results | None:
 
 
 def _timing(content: bytes | None) -> dict[int, float]:
-    """Wall times of runs. A killed sweep has no wall times."""
+    """Wall times of runs (empty: the sweep was killed, and has no file of wall times)."""
     try:
         rows = csv.DictReader(io.StringIO((content or b"").decode()))
         return {int(row["run"]): float(row["wall_s"]) for row in rows}

@@ -8,8 +8,8 @@ from pathlib import Path
 from narrows.errors import NarrowsError, found
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/+(.*))?", re.DOTALL)
-"""Pattern of a URL, whose protocol has at least two letters. It accepts `:/`, because `Path` reduces `://` to
-`:/`."""
+"""Pattern of a URL. Its protocol must have at least two characters. The pattern accepts `:/`, because `Path`
+reduces `://` to `:/`."""
 
 
 def url_of(place: str | Path) -> str | None:
@@ -29,8 +29,8 @@ def require_folder(place: str | Path, name: str, reason: str = "") -> None:
 
     Args:
         place: a path or a URL.
-        name: the option or argument. The message begins with this name.
-        reason: why a URL is not possible (empty: none is given).
+        name: the option or argument that has the place as its value. The message begins with this name.
+        reason: why a URL is not possible (empty: the message gives no reason).
 
     Raises:
         NarrowsError: if the place is a URL.

@@ -1,6 +1,6 @@
 """Measures of runs, by name.
 
-The import of this package registers the measures that need only a run's tables.
+The import of this package registers all measures that use only a run's tables.
 """
 
 from narrows.results.measures import allocation, crowds, general, iperf3, phases, queues, signalling, states

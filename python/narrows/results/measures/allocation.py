@@ -13,9 +13,9 @@ from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
 
 Routes = Mapping[str, Sequence[str]]
-"""For each pattern of flows, the links that these flows cross and that may limit these flows."""
+"""For each pattern of flows, the links on their paths that may limit these flows."""
 Demands = Mapping[str, float]
-"""For each pattern of flows, the rate in Mbit/s to which their application limits them. Other flows have
+"""For each pattern of flows with limited data, the rate of their application in Mbit/s. Other flows have
 unlimited data."""
 
 
@@ -42,7 +42,7 @@ def allocation_error(
     """Mean of |allotted rate - max-min share| / share over the samples of all flows, from `after_s` on.
 
     The allotted rate is the smallest rate that any switch allots to the flow. If switches store no rate per
-    flow, it is the rate at which the sender paces. Without such rates, the value is undefined.
+    flow, it is the pacing rate of the sender. If senders do not pace either, the value is undefined.
     """
     told, fair, _ = _allotted(run, routes, demands_mbit or {}, after_s)
     known = np.isfinite(told) & np.isfinite(fair)
@@ -63,8 +63,8 @@ def time_above_capacity(run: Run, link: str, flows: str = "*", after_s: float = 
 def responsiveness(run: Run, link: str, change_s: float, bin_s: float = 0.1, flows: str = "*") -> Measured:
     """Time from a change of the link's capacity until a flow's sending rate is within 10 % of its new share.
 
-    The value is the mean over the flows. It is a lower bound if a flow was not within 10 % before the next
-    change. Each flow's share is an equal part of the capacity.
+    The value is the mean over the flows. It is a lower bound if a flow was not within 10 % of its share
+    before the next change. The share of each flow is the capacity divided by the number of flows.
     """
     starts, rates = rate_matrix(run, flows, bin_s, "send_bps")
     capacity = _capacity(run, link, starts + bin_s)
@@ -137,7 +137,7 @@ def _links(crossed: list[list[str]]) -> list[str]:
 def _capacity(run: Run, link: str, times: Floats) -> Floats:
     """The capacity of a sampled link in bit/s at these times.
 
-    Times after the last sample have the value of this sample.
+    After the last sample, the capacity is that of the last sample.
     """
     t, values = run.link_series(run.link(link), "capacity_bps")
     if t.size == 0:

@@ -47,10 +47,10 @@ def size_exponent(
 ) -> float:
     """Exponent k of the power law T ~ size^k that fits the flows' completion times best.
 
-    An exponent of 1 means that the time is proportional to the size. An exponent of 0 means that it does not
-    depend on the size. `handshake_s` is subtracted from each time. The fit is by least squares over the
-    logarithms. Only finished flows that began in the first half of the time after `after_s` count, because
-    the largest of the later flows do not finish.
+    An exponent of 1 means that the time is proportional to the size. An exponent of 0 means that the time
+    does not depend on the size. `handshake_s` is subtracted from each time. The fit is by least squares over
+    the logarithms. Only finished flows that began in the first half of the time after `after_s` count,
+    because large flows that begin later do not finish.
     """
     begins = run.column("flows", "start_s")[run.flows(flows)]
     half_s = (after_s + begins.max(initial=after_s)) / 2
@@ -63,9 +63,9 @@ def size_exponent(
 
 @measure("Slowdown", "", "MET-71")
 def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
-    """The ratio of the completion time to the completion time in an empty network.
+    """Slowdown: the completion time of a flow, divided by its completion time in an empty network.
 
-    The value is the mean or the p99 over finished flows that began after `after_s`.
+    The value is the mean or the p99 of the slowdowns of finished flows that began after `after_s`.
     """
     rows = run.flows(flows)
     times, ideal = run.column("flows", "fct_s")[rows], run.column("flows", "ideal_fct_s")[rows]

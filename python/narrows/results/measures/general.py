@@ -120,10 +120,10 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 
 @measure("RTT above the empty path's", "ms", "MET-10, MET-12")
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
-    """RTT minus the RTT of the empty network. It is the time in queues plus the delay of ACKs at receivers.
+    """RTT minus the RTT of the empty network: the time in queues plus the delay of ACKs at receivers.
 
-    Papers call this sum queueing delay. For the time in one queue, use `sojourn`. The statistic over the ACKs
-    is mean, p50, p95, p99 or max. The result is the largest value over the flows.
+    Papers call this sum queueing delay. For the time in one queue, use `sojourn`. `statistic` is mean, p50,
+    p95, p99 or max, over the ACKs of a flow. The result is the value of the flow with the largest value.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -140,10 +140,11 @@ def recurrences(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Smallest number of rises of the RTT in any window of `window_s`, from `after_s` on.
+    """Number of rises of the RTT in the window of `window_s` with the fewest rises, from `after_s` on.
 
-    A recurring event appears in every window. A rise is a sample above `above_ms` after a sample below
-    `below_ms`. The last window counts only if it is complete. Only the first matching flow counts.
+    The number is above zero only if the RTT rises in every window. A rise is a sample above `above_ms` after
+    a sample below `below_ms`. An incomplete last window is ignored. If several flows match `flows`, the first
+    one is used.
     """
     t, rises = _rises(run, above_ms, below_ms, after_s, flows)
     windows = math.floor((t[-1] - after_s) / window_s + 1e-9) if t.size else 0
@@ -163,7 +164,10 @@ def recurrence_interval(
 
 
 def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: str) -> tuple[Floats, Floats]:
-    """Times of all samples from `after_s` on, and times at which the queueing delay has just risen."""
+    """Times of all samples after `after_s`, and the times of those samples at which the RTT has risen.
+
+    A rise is a sample above `above_ms` after a sample below `below_ms`.
+    """
     row = int(run.flows(flows)[0])
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)
@@ -188,7 +192,7 @@ def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
 
 @measure("One-way delay of data", "ms", "MET-12, MET-13")
 def one_way_delay(run: Run, flows: str = "*") -> float:
-    """Mean time of a flow's data from transmission to arrival, averaged over the flows."""
+    """Mean time from the transmission of data until their arrival, for each flow, averaged over the flows."""
     return _one_way(run, flows)
 
 
@@ -265,10 +269,11 @@ def convergence(
     statistic: str = "mean",
     quantity: str = "goodput_bps",
 ) -> Measured:
-    """Time until a new flow has its fair share and keeps it: mean or max over all joins after the first.
+    """Time until a new flow has its fair share and keeps it: mean or max over all flows except the first.
 
-    The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput is zero while a lost
-    segment is missing, and then jumps. The sender's rate has no such jumps.
+    `quantity` is the rate that is compared with the share: the goodput, or `send_bps`, the L3 rate at the
+    sender. The goodput is zero while a lost segment is missing, because only data in order count, and then
+    jumps. The sender's rate has no such jumps.
     """
     times = join_times(run, link, flows, bin_s, quantity)
     if not times:
@@ -290,7 +295,7 @@ def convergence_rtts(
 ) -> Measured:
     """Mean convergence time of new flows in RTTs of the empty network, with bins of `bin_rtts` RTTs.
 
-    The time counts from the SYN, or with `since = "data"` from the first data, one RTT later.
+    The time begins at the SYN. With `since = "data"`, it begins at the first data, one RTT later.
     """
     if since not in ("SYN", "data"):
         raise NarrowsError(f"convergence_rtts: since: found {since!r}, expected 'SYN' or 'data'")
@@ -305,7 +310,10 @@ def convergence_rtts(
 def join_times(
     run: Run, link: str, flows: str = "*", bin_s: float = 0.1, quantity: str = "goodput_bps"
 ) -> list[metrics.Censored]:
-    """Convergence time of each join after the first, up to the next join or leave (MET-61)."""
+    """Convergence time of each flow that joins after the first flow (MET-61).
+
+    The time is a lower bound if another flow joins or leaves before the flow has converged.
+    """
     rows = run.flows(flows)
     begins, ends = run.column("flows", "start_s")[rows], run.column("flows", "end_s")[rows]
     starts, matrix = rate_matrix(run, flows, bin_s, quantity)
@@ -341,7 +349,7 @@ def join_times(
 
 
 def rate_matrix(run: Run, flows: str, bin_s: float, quantity: str = "goodput_bps") -> tuple[Floats, Floats]:
-    """Start of each bin, and rates in bit/s by bin and flow. NaN if a flow has no sample."""
+    """Start of each bin, and rates in bit/s with a row per bin and a column per flow (NaN: no sample)."""
     series = [metrics.rebin(*run.flow_series(int(row), quantity), bin_s) for row in run.flows(flows)]
     if not series or all(starts.size == 0 for starts, _ in series):
         return np.empty(0), np.empty((0, len(series)))

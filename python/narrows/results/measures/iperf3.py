@@ -1,6 +1,6 @@
 """Measures of a paper's own experiment on real stacks: iperf3 transfers, and pings.
 
-The measures of iperf3 are means over its intervals of one second, as in the survey's table.
+The measures of iperf3 transfers are means over iperf3's intervals of one second, as in the survey's table.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def ping_deviation(run: Run) -> float:
 
 @measure("Failed attempts", "%", "the paper, 3.6")
 def ping_failed(run: Run, lost: float = 0.2) -> float:
-    """100 if any host got no reply to the fraction `lost` or more of its pings, otherwise 0.
+    """Whether an attempt failed: 100 if so, otherwise 0.
 
-    The mean of this value over attempts is the paper's relative value of the error.
+    An attempt fails if the share of pings without a reply is at least `lost` for any host. The mean over
+    attempts is what the paper calls the relative value of the error.
     """
     sent, received = run.column("pinging", "sent"), run.column("pinging", "received")
     # Do not compute 1 - received / sent, because 1 - 16 / 20 is below 0.2 in floating point.

@@ -1,7 +1,7 @@
 """Measures of the phases of a BBR flow over time, from its traced variables.
 
-A run has traces if the scenario sets `[probes] traces = true`. A phase that begins and ends between two
-samples is not counted.
+A run has traces if the scenario sets `[probes] traces = true`. A phase that begins and ends between the same
+two samples is not counted.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _names(expected: object) -> list[str]:
 def next_phase(
     run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
 ) -> float:
-    """Share of the visits to a phase that are followed by an expected phase."""
+    """Share of those visits to a phase after which an expected phase follows."""
     following = _names(expected)
     visits = _visits(run, of, phase, after_s)
     after = [late.state for early, late in pairwise(phases(run, of)) if early in visits]
@@ -166,9 +166,9 @@ def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
 
 @measure("Change of a variable at the end of a phase", "%", DRAFT)
 def change_at_end(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Value of a traced variable after a visit to a phase, divided by its last value in the visit.
+    """First value of a traced variable after a visit to a phase, divided by its last value during the visit.
 
-    The result is the smallest ratio over all visits.
+    The result is the smallest of these ratios over all visits.
     """
     t, values = traced(run, of, key)
     shares = []
@@ -197,7 +197,7 @@ def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: flo
 
 @measure("Estimated bandwidth", "%", DRAFT)
 def estimate_after(run: Run, link: str, after_s: float, of: str = "*") -> float:
-    """Mean of `max_bw` after the time `after_s`, as a fraction of the link's rate at the end."""
+    """Mean of `max_bw` after the time `after_s`, as a fraction of the link's rate at the end of the run."""
     t, values = _estimate(run, of)
     later = values[t >= after_s]
     if not later.size:
@@ -214,9 +214,10 @@ def _rate(run: Run, link: str, at_s: float) -> float:
 def inflight_at_end(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
 ) -> float:
-    """Largest number of segments in flight at the first sample after a visit, in BDPs.
+    """Segments in flight at the first sample after a visit to a phase, in BDPs. The largest value counts.
 
-    A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, only visits before this phase count.
+    A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, a visit counts only if this phase
+    follows it.
     """
     if followed_by:
         _check("followed_by", followed_by)
@@ -249,7 +250,7 @@ def _bdp(run: Run, of: str, at_s: float) -> float:
 
 @measure("Rounds without growth", "rounds", DRAFT)
 def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growth: float = 1.25) -> float:
-    """Rounds between the last growth of `max_bw` by the factor `growth` and the end of the first visit."""
+    """Rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
     visits = _visits(run, of, phase)
     (t, rounds), (_, rates) = traced(run, of, "round"), _estimate(run, of)
     if not visits or not t.size:

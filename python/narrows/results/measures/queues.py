@@ -16,9 +16,9 @@ _PROBE_RTT_CWND = 4
 def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
     """The times, and the payload in bytes that each flow has in the queue at each time.
 
-    Runs do not record the queue by flow. The function computes it from the flows' goodputs. A FIFO queue of q
-    seconds holds the packets that leave in the next q seconds. If the link has no delay and is the last link
-    of all paths, the receivers get these packets in the same q seconds.
+    Runs do not record how much of a queue belongs to each flow. The function computes it from the flows'
+    goodputs. A FIFO queue of q seconds holds the packets that leave in the next q seconds. If the link has no
+    delay and is the last link of all paths, the receivers get these packets in the same q seconds.
     """
     row_of_link = run.link(link)
     t, queued = run.link_series(row_of_link, "queue_bytes")
@@ -27,7 +27,7 @@ def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
     columns = []
     for row in run.flows():
         at, goodput = run.flow_series(int(row), "goodput_bps")
-        # A sample is the mean since the previous sample.
+        # A sample of the goodput is the mean over the time since the previous sample.
         delivered = np.cumsum(np.nan_to_num(goodput) * np.diff(at, prepend=0.0)) / 8
         columns.append(np.interp(until, at, delivered) - np.interp(t, at, delivered))
     return t, np.column_stack(columns)
@@ -46,10 +46,10 @@ def in_probe_rtt(run: Run, flows: str, t: Floats, after_s: float) -> np.ndarray:
 def time_with_queue(
     run: Run, links: list[str], above_ms: float, after_s: float = 0.0, before_s: float = math.inf
 ) -> float:
-    """Time between `after_s` and `before_s` in which the links' queueing delays add up to over `above_ms`.
+    """Time between `after_s` and `before_s` for which the sum of the queueing delays is above `above_ms`.
 
-    A link's queueing delay is the queue length divided by the capacity. Because the queue length is sampled,
-    the result is a multiple of the sampling interval.
+    The sum is over the links. A link's queueing delay is the queue length divided by the capacity. Because
+    the queue length is sampled, the result is a multiple of the sampling interval.
     """
     t, total = np.empty(0), np.empty(0)
     for name in links:
@@ -70,8 +70,8 @@ def queue_share(
 ) -> float:
     """The fraction of the bytes in the link's queue that belong to the flows, after `after_s`.
 
-    If `probing` names BBR flows, only times at which these flows are in ProbeRTT count. With `is_probing =
-    false`, only times at which they are not in ProbeRTT count.
+    If `probing` names BBR flows, only times at which one of these flows is in ProbeRTT count. With
+    `is_probing = false`, only times at which none of them is in ProbeRTT count.
     """
     t, bytes_of = backlogs(run, link)
     chosen = _chosen(run, t, probing, is_probing, after_s)
@@ -81,7 +81,7 @@ def queue_share(
 
 @measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
 def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
-    """Mean goodput of the flows `of` while the flows `probing` are (or are not) in ProbeRTT."""
+    """Mean goodput of the flows `of` while one of the flows `probing` (or none of them) is in ProbeRTT."""
     total = 0.0
     for row in run.flows(of):
         t, goodput = run.flow_series(int(row), "goodput_bps")
@@ -91,9 +91,9 @@ def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, afte
 
 
 def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
-    """The times after `after_s` at which the flows `probing` are (or are not) in ProbeRTT.
+    """The times after `after_s` at which one of the flows `probing` (or none of them) is in ProbeRTT.
 
-    If `probing` is empty, all times after `after_s`.
+    If `probing` is empty, the result is all times after `after_s`.
     """
     late = t > after_s
     return late & (in_probe_rtt(run, probing, t, after_s) == is_probing) if probing else late

@@ -2,8 +2,8 @@
 
 A measure has a name, a unit, a definition in `narrows.metrics`, and a function of a run.
 
-The function also takes keyword arguments from a study's TOML. A new study adds a measure here only if no
-existing measure fits.
+The function also takes keyword arguments, which a study's TOML file can set. A new study adds a measure here
+only if no existing measure fits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Measure:
 
 @cache
 def _parameters(function: Callable[..., float | Measured]) -> dict[str, bool]:
-    """The arguments of a measure's function without the run, and whether each is required."""
+    """The arguments of a measure's function, except the run, and whether each argument is required."""
     _, *parameters = inspect.signature(function).parameters.values()
     return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
 

@@ -33,7 +33,7 @@ def signalling_work(run: Run, of: str = "rewrites") -> float:
     if not _counted(run):
         return math.nan
     seconds = run.column("signalling", "duration_s")
-    # Ports without a controller do no work.
+    # If no port has a rate controller, there is no work for signalling.
     if seconds.size == 0:
         return 0.0
     return metrics.feedback_rate(

@@ -59,7 +59,8 @@ def time_in_state(run: Run, link: str, state: str, after_s: float = 0.0) -> floa
 def length_of_state(run: Run, link: str, state: str, after_s: float = 0.0) -> float:
     """Mean length of the periods after `after_s` in which the link's port is in this state.
 
-    The state in which a new flow gets its first rate does not interrupt a period.
+    If a new flow gets its first rate during a period, the period continues, although the port is in another
+    state for that instant.
     """
     spans: list[list[float]] = []
     for visit in visits(run, link):

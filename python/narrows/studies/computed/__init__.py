@@ -17,7 +17,7 @@ from narrows.studies.computed.fluid_runs import gain_fluid
 from narrows.studies.model import Computed, Experiment
 
 BY = "by"
-"""The factor that says how a run was obtained."""
+"""The factor that tells computed runs from simulated runs."""
 MODEL, SIMULATION = "model", "simulation"
 """Values of the factor `BY`."""
 
@@ -28,7 +28,7 @@ def check(wanted: Computed) -> None:
     """Check the names of the model and of its arguments, without solving the model.
 
     Raises:
-        ScenarioError: for an unknown or missing name. The key is relative to the experiment.
+        ScenarioError: for an unknown or missing name. The key of the error begins at the experiment's table.
     """
     if wanted.model not in MODELS:
         raise ScenarioError(choice(wanted.model, MODELS), "computed.model")
@@ -45,7 +45,7 @@ def compute(wanted: Computed) -> list[Run]:
     """Compute the runs of a model. `check` must have accepted the names first.
 
     Raises:
-        ScenarioError: for a value that the model does not accept. The key is relative to the experiment.
+        ScenarioError: for a value that the model does not accept. The key begins at the experiment's table.
     """
     try:
         return MODELS[wanted.model](**wanted.args)
@@ -58,8 +58,8 @@ def with_computed(experiment: Experiment, measured: Runs, by: str = SIMULATION) 
 
     Args:
         experiment: the experiment.
-        measured: its simulated runs, or its runs on real stacks.
-        by: the value of the factor `by` for these runs.
+        measured: the experiment's simulated runs, or its runs on real stacks.
+        by: the value of the factor `by` for the measured runs.
     """
     if experiment.computed is None:
         return measured

@@ -1,4 +1,4 @@
-"""The curves of the gains over omega (the paper's Figure 4), and what the paper says about their shapes."""
+"""The curves of the gains over omega (the paper's Figure 4), and measures of their shapes."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ def gain_curves(algorithms: Sequence[str]) -> list[Run]:
 
 @measure("Distance outside the printed range", "", "GAIN-2")
 def outside_range(run: Run, up: Sequence[float], down: Sequence[float]) -> float:
-    """Largest distance of a gain from the range that the paper prints for it (0: inside for every omega)."""
+    """Largest distance of a gain from the range that the paper prints for it (0: always in the range)."""
     sides = [(run.column(COMPUTED, "up"), up), (run.column(COMPUTED, "down"), down)]
     return max(float(np.max(np.maximum(low - gain, gain - high), initial=0.0)) for gain, (low, high) in sides)
 
 
 @measure("Steps against the printed trend", "", "GAIN, 4.2.2")
 def against_trend(run: Run, gain: str, slope: str) -> float:
-    """Number of steps of omega at which a gain rises, or at which its slope does not change as printed.
+    """Number of steps of omega at which a gain contradicts the paper: it rises, or its slope changes wrongly.
 
-    `slope` is "flatter" if the printed gain falls less and less, otherwise "steeper".
+    `slope` is "flatter" if, according to the paper, the gain falls more and more slowly as omega grows.
+    Otherwise it is "steeper".
     """
     steps = np.diff(run.column(COMPUTED, gain))
     turn = np.diff(steps) if slope == "flatter" else -np.diff(steps)
@@ -47,9 +48,9 @@ def against_trend(run: Run, gain: str, slope: str) -> float:
 
 @measure("Asymmetry of the two gains", "", "GAIN-2")
 def asymmetry(run: Run) -> float:
-    """Largest distance of the mean of up(omega) and down(1 - omega) from 1.
+    """Largest distance from 1 of the mean of up(omega) and down(1 - omega).
 
-    It is 0 if the curves are point reflections of each other.
+    The distance is 0 if the two curves are point reflections of each other.
     """
     up, down = _both(run)
     return float(np.abs((up[:-1] + down[-2::-1]) / 2 - 1).max())
@@ -57,10 +58,10 @@ def asymmetry(run: Run) -> float:
 
 @measure("Imbalance of the two gains", "BDP", "GAIN-7")
 def imbalance(run: Run) -> float:
-    """Largest distance of up(omega) + down(omega) from 2.
+    """Largest distance from 2 of the sum up(omega) + down(omega).
 
-    The imbalance is the part of a BDP that a phase with the up gain and a phase with the down gain add or
-    remove together.
+    A phase with the up gain and a phase with the down gain together add this part of a BDP to the queue, or
+    remove it.
     """
     up, down = _both(run)
     return float(np.abs(up + down - 2).max())

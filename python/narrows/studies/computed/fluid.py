@@ -1,6 +1,7 @@
 """The fluid model of BBR flows with different RTTs, equations 6 to 11 of the paper on BBR-A, -B and -C.
 
-The paper (Sensors 23(9):4431, 2023) gives, for flow i with propagation RTT p_i behind a queue q of a link C:
+The paper (Sensors 23(9):4431, 2023) gives these equations for flow i, whose propagation RTT is p_i. The flows
+share a link with the rate C and the queue length q:
 
     T_i(t) = q(t)/C + p_i                                    (7)
     B_i(t) = g_i p_i B_i(t - 8 p_i) / T_i(t)                 (10, from 6, 8 and 9), g_i = 1.25 for BBR
@@ -8,17 +9,17 @@ The paper (Sensors 23(9):4431, 2023) gives, for flow i with propagation RTT p_i 
     d_1 + ... + d_n = C                                      (the text above equation 7)
 
 The paper does not solve these equations, but they have exactly one solution. Flow i delivers B_i, and q(t) is
-the queue for which the sum of all B_i is C. If the B_i add up to less than C without a queue, the queue is
-empty and the link is not full. Equation 10 refers to the time 8 p_i earlier. If the step divides every 8 p_i,
-the solution on the grid is therefore exact. A smaller step then gives the same values at the same times. No
-solver of differential equations is needed.
+the queue for which the sum of all B_i is C. If the sum of all B_i is below C even with q = 0, the queue is
+empty and the link is not full. Equation 10 refers to the time 8 p_i earlier. The solution on a grid of times
+is therefore exact if every 8 p_i is a multiple of the step. A smaller step then gives the same values at the
+same times. No solver of differential equations is needed.
 
-Two points are our interpretation. First, omega is the value at the start of the period, 8 p_i earlier,
-because the controller has no later RTT sample (GAIN-4). Second, before t = 0 the queue is empty and the
-estimates are constant.
+Two points are our interpretation. First, the gain of a period follows from omega at the start of the period,
+8 p_i earlier, because the controller has no later RTT sample (GAIN-4). Second, before t = 0 the queue is
+empty and the estimates are constant.
 
-The model has no ProbeRTT, no phase with the down gain, and no congestion window. A flow whose gain is 1.25
-therefore always has 1.25 p_i B_i in flight.
+The model has no ProbeRTT, no phase with the down gain, and no congestion window. If the gain of a flow is
+1.25, the flow therefore always has 1.25 p_i B_i in flight.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from narrows.studies.computed.gains import Gain
 Floats = NDArray[np.float64]
 
 PERIOD = 8
-"""Number of propagation RTTs between two estimates. It is the number of phases of ProbeBW's cycle."""
+"""Number of propagation RTTs between two estimates of the bandwidth: one for each phase of ProbeBW's
+cycle."""
 _EXACT = 1e-9
-"""Largest accepted difference of a period from a whole number of steps, in steps."""
+"""Largest accepted difference between the length of a period and a whole number of steps, in steps."""
 _MOST_STEPS = 100
 """Maximum number of steps of Newton's method, which needs fewer than ten."""
 
@@ -60,7 +62,7 @@ class Solution:
 
     t_s: Floats
     share: Floats
-    """Delivered rate as a fraction of the link's rate. It is also the new estimate of the bandwidth."""
+    """Delivered rate as a fraction of the link's rate. The new estimate of the bandwidth is the same rate."""
     gain: Floats
     """Pacing gain g of the period that ends at this time."""
     effective_gain: Floats
@@ -104,15 +106,15 @@ def queueing_delay(in_flight_s: Floats, rtprops_s: Floats) -> float:
     """The queueing delay for which the rates in_flight / (p + delay) add up to the link's rate.
 
     Args:
-        in_flight_s: data in flight of each flow, as the time in seconds that the link needs to send it.
+        in_flight_s: data in flight of each flow, in seconds: the time that the link needs to send the data.
         rtprops_s: propagation RTT of each flow.
 
     Returns:
         The delay in seconds. It is 0 if the flows together do not fill the link.
     """
     delay = 0.0
-    # The sum of the rates is convex and falls as the delay grows. Newton's method starts below the root, so
-    # it stays below the root and approaches it.
+    # The sum of the rates is a convex function of the delay and falls as the delay grows. Newton's method
+    # starts below the root, so all its steps stay below the root and approach it.
     for _ in range(_MOST_STEPS):
         rates = in_flight_s / (rtprops_s + delay)
         excess = float(rates.sum()) - 1.0

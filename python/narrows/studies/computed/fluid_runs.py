@@ -1,6 +1,6 @@
-"""The fluid model's solutions as runs.
+"""Converts solutions of the fluid model to runs.
 
-The runs have the same tables as a simulation. Figures and measures therefore apply to both.
+The runs have the same tables as a simulation, so figures and measures can use them in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from narrows.studies.computed.fluid import FluidFlow, Solution, solve
 from narrows.studies.computed.gains import gains_of
 
 LONGEST_QUEUE = "longest_queue_ms"
-"""Name of the factor with the longest queueing delay that the flows have measured: T_max minus RTprop."""
+"""Name of a factor: the longest queueing delay that the flows have measured (T_max minus RTprop)."""
 
 
 def gain_fluid(
@@ -28,13 +28,14 @@ def gain_fluid(
     duration_s: float,
     step_s: float,
 ) -> list[Run]:
-    """Return a run per algorithm and longest queue. All flows of a run begin with equal estimates.
+    """Return a run for each algorithm and each longest queue. All flows of a run begin with equal estimates.
 
     Args:
         algorithms: names of the gains.
         capacity_mbit: rate of the link, L3.
         rtprops_s: propagation RTT of each flow, by name.
-        longest_queues_ms: the longest queueing delays that the flows have measured.
+        longest_queues_ms: for each run of an algorithm, the longest queueing delay that the flows have
+            measured.
         duration_s: length of a run.
         step_s: time between samples. It must divide 8 times each propagation RTT.
     """
@@ -101,8 +102,8 @@ def _tables(name: str, capacity_bps: float, rtprops_s: Mapping[str, float], solu
 def gain_at_end(run: Run, of: str = "*", effective: bool = False) -> float:
     """Mean pacing gain of flows of the model at the end of the run.
 
-    The effective gain is the gain divided by the growth of the RTT. It equals the new bandwidth estimate
-    divided by the previous estimate.
+    The effective gain is the gain divided by T / p, the RTT relative to the propagation RTT. It equals the
+    new bandwidth estimate divided by the previous estimate.
     """
     if COMPUTED not in run.tables:
         return math.nan  # a simulation does not record its gains
