@@ -30,11 +30,11 @@ from typer.cli import get_docs_for_click
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
-"""Libraries whose documentation is part of the site. Links to their folders lead to that documentation."""
+"""Libraries whose documentation is part of the site. Links to the libraries' folders lead to it."""
 COMMANDS = "<!-- commands -->"
 """The place in a page where the reference of the command line is inserted."""
 PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
-"""The template of all pages, without a script that the generator would load from a content network."""
+"""The template of all pages. It leaves out the script that the generator loads from a content network."""
 BLOB_WORKER = """
 window.Worker = class extends Worker {
   constructor() {
@@ -56,7 +56,7 @@ class SiteError(Exception):
 
 @dataclass
 class Section:
-    """A folder of the site: its index page, and pages and folders in the order of the index."""
+    """A folder of the site: its index page, and its pages and folders in the order of the index."""
 
     index: Path
     parts: "list[Path | Section]" = field(default_factory=list)
@@ -101,7 +101,7 @@ def _section(index: Path) -> Section:
 
 
 def places(section: Section) -> dict[Path, PurePosixPath]:
-    """The path of each source file in the site."""
+    """For each source file, its path in the site."""
     folder = PurePosixPath(section.index.parent.relative_to(DOCS).as_posix())
     where = {section.index: folder / "index.md"}
     for part in section.parts:

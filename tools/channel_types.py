@@ -24,7 +24,7 @@ READ: dict[str, tuple[str, ...]] = {
     "Flows": ("port", "flows"),
     "FlowChanges": ("port",),
 }
-"""The types and their fields that Python reads. All others are read only in Rust."""
+"""The types and fields that Python reads. Other types and fields are read only in Rust."""
 
 
 def text(schema: Schema) -> str:

@@ -82,7 +82,7 @@ class Installation:
 
 
 def main() -> int:
-    """Install, run, and print how long each took."""
+    """Install and run Narrows, and print the time of each step."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -102,7 +102,7 @@ def main() -> int:
         print(done.stdout, done.stderr, sep="")
         for (_, before), (step, after) in pairwise(times):
             print(f"{after - before:6.1f} s  {step}")
-        print(f"{times[-1][1] - times[0][1]:6.1f} s  from nothing to the first table")
+        print(f"{times[-1][1] - times[0][1]:6.1f} s  from the empty folder to the first table")
         size = installation.megabytes() - empty
         print(f"{len(installation.packages())} packages, {size:.0f} MB")
         return done.returncode

@@ -27,7 +27,7 @@ def main() -> int:
     """Compares two runs. Returns 0 if they are identical."""
     with tempfile.TemporaryDirectory() as name:
         one, two = Path(name, "one-thread"), Path(name, "threads")
-        # Both run at the same time, because the run on one thread leaves other cores idle.
+        # Both studies run at the same time, because the one on one thread leaves other cores idle.
         studies = [start_study(one, jobs=1), start_study(two, jobs=2)]
         codes = [study.wait() for study in studies]
         if any(codes):

@@ -103,13 +103,13 @@ class Outcome:
 
     @property
     def coverage(self) -> str:
-        """Number of edges that were reached."""
+        """Number of edges of the control flow that were reached."""
         lines = [line.split() for line in self.output.splitlines() if " cov: " in line]
         return lines[-1][lines[-1].index("cov:") + 1] if lines else "-"
 
 
 def obstacle(target: Target) -> str | None:
-    """Why a target cannot run here."""
+    """Why a target cannot run here (None: it can)."""
     if target.needs_root and os.geteuid() != 0:
         return "needs root"
     if target.language == "python":
@@ -119,12 +119,12 @@ def obstacle(target: Target) -> str | None:
 
 
 def build(targets: list[Target]) -> None:
-    """Builds the targets in Rust with counters."""
+    """Builds the Rust targets with counters of coverage."""
     names = [target.name for target in targets if target.language == "rust"]
     if not names:
         return
-    # `--workspace` and `--test` select the features with which `make test` built the dependencies, so they
-    # are reused.
+    # `--workspace` and `--test` select the features with which `make test` built the dependencies, so these
+    # dependencies are reused.
     command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--test", "nothing"]
     command += [argument for name in names for argument in ("--bin", f"fuzz-{name}")]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(WRAPPER)})
@@ -138,7 +138,7 @@ def folders(target: Target) -> list[str]:
 def start(
     target: Target, arguments: list[str], output: int | None = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a target to its end."""
+    """Runs a target, and waits for its end."""
     return subprocess.run(
         [*target.command, *arguments],
         cwd=ROOT,

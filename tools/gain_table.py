@@ -49,7 +49,7 @@ class Runs:
         return list(dict.fromkeys(point[place] for point in self.points))
 
     def goodputs(self, point: Point, name: str) -> float:
-        """Sum of the goodputs of the flows of a group, in Mbit/s, mean over seeds."""
+        """Sum of the goodputs of a group's flows in Mbit/s, averaged over the seeds."""
         return fmean(sum(_rates(flows, name)) for flows, _ in self.points[point])
 
     def jain(self, point: Point) -> str:
@@ -66,7 +66,7 @@ class Runs:
         return 1e3 * fmean(row["rtt_mean_s"] for flows, _ in self.points[point] for row in flows)
 
     def dropped(self, point: Point) -> float:
-        """Dropped packets in percent of the packets that reached the bottleneck, mean over seeds."""
+        """Dropped packets in percent of the packets that reached the bottleneck, averaged over the seeds."""
         return fmean(lost for _, lost in self.points[point])
 
 
@@ -95,7 +95,7 @@ def two_paths(results: Results) -> str:
 
 
 def buffers(results: Results) -> str:
-    """The table of experiments G2 and G7. Each cell has both goodputs and the index."""
+    """The table of experiments G2 and G7. Each cell has both goodputs and Jain's index."""
     runs = Runs(results, [QUEUE, CC])
 
     def cell(point: Point) -> str:
@@ -108,17 +108,17 @@ def buffers(results: Results) -> str:
 
 
 def ratios(results: Results) -> str:
-    """The table of experiment G3: Jain's index over the longer RTT."""
+    """The table of experiment G3: Jain's index for each value of the longer RTT."""
     return _indices(results, "links.1.delay", "buffer, longer RTT", str)
 
 
 def lan(results: Results) -> str:
-    """The table of experiment G5: Jain's index over the number of flows. Each path has half of the flows."""
+    """The table of experiment G5: Jain's index for each number of flows. Each path has half of the flows."""
     return _indices(results, "flows.*.count", "buffer, flows", lambda each: str(2 * int(each)))
 
 
 def _indices(results: Results, factor: str, head: str, shown: Callable[[Any], str]) -> str:
-    """Jain's index over a factor, for each buffer."""
+    """Jain's index for each buffer and each value of a factor."""
     runs = Runs(results, [QUEUE, factor, CC])
     rows = [
         [f"{_buffer(queue)}, {shown(level)}", *(f"{runs.index((queue, level, cc)):.2f}" for cc in SHOWN)]

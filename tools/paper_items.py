@@ -207,7 +207,7 @@ def _cell(text: str) -> str:
 
 
 def lists() -> dict[str, tuple[Study, str, list[dict[str, Any]]]]:
-    """The study, the short name of its paper and the rows of each list."""
+    """For each list, its study, the short name of the study's paper, and the rows of the list."""
     found = {}
     for path in sorted(LISTS.glob("*.toml")):
         table = tomllib.loads(path.read_text(encoding="utf-8"))

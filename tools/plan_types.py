@@ -101,7 +101,7 @@ def _alias(name: str, type_: str, schema: Schema) -> str:
 
 
 def _class(name: str, schema: Schema) -> str:
-    """A TypedDict. Reserved words of Python cannot be keys of a class, so a base class has them."""
+    """A TypedDict. Reserved words of Python cannot be keys of a class, so a base class has these keys."""
     properties, required = schema["properties"], schema.get("required", ())
     types = {
         key: python_type(inner) if key in required else f"NotRequired[{python_type(inner)}]"
@@ -111,7 +111,7 @@ def _class(name: str, schema: Schema) -> str:
     before, base = "", "TypedDict"
     if reserved:
         base = f"_{name}"
-        # The types are quoted, because a call evaluates its arguments at once.
+        # The types are quoted, because the call of TypedDict evaluates its arguments at once.
         keys = "".join(f'"{key}": "{types[key]}",' for key in reserved)
         meanings = " ".join(f"`{key}`: {properties[key]['description']}" for key in reserved)
         before = f'{base} = TypedDict("{base}", {{{keys}}})\n{docstring(meanings)}\n'

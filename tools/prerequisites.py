@@ -45,7 +45,7 @@ class Part:
     tools: tuple[Tool, ...]
     needs_root: bool = False
     optional: bool = True
-    """Whether `make test` can leave it out."""
+    """Whether `make test` can leave out this part."""
 
     def missing(self) -> list[Tool]:
         """The tools that the part needs and this machine lacks."""
@@ -201,8 +201,12 @@ def left_out() -> str | None:
     if not reasons:
         return None
     line = f"make test leaves out {', '.join(reasons)}."
-    # If packages can be installed, `prepare` has tried that already and has printed what failed.
-    return line if can_install() else f"{line} As root on a Debian-based system it installs missing programs."
+    # If packages can be installed, `prepare` has already tried to install them and has printed what failed.
+    return (
+        line
+        if can_install()
+        else f"{line} As root on a Debian-based system, make test installs missing programs."
+    )
 
 
 def prepare() -> int:

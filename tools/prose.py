@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VALE = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0"
 BUILT = ROOT / ".make" / "bin" / "vale"
 BUILD_SECONDS = 1200
-"""Largest accepted time to build Vale, whose grammars are written in C."""
+"""Largest accepted time to build Vale. The build takes long, because Vale's grammars are written in C."""
 SUFFIXES = (".md", ".py", ".rs", ".c", ".h")
 STUDIES = "python/narrows/studies/library/"
 """Folder of TOML files whose strings are read by users."""

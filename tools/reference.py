@@ -92,7 +92,7 @@ def _is_like(row: congestion.Algorithm, other: congestion.Algorithm) -> bool:
 
 
 def _shared(one: congestion.Algorithm, other: congestion.Algorithm) -> set[str]:
-    """Parameters that are the same in both, with the same default."""
+    """Parameters that both algorithms have with the same default and the same properties."""
     return {name for name, p in one.parameters.items() if other.parameters.get(name) == p}
 
 

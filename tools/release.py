@@ -2,7 +2,7 @@
 
     python tools/release.py               all parts, into an empty dist/
     python tools/release.py sdist deb     these parts only; the others stay in dist/
-    python tools/release.py --partial     succeed although a part could not be built
+    python tools/release.py --partial     succeed even if a part cannot be built
 
 Each part is built by targets of the Makefile, whose output goes to target/release-logs. A failed part is
 reported in one line.
@@ -44,11 +44,11 @@ class Part(NamedTuple):
 
     name: str
     targets: tuple[str, ...]
-    """Targets of the Makefile that build it."""
+    """Targets of the Makefile that build this part."""
     artifacts: tuple[str, ...]
-    """Patterns of its files in dist/, each of which must match."""
+    """Patterns of the part's files in dist/. Each pattern must match a file."""
     collect: Callable[[], None] | None = None
-    """Moves files that the targets write elsewhere into dist/."""
+    """Moves files into dist/ if the targets write them elsewhere."""
 
 
 def collect_crates() -> None:
@@ -83,7 +83,7 @@ PARTS = (
 
 
 def remove_earlier(part: Part) -> None:
-    """Remove the part's files, of any version, from dist/, so that they do not count as built."""
+    """Remove the part's files, of any version, from dist/, so that earlier files do not count as built."""
     for pattern in part.artifacts:
         # pathlib rejects `**` within a name.
         for path in DIST.glob(pattern.replace(VERSION, "[0-9]*").replace("**", "*")):
@@ -122,7 +122,7 @@ def build(part: Part) -> str:
 
 
 def reason(log: str) -> str:
-    """The last line of a log that is not make's own."""
+    """The last error in a log or, if there is none, the last line that is not from make."""
     lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("make")]
     errors = [line for line in lines if line.startswith("error")]
     return (errors or lines or ["no output"])[-1]
@@ -143,7 +143,7 @@ def main() -> int:
     )
     names = [part.name for part in PARTS]
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all)")
-    parser.add_argument("--partial", action="store_true", help="succeed although a part is missing")
+    parser.add_argument("--partial", action="store_true", help="succeed even if a part is missing")
     given = parser.parse_args()
     if unknown := [name for name in given.parts if name not in names]:
         parser.error(f"found {unknown[0]!r}, expected one of {', '.join(names)}")

@@ -45,7 +45,7 @@ def experiment_of(part: str) -> str:
 
 
 def cell(place: Place) -> str:
-    """A mean, its interval, and the places that the interval allows."""
+    """A mean, its interval, and the places in the ranking that the interval allows."""
     mean, half = place.interval.mean, place.interval.half_width
     digits = 1 if abs(mean) >= 10 else 2 if abs(mean) >= 1 else 3
     where = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"

@@ -53,7 +53,7 @@ Clock = Callable[[Pace, int], None]
 """Called several times a second with the progress of the active runs, and with the number of all runs."""
 
 Hosts = Callable[[str, int, int], None]
-"""Called with the name of a host, the number of runs that finished there, and the number that failed."""
+"""Called with the name of a host, and with the numbers of runs that finished and that failed on this host."""
 
 MAX_JOBS = 1024
 """Maximum number of concurrent runs."""
@@ -62,8 +62,8 @@ MAX_JOBS = 1024
 class Interrupted(KeyboardInterrupt):
     """The user stopped the sweep. `results` has the finished runs.
 
-    `stopped` has the data of the active runs up to the interruption. It is in memory, or in the folder
-    `NAME-stopped` next to the sweep's folder. Its metadata has the simulated time of each run (`stopped_s`).
+    `stopped` has the data of the active runs up to the interruption. The data is in memory, or in the folder
+    `NAME-stopped` next to the sweep's folder. The metadata has the simulated time of each run (`stopped_s`).
     `stopped` is None if no run was active, or if the data cannot be written. `problem` then has the reason.
     """
 
@@ -106,13 +106,14 @@ def run(
         resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
             if that sweep was interrupted or killed.
         executor: where the runs take place: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
-            or an executor (default: `local`). All except `local` need the simulator and refuse `clock`.
+            or an executor (default: `local`). Executors other than `local` need the simulator and refuse
+            `clock`.
         hosts: called after each batch of an executor.
 
     Raises:
         ScenarioError: if a run is not possible. Nothing is written then.
         OutputError: if `out` cannot be written.
-        Interrupted: on Ctrl-C, with the finished runs, and with the data of the active runs so far.
+        Interrupted: on Ctrl-C. The error has the finished runs, and the data of the active runs up to then.
         NarrowsError: if a run fails. The error's `left` has the finished runs, if they are on disk.
     """
     if not isinstance(scenario, Scenario):
@@ -256,7 +257,7 @@ def simulator() -> Backend:
 
 
 _KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
-"""For each backend on real stacks: how messages name the kernel that has its congestion controllers."""
+"""For each backend on real stacks, the words for its kernel in messages about congestion controllers."""
 
 
 class Resolver:
@@ -265,7 +266,7 @@ class Resolver:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend if isinstance(backend, TakesClasses) else None
         self.classes: dict[str, str] = {}
-        """SHA-256 of the files of Python controllers, by value of `cc`."""
+        """SHA-256 of each Python controller's file. The keys are values of `cc`."""
         self._checked: set[tuple[str, str]] = set()
         offered = backend.congestion_controllers()
         self._ccs = [name for name, _ in offered]
@@ -285,7 +286,7 @@ class Resolver:
         return resolve(scenario, self._ccs, self._rate_controllers, self._kernel)
 
     def _load_classes(self, scenario: Scenario, backend: TakesClasses) -> None:
-        """Load the Python controllers that the scenario names by file, and check the parameters of all."""
+        """Load the Python controllers that the scenario names by file, and check the parameters of each."""
         for i, flow in enumerate(scenario.flows):
             name, params = flow.cc.name, flow.cc.params
             # Check each controller once, because the runs of a sweep have many flows but few controllers.
@@ -302,7 +303,7 @@ class Resolver:
 
 
 def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
-    """Resolve and check all runs, and return the plan of the first.
+    """Resolve and check all runs, and return the plan of the first run.
 
     Raises:
         ScenarioError: if one of them is not valid.
@@ -394,7 +395,7 @@ def _run_all(
                     backend.cancel()
                 _end(executor, store)
                 _begin(backend)
-                # Some of the active runs may have finished nevertheless.
+                # Some runs that were active at the interruption may have finished since then.
                 done = store.settle()
                 results = store.finish(complete=False) if done else Results({}, {})
             except NarrowsError as error:
@@ -450,7 +451,7 @@ class _Cut:
                 shutil.rmtree(capture, ignore_errors=True)
 
     def results(self, store: Store) -> Results | None:
-        """Make separate results of the runs, next to the results of the store. None without runs.
+        """Write the stopped runs as separate results, next to the results of the store. None without runs.
 
         Raises:
             OutputError: if they cannot be written.
@@ -497,7 +498,7 @@ def _end(executor: Executor, store: Store) -> None:
     """Wait until all runs have ended and cleaned up. Keep the results of batches that had already ended."""
     for report in executor.cancel():
         if not executor.shares_memory:
-            with contextlib.suppress(OutputError):  # e.g. a full disk; the other runs stay
+            with contextlib.suppress(OutputError):  # e.g. a full disk; the results of other runs are kept
                 store.note(report.seconds, report.segments)
 
 

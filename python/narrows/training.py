@@ -1,9 +1,9 @@
 """Trains BRF's bandwidth model from flow records, and exports it to the file that switches read.
 
-The model is scikit-learn's gradient boosting with regression trees (Friedman, 2001). It predicts the
+The model is scikit-learn's gradient boosting with regression trees (Friedman, 2001). The model predicts the
 logarithm of the rate that a flow can use, because rates span several powers of ten. Training minimises the
 quantile loss, because the two kinds of error differ in cost. A prediction that is too low slows the flow
-down. A prediction that is too high only reserves too much for one RTT.
+down. A prediction that is too high reserves too much, but only for one RTT.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HELD_OUT = 5
 
 @dataclass(frozen=True)
 class Training:
-    """A trained model with its test on records that were held out."""
+    """A trained model, and its test on records that were not used for training."""
 
     model: dict[str, Any]
     """The contents of the model's file."""
@@ -46,9 +46,10 @@ class Training:
     limited: int
     """Number of records whose flow was limited by its application."""
     covered: float
-    """Share of the held-out records whose use is at most the prediction."""
+    """Share of the held-out records in which the flow used no more than predicted."""
     error: float
-    """Median factor between prediction and use, for the held-out limited flows; NaN if there is none."""
+    """Median factor between predicted and used rate, over the held-out records of limited flows (NaN: there
+    are no such records)."""
 
 
 _Floats = npt.NDArray[np.float64]
@@ -128,14 +129,14 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
     target, is_limited = np.log(use), records["limited"].to_numpy() > 0
     held_out = np.arange(len(use)) % _HELD_OUT == 0
     tested = _fit(inputs[~held_out], target[~held_out], options).predict(inputs[held_out])
-    # The tolerance allows for rounding: equal rates can differ in the last digit after log and predict.
+    # The tolerance allows for rounding: log and predict can change the last digit of equal rates.
     covered = float(np.mean(target[held_out] <= tested + 1e-3))
     of_limited = np.abs(tested - target[held_out])[is_limited[held_out]]
     error = float(np.exp(np.median(of_limited))) if of_limited.size else float("nan")
     model = export(_fit(inputs, target, options))
     if not is_limited.all():
-        # The port limited the other flows. The records of these flows show the link's rate, not the rate that
-        # the flows could use.
+        # The other flows were limited by the port. Their records show the link's rate, not the rate that
+        # these flows could use.
         model["unlimited_bps"] = float(use[~is_limited].min()) / 2
     model["about"] = {
         "narrows": release(),

@@ -17,7 +17,7 @@ from narrows.errors import Expected
 
 NANOS_PER_SEC = 1_000_000_000
 
-# With these limits every product of two values fits into the simulator's 64 bits.
+# With these limits, every product of two values fits into the simulator's 64 bits.
 MAX_NANOS = 1_000_000 * NANOS_PER_SEC
 MAX_BITS_PER_SEC = 10**15
 MAX_BYTES = 10**15

@@ -1,8 +1,9 @@
 """Fuzzes the checks of bodies of accepted agents, the decisions that follow, and the page.
 
 An input that begins with `{` is a list of lines, each with one body in JSON. Any other input is a list of
-steps: bodies of two agents, hosts, links and switches that appear and vanish, and times. Most of these bodies
-are valid, and an input can replace one value of a body. The domain has two switches and four hosts.
+steps: a body of one of two agents, a host, link or switch that appears or vanishes, or a time that passes.
+Most of these bodies are valid, and an input can replace one value of a body. The domain has two switches and
+four hosts.
 """
 
 import json
@@ -50,7 +51,7 @@ def port(number, dpid, up=True):
 
 
 def network():
-    """A domain that knows its network. PACEC reads the counters of one link without an agent."""
+    """A domain that knows its network. One link has no agent, and PACEC reads the counters of this link."""
     rates = {(1, 1): PortParams(rate_bps=100_000_000)}
     domain, now_ns = Domain(0, Params(hold_ns=0, ports=rates)), SECOND
     for dpid in (1, 2):
@@ -68,7 +69,7 @@ def network():
 
 
 class Input:
-    """Reads an input byte by byte, and zeros after its end."""
+    """Reads an input byte by byte. After the end of the input, it returns zeros."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -236,7 +237,7 @@ def events(data):
 
 
 def check(effects):
-    """Each effect can be carried out."""
+    """Checks that each effect can be carried out."""
     for effect in effects:
         if isinstance(effect, Note):
             assert effect.text.isprintable(), effect.text

@@ -1,8 +1,8 @@
 """Fuzzes the controller's end of an agent's connection: the handshake, the greeting and the lines.
 
 The first byte of the input selects TLS, the key of the peer, and the state of a controller with a standby.
-The second byte is the length of the first piece, in units of 4 bytes. The peer sends the rest, after a
-handshake or without one, and ends the connection.
+The second byte is the length of the first piece that the peer sends, in units of 4 bytes. The peer sends the
+rest of the input, with or without a handshake before it, and then ends the connection.
 """
 
 import atexit
@@ -42,7 +42,7 @@ class End(socket.socket):
 
 
 class Server(channel.Channel):
-    """A channel without a socket, which keeps its events."""
+    """A channel that has no socket, and that keeps its events."""
 
     def __init__(self, settings):
         self.keys = KEYS.of_controller() if settings & TLS else None
@@ -56,7 +56,7 @@ class Server(channel.Channel):
 
 
 def shake_hands(end, name):
-    """TLS of an agent with this key."""
+    """Does the TLS handshake of an agent with the key of this name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.load_cert_chain(FOLDER / f"{name}.crt", FOLDER / f"{name}.key")
@@ -78,7 +78,7 @@ def send(end, settings, pieces):
 
 
 def check(events, settings):
-    """The events of one connection: only a peer with the right key is accepted."""
+    """Checks the events of one connection: only a peer with the right key is accepted."""
     kinds = [type(event) for event in events]
     if kinds:
         assert kinds[0] is AgentUp and kinds[-1] is AgentDown, kinds

@@ -22,7 +22,7 @@ SENT_MAX_BYTES = 1 << 20
 
 
 class NoThread:
-    """The writer of a switch, which never runs: this program sends in the same thread."""
+    """A thread that never runs. It replaces the writer of a switch: this program sends in the same thread."""
 
     def __init__(self, **options):
         pass

@@ -79,7 +79,8 @@ async def serve(pieces):
             try:
                 protocol.data_received(piece)
             except LocalProtocolError:
-                # A malformed body after HEAD. asyncio closes the connection, as here, and logs the error.
+                # The body after a HEAD request is malformed. asyncio would also close the connection, and
+                # log the error.
                 transport.close()
                 break
             for _ in range(20):

@@ -2,9 +2,9 @@
 
     python tests/python/object_store.py PORT JOURNAL [DIE_AT]
 
-moto keeps objects in memory. This server appends each changing request to JOURNAL before it executes it, and
-repeats the requests of JOURNAL when it starts. With DIE_AT, it kills itself in the middle of the DIE_AT-th
-request that writes a Parquet file, as a crash would.
+moto keeps objects in memory. This server appends each changing request to JOURNAL before it executes the
+request. When it starts, it repeats the requests of JOURNAL. With DIE_AT, it kills itself in the middle of the
+DIE_AT-th request that writes a Parquet file, as a crash would.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _journaled(app, journal, die_at):
 
 
 def _entry(environ):
-    """A request as a line of the journal. Afterwards, the request can be read again."""
+    """Makes a line of the journal from a request. Afterwards, the request can be read again."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     headers = {

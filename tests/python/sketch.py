@@ -1,7 +1,7 @@
 """A backend that invents results instead of simulating: correct tables with plausible curves.
 
-The backend contains no congestion control. Tests of studies and reports use it, because it takes seconds and
-does not need the native module. Users must never see its numbers.
+The backend contains no congestion control. Tests of studies and reports use it, because it needs only seconds
+and no native module. Users must never see its numbers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Drawing:
                 "cc": f["transport"]["cc"].removesuffix("-literal"),
                 "name": f["name"] + (f".{i}" if f["count"] > 1 else ""),
                 "source": f["name"],
-                # Measures of flows that end leave out the first 3 s.
+                # Flows with a size start late, because their measures leave out the first 3 s.
                 "start": (f["start"] + i * f["spacing"]) / 1e9 + (4.0 if "size" in f["app"] else 0.0),
                 "ends": "size" in f["app"],
             }
@@ -92,7 +92,7 @@ class _Drawing:
         return 0.1 + 0.1 * self.random.random(self.t.size)
 
     def events(self) -> dict[str, Any]:
-        """States of a port at each link, which change forty times in a run."""
+        """The states of the port at each link. Each port changes its state forty times in a run."""
         states = ["state-measure", "state-alloc", "state-settle", "state-congestion"]
         times = [self.end * i / 40 for i in range(40)]
         names = [link["name"] for link in self.plan["links"]]

@@ -90,7 +90,7 @@ def test_the_response_ends_when_a_flow_is_near_its_new_share() -> None:
     fast = a_run([[50, 50, 40, 27, 25, 50, 50], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     assert measure_run("responsiveness", fast, link="l", change_s=0.2).value == pytest.approx(0.05)
     assert not measure_run("responsiveness", fast, link="l", change_s=0.2).censored
-    # If a flow is near its share only after the capacity has changed again, it did not respond.
+    # If a flow is near its share only after the second change of capacity, it did not respond to the first.
     slow = a_run([[50, 50, 40, 40, 40, 25, 25], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     found = measure_run("responsiveness", slow, link="l", change_s=0.2)
     assert found.censored and found.value == pytest.approx(0.1)
@@ -115,7 +115,8 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
     }
     flows = {"start_s": np.array([0.5, 2.5]), "fct_s": np.array([math.nan, math.nan])}
     run = Run({}, 1, {"traces": traces, "flows": flows})
-    # From 1.5 s on, the count is 1.2 for one flow and 1 for two flows. The errors are +20 % and -50 %.
+    # From 1.5 s on, the count is first 1.2 with one flow, and then 1 with two flows. The errors are +20 % and
+    # -50 %.
     args = {"link": "l", "after_s": 1.5}
     values = {
         s: measure_run("flow_count_error", run, **args, statistic=s).value for s in ("mean", "bias", "rms")
@@ -126,7 +127,7 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
 
 
 def test_every_measure_of_a_run_is_in_some_study() -> None:
-    """A measure that no figure and no claim uses appears nowhere."""
+    """If no figure and no claim used a measure, the measure would appear nowhere."""
     text = ""
     for name in known_studies():
         folder = load_study(find_study(name)).folder

@@ -167,7 +167,7 @@ def test_training_finds_the_services():
     features = {"source_high": 0, "source_low": 2, "destination_high": 0, "destination_low": 9}
     features |= {"ip_version": 4, "protocol": 6, "second_of_day": 100}
     assert predicted_bps(trained.model, {**features, "service": 80}) > trained.model["unlimited_bps"]
-    # The aim is a quantile of 0.9 of rates from 0.8 to 1.2 Mbit/s.
+    # The model predicts the 0.9 quantile of rates from 0.8 to 1.2 Mbit/s.
     assert 1.1e6 < predicted_bps(trained.model, {**features, "service": 1883}) < 1.25e6
     assert trained.covered > 0.8
     assert trained.error < 1.5
@@ -175,7 +175,8 @@ def test_training_finds_the_services():
 
 
 def test_the_file_predicts_what_the_library_predicts():
-    """The vectors test the evaluation in Rust. If NARROWS_WRITE is set, this test writes them."""
+    """The test vectors also test the evaluation in Rust. If NARROWS_WRITE is set, this test writes the
+    vectors."""
     ensemble = pytest.importorskip("sklearn.ensemble", reason="the extra train is not installed")
     table = records()
     inputs = np.column_stack([table[name].to_numpy() for name in training.FEATURES])

@@ -67,7 +67,7 @@ TRAFFIC = {
         ("late starts", "pairs = 4", 'count = 4\nstart_jitter = "20ms"'),
     )
 }
-# quinn's CUBIC is left out, because it computes with the math library of the machine.
+# quinn's CUBIC is left out, because its results depend on the machine's math library.
 QUIC = {
     f"quinn {cc}": DUMBBELL.format(more='loss = "0.1%"', flow=f'transport = "quinn"\ncc = "{cc}"')
     for cc in ("bbr", "newreno", "narrows:cubic", "bbr3")
@@ -138,7 +138,7 @@ def test_a_stopped_run_has_the_output_of_a_shorter_plan():
         monitor.stop()
         stopped = _native.run(plan_json(plan), monitor=monitor)
         if stopped.get("stopped_s", 0.0) * 1e9 <= plan["warmup"]:
-            continue  # the run did not stop, or stopped in the warm-up
+            continue  # the run was not stopped, or was stopped in the warm-up
         shorter = plan | {"duration": round(stopped.pop("stopped_s") * 1e9)}
         whole = _native.run(plan_json(shorter))
         for output in (stopped, whole):

@@ -1,4 +1,4 @@
-"""`--cache`: a run whose output is in the cache is not repeated, and its tables are the same."""
+"""`--cache`: a run whose output is in the cache is not repeated. Its tables are those of the first run."""
 
 import json
 import math

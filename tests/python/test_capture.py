@@ -74,7 +74,7 @@ def read(
 
 
 def captures(folder: Path, run: int = 0) -> dict[str, Path]:
-    """The files of a run by place."""
+    """The capture files of a run, by the place of the capture."""
     return {path.stem: path for path in (folder / "logs" / str(run)).iterdir()}
 
 
@@ -88,7 +88,7 @@ REPEATED = " || ".join(
         "keep_alive",
     )
 )
-"""tshark's fields for data that the host has sent before."""
+"""A filter of tshark for packets with data that the host has sent before."""
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,8 @@ def test_tshark_counts_what_the_simulator_counts(
     assert {port: counts[port] for port in flows} == {
         port: flow["retransmits"] for port, flow in flows.items()
     }
-    # The minimum RTT, within a microsecond. RTTs of retransmissions come from timestamps, whose tick is 1 ms.
+    # The minimum RTTs of tshark and of the table agree within a microsecond. Flows with retransmissions are
+    # left out, because RTTs of retransmissions come from timestamps, whose tick is 1 ms.
     rtts: dict[int, float] = {}
     for port, rtt in read(
         tshark, sender, "tcp.dstport", "tcp.analysis.ack_rtt", where="tcp.analysis.ack_rtt"

@@ -121,7 +121,8 @@ def test_a_free_input_is_one_thing_with_other_values(more: dict[str, Any]) -> No
 
 
 def test_every_free_input_of_the_library_has_the_value_of_the_scenario() -> None:
-    """Otherwise the report would say that a verdict holds with a value that was never run."""
+    """If the two values differed, the report would say that a verdict holds with a value that was never
+    run."""
     seen = 0
     for name in known_studies():
         study = load_study(find_study(name))

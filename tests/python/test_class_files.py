@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rate_of(results: Results) -> float:
-    """Mean goodput over all runs, in windows of one segment per RTT."""
+    """Mean goodput over all runs, in segments per RTT."""
     goodput = results.flows.column("goodput_bps").to_pylist()
     return sum(goodput) / len(goodput) / (1448 * 8 / 0.0412)
 

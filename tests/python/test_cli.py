@@ -221,7 +221,7 @@ def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
     assert (code, out) == (0, "report in results/demo/report.html, figures in pictures\n")
     written = {path.suffix for path in (tmp_path / "pictures").glob("points.*")}
     assert written >= {".svg", ".png", ".pdf"}
-    # These files block neither the next report nor the next run.
+    # The files of the figures block neither the next report nor the next run.
     assert narrows("report", "results/demo", "--figures", "results/demo/figures")[0] == 0
     assert narrows("run", "demo.toml", *sweep)[0] == 0
     assert (tmp_path / "results/demo/figures/points.pdf").exists()

@@ -84,7 +84,7 @@ def renamed(backend, *names, table="flows"):
 
 
 def compared(narrows, tmp_path, a, b):
-    """Exit code and last line of `narrows compare`, for two backends; `--json` has the same exit code."""
+    """Exit code and last line of `narrows compare` for two backends. `--json` must give the same code."""
     for name, backend in (("a", a), ("b", b)):
         sweep.run(loads(TEXT), backend=backend, out=tmp_path / name)
     code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")

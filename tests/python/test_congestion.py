@@ -45,7 +45,7 @@ def test_a_parameter_changes_the_result_and_identifies_the_flow():
 
 @pytest.mark.parametrize("name", sorted(congestion.catalogue()))
 def test_defaults_that_a_scenario_writes_out_change_nothing(name):
-    """If a scenario contains the defaults as the reference prints them, its plan or its run is the same."""
+    """A scenario with the defaults of the reference has the same plan or the same run as without them."""
     row = congestion.catalogue()[name]
     params = "".join(f", {p.name} = {p.spelled(p.default)}" for p in row.parameters.values())
     plain, written = run(f'"{name}"'), run(f'{{ name = "{name}"{params} }}')
@@ -100,7 +100,7 @@ def test_a_parameter_sweeps_like_any_key():
     results = sweep.run(loads(text))
     assert results.runs["flows.*.cc.beta"].to_pylist() == [0.3, 0.7]
     assert flows(results)["cc"] == ["cubic(beta=0.3)", "cubic(beta=0.7)"]
-    assert flows(results)["name"] == ["cubic", "cubic"], "the rows of a sweep have one name"
+    assert flows(results)["name"] == ["cubic", "cubic"], "all rows of a sweep have the same name"
     for number, beta in enumerate((0.3, 0.7)):
         alone = flows(run(f'{{ name = "cubic", beta = {beta} }}'))
         assert alone["sent_packets"][0] == flows(results)["sent_packets"][number]

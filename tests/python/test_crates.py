@@ -1,4 +1,4 @@
-"""The requirements of crates.io for published crates, and a foreign crate that uses their packages.
+"""Checks the requirements of crates.io for published crates, and builds a foreign crate with their packages.
 
 `make crates` packages and builds all of them.
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = ("narrows-control", "narrows-plan", "narrows-sim")
 """Crates whose libraries other projects use."""
 PARTS = ("narrows-capture", "narrows-channel", "narrows-emulator", "narrows-quinn", "narrows-py")
-"""Crates that `narrows-py` needs, so that other crates can add controllers to it."""
+"""`narrows-py` and crates that it needs. With them, other crates can add controllers to `narrows-py`."""
 PUBLISHED = LIBRARIES + PARTS
 
 
@@ -80,7 +80,7 @@ def test_the_requirement_on_a_crate_is_the_version_of_the_workspace(crate: str) 
 
 @pytest.fixture(scope="module")
 def own_crate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `examples/own-controller`, built with packages that replace crates.io's."""
+    """The folder of `examples/own-controller`, built with local packages instead of those of crates.io."""
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo")
     folder = tmp_path_factory.mktemp("own")

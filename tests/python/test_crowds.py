@@ -57,8 +57,8 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
 
     assert exponent([0.1, 1.0, 2.0, 4.0]) == pytest.approx(1.0)
     assert exponent([0.2, 0.2, 0.2, 0.2]) == pytest.approx(0.0)
-    # A handshake of 0.1 s, then 100 packets per 0.1 s. For large flows, the time after the handshake is
-    # proportional to the size.
+    # A flow takes 0.1 s for the handshake, and then 0.1 s for each 100 packets. For large flows, the time
+    # after the handshake is proportional to the size.
     times = [0.2, 0.2, 0.3, 0.5]
     assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
     assert 0.6 < exponent(times, least_packets=100) < 0.7

@@ -62,7 +62,7 @@ def at_once(monkeypatch):
 
 
 def assert_equal(a, b):
-    """Both results have the same metadata, and the same rows in the same order."""
+    """Checks that both results have the same metadata, and the same rows in the same order."""
     for name in NAMES:
         assert same(a.table(name), b.table(name)), name
     assert a.metadata == b.metadata
@@ -156,7 +156,7 @@ AWKWARD = ["a/b", "x=y", "100%", "%2F", "ü ñ", "#?*[z]", "..", "a&b+c", "\"q'"
 
 
 def put_runs(url, factors, seeds=1):
-    """Write a dataset with a point for each value, and return its metadata."""
+    """Write a dataset with a point for each entry of `factors`, and return its metadata."""
     runs = [
         {"run": number, "seed": seed + 1, **point}
         for number, (point, seed) in enumerate(itertools.product(factors, range(seeds)))
@@ -207,7 +207,8 @@ def test_partitions_never_multiply_the_segments(sizes, seeds):
         for seed in range(seeds)
     ]
     chosen = Layout.of({"factors": names, "runs": runs})
-    # Segments that follow the order of runs cross a border between partitions at most this often.
+    # A segment follows the order of runs. The number of folders limits how often it crosses a border between
+    # partitions.
     assert len(chosen.folders) <= layout.MOST_PARTITIONS
     for run in random.Random(1).sample(runs, min(50, len(runs))):
         wanted = "/".join(layout.part(key, run[key]) for key in chosen.keys)
@@ -259,7 +260,7 @@ sweep.run(test_datasets.scenario(), out={url!r}, backend=Slow(), jobs=1)
 
 
 def start_and_kill(url, is_time):
-    """Start a sweep in another process, and kill it when `is_time()`."""
+    """Start a sweep in another process, and kill the process as soon as `is_time()` returns true."""
     paths = [str(Path(__file__).parent), *sys.path]
     child = subprocess.Popen([sys.executable, "-c", KILLED.format(paths=paths, url=url)])
     try:
@@ -279,7 +280,7 @@ def test_a_killed_sweep_continues(tmp_path, url, backend):
     results = sweep.run(scenario(), out=url, backend=backend, resume=True)
     assert len(backend.plans) == RUNS - kept
     assert_equal(sweep.run(scenario(), backend=backend), results)
-    # Other tools that read all files find each run once, too.
+    # Another tool that reads all files also finds each run only once.
     assert sorted(ds.dataset(remote / "runs", partitioning="hive").to_table()["run"].to_pylist()) == list(
         range(RUNS)
     )

@@ -75,7 +75,8 @@ def test_runs_whose_links_differ_are_not_identical(backend):
 
 
 def test_runs_with_the_same_seed_are_paired(backend):
-    """A change that is a third of the spread over seeds is found, because the pairs share their noise."""
+    """A change of a third of the spread over seeds is found, because both runs of a pair have the same
+    noise."""
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))
     result = diff(base, head)
     assert outcomes(result) == {"cubic": Outcome.CHANGED, "bbr": Outcome.CHANGED}

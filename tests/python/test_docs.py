@@ -126,7 +126,7 @@ def test_every_congestion_controller_has_its_source_on_the_page():
 
     text = (ROOT / "docs/reference/congestion-controllers.md").read_text()
     named = set(re.findall(r"`([\w-]+)`", text))
-    # "`bbr-a`, ...: `-literal`" stands for each of the three.
+    # On the page, "`bbr-a`, ...: `-literal`" stands for this variant of each of the three algorithms.
     variants = {f"{of}{kind}" for of in ("bbr-a", "bbr-b", "bbr-c") for kind in ("-literal", "-recent")}
     assert {"-literal", "-recent"} <= named
     assert {name for name, _ in _native.congestion_controllers()} <= named | variants

@@ -108,7 +108,7 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
 
 
 def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
-    # The saved guest contains the program, so its file exists.
+    # The saved guest contains the program, so the program's file must exist.
     program = tmp_path / "narrows-agent"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)

@@ -114,15 +114,15 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, windows = _counter(trace, processes["flow first/flow, cubic"], "cwnd, segments")
     t, cwnd = runs[1].flow_series(_row(runs[1], "first/flow"), "cwnd")
     assert times == pytest.approx(t * 1e6) and windows == pytest.approx(cwnd)
-    # A mean of an interval stands at its beginning.
+    # The mean over an interval is at the beginning of the interval.
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
-    # After the end of a flow, its counters are set to 0, because the viewer continues the last value.
+    # After the end of a flow, its counters are set to 0. Otherwise the viewer would continue the last value.
     times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
     (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
     assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
-    # Counters of drops are per interval, so they add up to the run's.
+    # Each value of the counter has the drops of one interval, so the values add up to the drops of the run.
     row = runs[1].link("bottleneck")
     _, drops = _counter(trace, processes["link bottleneck"], "drops")
     assert sum(drops) == runs[1].column("links", "dropped_packets")[row] > 0
@@ -166,7 +166,7 @@ def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> 
     }
     t, goodput = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert read.x_values == pytest.approx(t) and read.series("TCP upload::1") == pytest.approx(goodput / 1e6)
-    # The second flow has no value before its start, so the sum is that of the first.
+    # The second flow has no value before its start, so the sum is the value of the first flow.
     late = read.series("TCP upload::2")
     assert late[10] is None and read.series("TCP upload sum")[10] == read.series("TCP upload::1")[10]
     middle = len(t) // 2
@@ -203,7 +203,7 @@ def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
 
 
 def test_flent_draws_its_file(folder: Path, tmp_path: Path) -> None:
-    """flent's plots need more metadata than its loader. The output `summary` needs the same keys as plots."""
+    """flent needs more metadata for a plot than for loading. The output `summary` needs the keys of plots."""
     pytest.importorskip("flent")
     export("flent", folder, (0,), tmp_path)
     command = [sys.executable, "-m", "flent", "-i", str(tmp_path / "run-0.flent.gz"), "-f", "summary"]

@@ -26,7 +26,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
 }
-# pyarrow looks for pandas itself, and treats an entry without a module as a broken installation.
+# pandas is left out: pyarrow looks for it, and treats None in sys.modules as a broken installation.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
 SCENARIO = f'duration = "1s"{SLOW}[[flows]]\ncc = "cubic"\n'
@@ -94,7 +94,7 @@ def test_a_page_that_installs_extras_from_a_release_names_the_folder_of_its_whee
 @pytest.mark.skipif(sys.platform != "linux", reason="the wheels of a release are for Linux")
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorials/first-comparison.md"])
 def test_the_command_to_install_a_release_chooses_the_wheel_of_this_processor(page, tmp_path):
-    """The folder has small wheels with the same names for two processors, and pip uses no index."""
+    """The folder has small wheels of the same version for two processors. pip uses no index."""
     version = WORKSPACE["package"]["version"]
     (command,) = re.findall(r"^pip install .*", (ROOT / page).read_text(), re.MULTILINE)
     for processor in ("x86_64", "aarch64"):

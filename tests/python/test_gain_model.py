@@ -68,8 +68,8 @@ def test_measures_of_the_curves_find_what_they_look_for() -> None:
 def test_effective_gains_are_those_of_the_worked_example() -> None:
     """A queue of 10 ms reduces a gain of 1.25 to 0.625 for an RTT of 10 ms, and to 1.042 for 50 ms."""
     rtprops = np.array([0.01, 0.05])
-    # The data in flight of two flows that cause this queue. p/T is a half for the first flow, and five sixths
-    # for the second.
+    # Two flows with this data in flight cause the queue of 10 ms. p/T is a half for the first flow, and five
+    # sixths for the second.
     in_flight = np.array([0.5 * 0.02, 0.5 * 0.06])
     queue = queueing_delay(in_flight, rtprops)
     assert queue == pytest.approx(0.01)
@@ -92,7 +92,8 @@ def test_rates_add_up_to_the_link_or_the_queue_is_empty(seed: int) -> None:
     assert (total[~full] <= 1.0 + 1e-9).all()
     assert (found.queueing_s >= 0).all()
     rtts = found.queueing_s[:, None] + np.array([flow.rtprop_s for flow in flows])
-    # By equation 9, the data in flight of a flow is g p B. It is at most the gain times its part of the link.
+    # By equation 9, the data in flight of a flow is g p B. It is at most g p times the rate of the link,
+    # because B is at most this rate.
     assert (found.share * rtts <= found.gain * [flow.rtprop_s for flow in flows] + 1e-9).all()
 
 

@@ -406,7 +406,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Without this note, readers could mistake figures of a lossy link for figures of a link without loss."""
+    """Without the note on loss, readers could mistake figures of a lossy link for figures without loss."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

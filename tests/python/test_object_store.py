@@ -27,8 +27,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
 """Number of the Parquet file during whose upload the server kills itself. The sweep writes more files."""
 DIE_LATER_AT = 20
-"""The same number for a test in which two workers write at a time. Each segment has six files, so one segment
-is then complete."""
+"""The same number for a test in which two workers write at a time. A segment has six files, so at least one
+segment is complete when the server kills itself."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def mortal(tmp_path, monkeypatch):
 
 
 def use(server, monkeypatch):
-    """Let S3 clients of this process, and of those that it starts, use a server."""
+    """Make the S3 clients of this process and of its child processes use a server."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.address,
         "AWS_ACCESS_KEY_ID": "somebody",

@@ -90,7 +90,8 @@ def test_all_equal_paths_are_known(k, most):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_equal_links_are_those_of_all_shortest_paths(data):
-    """Compares with the shortest of all simple paths of a small random graph."""
+    """Lists all simple paths of a small random graph, and compares the links with those of the shortest
+    paths."""
     nodes = data.draw(st.integers(2, 6))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
     links = []
@@ -153,7 +154,7 @@ def test_the_format_and_its_page_have_all_measured_distributions():
 
 
 def drawn_mean(points):
-    """The mean by inversion, as the simulator draws sizes."""
+    """The mean of sizes that are drawn by inversion, as in the simulator."""
     sizes, shares = zip(*points, strict=True)
     return np.interp((np.arange(1_000_000) + 0.5) / 1_000_000, shares, sizes).mean()
 
@@ -197,7 +198,7 @@ def test_too_many_pairs_are_refused_before_they_are_made():
 
 
 def test_few_arrivals_do_not_mix_flows_of_seeds_in_the_summary():
-    """The number of arrivals depends on the seed, and so does the number of each flow after the arrivals."""
+    """The number of arrivals depends on the seed, and so do the indices of the flows after the arrivals."""
     text = (
         "duration = '2s'\n[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n"
         "[[flows]]\nname = 'web'\narrivals = { rate = 2, size = '5kB' }\n"

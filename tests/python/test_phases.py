@@ -87,7 +87,7 @@ def test_the_next_phase() -> None:
     run = made(SEQUENCE)
     assert value("next_phase", run, phase="startup", expected="drain") == 100.0
     assert value("next_phase", run, phase="startup", expected="down") == 0.0
-    # Cruise ends twice, once in Refill and once in ProbeRTT. The last visit has no successor.
+    # Cruise ends twice, once in Refill and once in ProbeRTT. After its last visit, no phase follows.
     assert value("next_phase", run, phase="cruise", expected="refill") == 50.0
     assert value("next_phase", run, phase="cruise", expected=["refill", "probe_rtt"]) == 100.0
     assert value("next_phase", run, phase="cruise", expected="probe_rtt", after_s=1.0) == 100.0
@@ -96,7 +96,7 @@ def test_the_next_phase() -> None:
 
 def test_the_time_in_a_phase_and_between_phases() -> None:
     run = made([*SEQUENCE, *SEQUENCE[8:]])
-    # The samples last 1.6 s and 0.8 s. The second sequence begins in Refill.
+    # The two sequences of samples last 1.6 s and 0.8 s. The second sequence begins in Refill.
     assert value("time_in_phase", run, phase="startup") == pytest.approx(100 * 0.4 / 2.3)
     assert value("time_in_phase", run, phase="startup", after_s=0.5) == pytest.approx(0.0)
     assert value("shortest_phase", run, phase="up") == pytest.approx(0.2)
@@ -134,7 +134,7 @@ def test_rounds_without_growth_count_from_the_last_growth_of_a_quarter() -> None
 
 
 def test_data_in_flight_at_the_end_of_a_phase() -> None:
-    # 12 Mbit/s times 50 ms are 50 full packets. At the first sample after Drain, 50 are in flight.
+    # 12 Mbit/s times 50 ms are 50 full packets. At the first sample after Drain, 50 packets are in flight.
     run = made(SEQUENCE, bw=[12 * MBIT] * 16, min_rtt=[0.05] * 16)
     assert value("inflight_at_end", run, phase="drain") == pytest.approx(1.0)
 

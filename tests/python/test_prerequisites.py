@@ -17,7 +17,7 @@ def bare(tmp_path):
     """Runs the script on a machine that has only the programs in `tmp_path`, so it has no package manager."""
 
     def call(*words, **environment):
-        # The script adds the folders of system programs to PATH, so these are hidden, too.
+        # The script adds the folders of system programs to PATH, so the test removes these folders, too.
         source = SCRIPT.read_text().replace('"/usr/local/sbin:/usr/sbin:/sbin"', '""')
         copy = tmp_path / "prerequisites.py"
         copy.write_text(source)
@@ -60,7 +60,7 @@ def test_a_missing_required_part_gives_a_one_line_error_with_the_packages(bare):
 
 
 APT = "apt-get -o DPkg::Lock::Timeout=300"
-"""The start of each call: on a new machine, automatic upgrades often hold the lock for minutes."""
+"""The start of each call. It waits for dpkg's lock: automatic upgrades often hold it on a new machine."""
 RECORD = """#!/bin/sh
 echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
 """
@@ -129,7 +129,8 @@ def test_a_package_that_apt_does_not_know_leaves_the_others(root):
 
 
 def test_a_required_part_is_installed_and_looked_at_again(root):
-    # The stub makes programs with the names of packages, and some programs have other names.
+    # The stub gives each program the name of its package. Some programs have other names, so they stay
+    # missing.
     done, calls = root("require", "agent")
     assert "autoconf" in calls[1]
     assert done.returncode == 2

@@ -35,7 +35,7 @@ def plan(text, folder=Path()):
 
 
 def refused(text, folder=Path()):
-    """The error about a scenario, from its check or from that of its programs."""
+    """The error that the check of a scenario or the check of its programs raises."""
     with pytest.raises(NarrowsError) as caught:
         program.check(plan(text, folder))
     return str(caught.value)

@@ -51,7 +51,7 @@ def vale():
 
 
 def found(tmp_path, name, text):
-    """Rules that a file violates as errors."""
+    """The rules that report an error in a file."""
     (tmp_path / name).write_text(text)
     alerts = prose.findings([str(tmp_path / name)])
     return {one.rule.removeprefix("Narrows.") for one in alerts if one.severity == "error"}

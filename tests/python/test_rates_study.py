@@ -85,7 +85,7 @@ def test_max_min_shares_use_the_routes_of_the_flows(experiment: Any) -> None:
                 name for name in paths[flow] if name in {link for route in each.values() for link in route}
             ]
             assert on_path == links, (pattern, paths[flow])
-        if experiment.id == "R11":  # all links between switches, in both directions
+        if experiment.id == "R11":  # the routes use all links between switches, in both directions
             assert {link for path in paths.values() for link in path if "host" not in link} == {
                 link for route in each.values() for link in route
             }

@@ -51,7 +51,7 @@ def test_both_are_compared_in_the_same_way_and_the_page_has_the_command(tmp_path
     from_folder = runner.run(asked, None, "kernel", simulator=Sketch())
     outcome = runner.run(asked, None, "kernel", source=Recording(file), simulator=Sketch())
     (found,), (expected,) = outcome.findings, from_folder.findings
-    # The sketch's windows are not whole segments.
+    # The windows of a recording are whole segments, and those of the sketch are not.
     assert found.errors == pytest.approx(expected.errors, abs=5e-3, nan_ok=True)
     assert outcome.dates == from_folder.dates and outcome.kernels == from_folder.kernels
     text = page.render(outcome, [], "0.1.0")

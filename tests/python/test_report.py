@@ -251,7 +251,7 @@ def swept(vary: str) -> Results:
 def test_a_report_of_any_results() -> None:
     results = swept('"topology.rate" = ["10mbit", "20mbit"]')
     page = single(results)
-    # Two panels over all points, five per point.
+    # Two panels show all points, and each point has five more panels.
     assert page.count('class="chart"') == 2 + 2 * 5
     assert "4 runs, 2 points of a sweep over topology.rate" in page
     for words in ("Warm-up", "0.5 s", "1, 2", results.metadata["narrows"], "first 0.5 s of a run"):
@@ -265,7 +265,7 @@ def test_a_report_of_any_results() -> None:
     ("values", "scale"), [([0.5, 1, 2, 4, 8], "log"), ([1, 2, 3, 4, 5], None), ([1, 2, 4], None)]
 )
 def test_a_geometric_series_has_a_logarithmic_axis(values: list[float], scale: str | None) -> None:
-    """On a linear axis the labels of 0.5 and 1 overlap, and one of them is left out."""
+    """On a linear axis, the labels of 0.5 and 1 would overlap, and one of them would be left out."""
     results = swept(f'"topology.queue" = {[f"{value}bdp" for value in values]}')
     (figure,) = overview(summary.flows(results), summary.links(results))
     for panel in figure.panels:

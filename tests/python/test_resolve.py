@@ -1,4 +1,4 @@
-"""From a scenario to its plan."""
+"""Tests of the step from a scenario to its plan."""
 
 import json
 from pathlib import Path

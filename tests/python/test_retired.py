@@ -1,4 +1,4 @@
-"""Names of version 0.2. Each old name is accepted, and is reported in one line with place and both names."""
+"""Names of version 0.2. Each is accepted, and one line reports its place, the old name and the new name."""
 
 import json
 import math

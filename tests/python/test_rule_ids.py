@@ -43,7 +43,7 @@ def ids(text: str) -> Iterator[tuple[str, int]]:
 
 
 def abbreviated(text: str) -> Iterator[tuple[str, int]]:
-    """Lists and ranges that leave out the prefix of a later id, which a search for that id would miss."""
+    """Lists and ranges in which a later id has no prefix. A search for that id would not find them."""
     for match in ID.finditer(text):
         if match[1] in SETS and MORE.match(text, match.end()):
             yield match[0], match.start()

@@ -35,7 +35,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
-    """The builder over a project of two pages."""
+    """The builder, applied to a project of two pages."""
     spec = importlib.util.spec_from_file_location("build_site", TOOL)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "build_site", module)

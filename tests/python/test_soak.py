@@ -83,7 +83,7 @@ def test_only_a_deleted_link_excuses_an_agent_that_ends():
     ],
 )
 def test_an_agent_that_ends_must_say_that_its_interface_is_missing(log, is_excuse, tmp_path):
-    """The message counts only if it is in the log of this start and the interface was deleted."""
+    """The message counts only if the interface was deleted and if the message is in the log of this start."""
     assert is_without_interface(log) == is_excuse
     (kind,) = (kind for kind in KINDS if kind.name == "link deleted")
     for is_deleted, is_earlier in [(True, False), (True, True), (False, False)]:

@@ -27,7 +27,7 @@ CHANGES = [
 
 
 def a_run(changes=CHANGES, algorithm="brf") -> Run:
-    """A second with two flows. Events of another port and of a flow are between the changes."""
+    """A run of one second with two flows. Between the changes are events of another port and of a flow."""
     events = [*((t, kind, "A->B", 1.0) for t, kind in changes), (0.1, "state-alloc", "B->C", 1.0)]
     events = sorted([*events, (0.3, "flow-added", "flow.1", 2.0)], key=lambda row: row[0])
     t = np.arange(1, 101) / 100
@@ -67,7 +67,7 @@ def test_measures_of_a_state():
     assert measure_run("time_in_state", run, link="A->B", state="alloc").value == 0.0
     late = measure_run("time_in_state", run, link="A->B", state="congestion", after_s=0.5).value
     assert late == pytest.approx(40.0)
-    # A newcomer does not end the congestion.
+    # A new flow does not end the state `congestion`.
     assert measure_run("length_of_state", run, link="A->B", state="congestion").value == pytest.approx(0.3)
     assert math.isnan(measure_run("length_of_state", run, link="A->B", state="absent").value)
     assert math.isnan(measure_run("time_in_state", a_run([]), link="A->B", state="congestion").value)

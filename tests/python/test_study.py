@@ -85,7 +85,7 @@ def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> N
 
 
 def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
-    # Goodputs of A and B differ between the seeds, and A's mean does not.
+    # The goodput of flow `short` differs between the seeds. That of `long`, which is judged, does not.
     runs = [a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)]
     for run in runs:
         run.tables["flows"]["goodput_bps"][1] += run.seed
@@ -169,7 +169,7 @@ def test_identical_seeds_are_one_run() -> None:
         for run in same
     ]
     assert judge(claim, {"E": Runs(half)}).verdict is Verdict.UNJUDGED
-    # A limit for every run needs one run only.
+    # A limit that every run must meet can be judged with one run.
     limit = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 50.0})
     assert judge(limit, {"E": Runs(same)}).verdict is Verdict.REPRODUCED
     # If only two of three seeds give different runs, there are two replicates.
@@ -321,7 +321,8 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 @pytest.mark.parametrize(
     ("expect", "bound", "verdict"),
     [
-        # The interval is 9.97 to 10.03. A bound decides the claim if all values that it allows agree.
+        # The interval is 9.97 to 10.03. A bound decides a claim if all values that it allows give one
+        # verdict.
         ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 5.0}, Bound.UPPER, Verdict.UNJUDGED),

@@ -48,7 +48,7 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
 
 
 def test_power_has_two_delays() -> None:
-    """MET-13: the paper does not say whether its delay is the RTT or the delay of the data."""
+    """MET-13: the paper does not say whether its delay is the RTT or the one-way delay of the data."""
     run = a_run("pacec", 1, 50.0)
     run.tables["flows"].update(rtt_mean_s=np.array([0.05, 0.1]), delay_mean_s=np.array([0.025, math.nan]))
     assert measure_run("one_way_delay", run, flows="long").value == pytest.approx(25.0)
@@ -206,7 +206,7 @@ def test_rises_are_counted_in_every_window() -> None:
     # One second has no rise, so the rises do not recur, regardless of the other seconds.
     pause = rising * 2 + [0.0] * 10 + rising * 2
     assert measure_run("recurrences", delay_run(pause), **args).value == 0
-    # A delay that stays high, or low, never rises.
+    # A delay that stays high or stays low never rises.
     for still in (9.0, 0.2):
         run = delay_run([still] * 30)
         assert measure_run("recurrences", run, **args).value == 0

@@ -178,7 +178,7 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
 
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
-    """A report without a run would replace an earlier report."""
+    """A report without runs must not replace an earlier report."""
     with pytest.raises(NarrowsError, match=r"--on kernel: E7 is not run on real stacks: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
     assert "\n" not in str(refused.value)
@@ -253,8 +253,8 @@ def test_the_page_marks_differences(page: str) -> None:
 
 @pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
 def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: float, words: str) -> None:
-    """If simulated runs have 80, 100 and 120 Mbit/s, a single run lies within 100 +- 99.4. If they have 99,
-    100 and 101, it lies within 100 +- 5."""
+    """With simulated runs of 80, 100 and 120 Mbit/s, a single real run is expected within 100 +- 99.4 Mbit/s.
+    With 99, 100 and 101 Mbit/s, it is expected within 100 +- 5 Mbit/s."""
     outcome, _ = run(tmp_path, Fake(), "E6")
     assert outcome.real is not None
     pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")

@@ -19,7 +19,8 @@ def test_summary_is_a_mean_over_seeds_with_its_confidence(backend):
         ("2bdp", "bbr"),
     ]
     goodput = rows[0].figures["goodput_bps"]
-    # The backend gives 1e6 + seed: mean of 1, 2, 3; t(0.975, 2) = 4.3027 x 1 / sqrt(3).
+    # The backend gives 1e6 + seed, so the mean is 1e6 plus the mean of 1, 2 and 3. The half width of the
+    # interval is t(0.975, 2) x 1 / sqrt(3), where t(0.975, 2) is 4.3027.
     assert goodput.mean == pytest.approx(1e6 + 2)
     assert goodput.half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
     assert math.isnan(rows[0].figures["fct_s"].mean)

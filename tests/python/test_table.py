@@ -1,4 +1,7 @@
-"""Tables fit the terminal. Every command is tested at 80 and 120 columns, and the layout with any columns."""
+"""Tables fit the terminal. Every command is tested in terminals of 80 and 120 columns.
+
+The layout is tested with tables of any columns.
+"""
 
 import fcntl
 import io
@@ -76,7 +79,7 @@ def terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, backend):
-    """A folder with `wide.toml` only. `doctor` does not test the kernel."""
+    """A folder with `wide.toml` only. In these tests, `doctor` does not test the kernel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     monkeypatch.setattr(features, "qdiscs", list)

@@ -104,7 +104,7 @@ def test_shortest_paths_are_those_of_pac_32(name, ends, path, one_way):
     seen = survey(scenario(named(name, rate="100mbit"), [there, back]))
     expected = [f"{node}ng" for node in path.split()]
     assert paths(seen) == [expected, expected[::-1]]
-    # Two access links of 0.93 ms each way.
+    # The path has two access links of 0.93 ms in each direction.
     assert rtts(seen) == [round((2 * one_way + 4 * 0.93) * MS)] * 2
 
 

@@ -1,6 +1,6 @@
 """Every command of the tutorials runs, and prints the output that the tutorial shows.
 
-The commands to install are checked by other tests, which a comment on the page names. The Rust part of the
+Other tests check the commands to install. A comment on the page names these tests. The Rust part of the
 second tutorial is compiled and run where cargo is installed, from the clone's own crates and without a
 network.
 """

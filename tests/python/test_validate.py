@@ -200,7 +200,7 @@ def test_both_sides_run_the_same_file_and_finished_cells_are_kept(tmp_path):
     runner.run(ask(tmp_path), real, "kernel", simulator=simulator)
     assert len(real.runs) == 2, "no run is repeated"
     runner.run(ask(tmp_path, repetitions=1), real, "kernel", simulator=simulator)
-    assert len(real.runs) == 2, "the kept runs are more than requested, so no run is added"
+    assert len(real.runs) == 2, "more runs are kept than requested, so no run is added"
     runner.run(ask(tmp_path, repetitions=3), real, "kernel", simulator=simulator)
     assert len(real.runs) == 3, "only the missing run is added"
     (found,) = runner.run(ask(tmp_path), None, "kernel", simulator=simulator).findings
@@ -352,7 +352,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # the page would write its pictures there
+    (tmp_path / "img").touch()  # the command would write the page's pictures there
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"
@@ -500,8 +500,8 @@ def test_an_error_has_the_simulated_value_with_the_real_seeds():
     text = page.render(runner.Outcome(asked, "vm", findings), [], "0.1.0")
     (line,) = [line for line in text.splitlines() if "not explained" in line]
     assert "| 1.00 Mbit/s (1.00 to 1.00) | 2.00 (1.10 to 2.20) | 1.10 | **+100.0** % |" in line
-    assert "(1 figures), the median error in goodput is 100.0 %. If only the simulated" in text
-    assert "seeds of the real runs count, it is 10.0 %." in text
+    assert "(1 figures), the median error in goodput is 100.0 %. With only those simulated" in text
+    assert "seeds as the real runs, the median error is 10.0 %." in text
 
 
 def test_the_page_tells_one_flow_from_two():

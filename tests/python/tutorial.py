@@ -2,8 +2,8 @@
 
 All ```sh blocks of a page run in order in one shell, in an empty folder. A comment applies to the next block:
 `<!-- file: NAME -->` saves the block, and `<!-- tested in: PATH -->` leaves the block to another test. A
-```text block after a ```sh block is the output. After `<!-- output varies -->`, the numbers in the output may
-differ.
+```text block after a ```sh block is the output of the commands. After `<!-- output varies -->`, the numbers
+in the output may differ.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def steps(page: Path, folder: Path) -> list[Step]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str], finally_: str = "") -> list[tuple[Step, str]]:
-    """Runs all steps, and returns each with its output. `finally_` are commands that also run after a
+    """Runs all steps, and returns each step with its output. `finally_` are commands that also run after a
     failure.
     """
     taken = steps(page, folder)

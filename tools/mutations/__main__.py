@@ -36,7 +36,7 @@ FOLDER = ROOT / "target" / "mutations"
 CARGO = Path(os.environ.get("CARGO_TARGET_DIR", FOLDER / "cargo"))
 os.environ.setdefault("CARGO_INCREMENTAL", "1")
 CLEAN = ".commit"
-"""File in the exported tree with its commit. It is missing while the tree has a mutation."""
+"""File in the exported tree that has the tree's commit. It is missing while the tree has a mutation."""
 
 
 def say(line: str) -> None:
@@ -46,12 +46,12 @@ def say(line: str) -> None:
 
 @contextmanager
 def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
-    """The tree with a mutation while the block runs."""
+    """Plants a mutation in the tree, and removes it at the end of the block."""
     path = tree / CONTROLLERS / mutation.file
     original = path.read_text(encoding="utf-8")
     clean = tree / CLEAN
     commit = clean.read_text()
-    # If this call is killed, the mark is missing, and the next call exports the tree again.
+    # If this call is killed, the file with the commit is missing, and the next call exports the tree again.
     clean.unlink()
     path.write_text(apply(original, mutation), encoding="utf-8")
     try:
@@ -63,7 +63,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
 
 def engine_of(mutation: Mutation | None, commit: str) -> Path:
     """The Python package of an engine. The engine is built unless an earlier call has built it."""
-    # The engine and its Python code depend only on these sources.
+    # The engine and its Python code depend only on the sources in crates/ and python/.
     sources = "-".join(engines.tree(ROOT, commit, part)[:12] for part in ("crates", "python"))
     package = FOLDER / sources / (mutation.digest if mutation is not None else "unchanged") / "python"
     module = package / "narrows" / engines.MODULE
@@ -120,7 +120,7 @@ def is_found(result: Diff) -> bool:
 
 
 def evidence(result: Diff) -> str:
-    """The number of changes and the one with the smallest p-value, or a dash."""
+    """The number of changed figures and the figure with the smallest p-value, or a dash without changes."""
     found = [
         (item.p, part.name, item)
         for part in result.parts
@@ -136,13 +136,13 @@ def evidence(result: Diff) -> str:
 
 
 def unequal(result: Diff) -> str:
-    """The number of pairs of runs with the same seed that differ."""
+    """The number of pairs of runs with the same seed whose results differ."""
     pairs = sum(point.pairs for point in result.points)
     return f"{pairs - sum(point.identical for point in result.points)} of {pairs}"
 
 
 def unchanged(times: int, commit: str) -> str:
-    """Compare pairs of blocks of seeds of the unchanged engine, with as many blocks as needed."""
+    """Compare `times` pairs of blocks of seeds of the unchanged engine, with no more blocks than needed."""
     alarms, smallest = [], []
     blocks = math.ceil((1 + math.sqrt(1 + 8 * times)) / 2)
     sides = results_of(None, commit, range(blocks))

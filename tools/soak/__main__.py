@@ -3,8 +3,8 @@
     tools/soak --minutes 60 --seed 1        # .venv/bin/python tools/soak, as root
 
 Flows start and end at a switch of 100 Mbit/s. The soak kills and restarts agents and controllers, and takes
-interfaces down or removes them. A host off the path forges packets. The seed determines the faults.
-The exit code is 1 if a check fails.
+interfaces down or removes them. A host that is not on the path forges packets. The seed determines the
+faults. The exit code is 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--every", type=positive, default=8.0, help="mean time between faults, s (default: 8)"
     )
-    parser.add_argument("--no-pin", action="store_true", help="end the data plane with the agent")
+    parser.add_argument("--no-pin", action="store_true", help="end the data plane when the agent ends")
     parser.add_argument(
         "--keep", type=new_folder, help="folder for logs and configurations (default: not kept)"
     )
@@ -57,7 +57,7 @@ def positive(text: str) -> float:
 
 
 def new_folder(text: str) -> Path:
-    """An empty folder; for argparse. The checks would also read the logs of an earlier soak."""
+    """An empty folder; for argparse. Otherwise the checks would also read the logs of an earlier soak."""
     folder = Path(text)
     try:
         folder.mkdir(parents=True, exist_ok=True)

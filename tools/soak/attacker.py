@@ -3,7 +3,8 @@
     attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in the server's reports, FILE
     attacker.py bytes SEED PORT...               # send random bytes to ports of loopback
 
-The forger of packets is not on the path. It reads addresses and ports from FILE, and guesses other fields.
+The forger of packets is not on the path of the flows. It reads addresses and ports from FILE, and guesses the
+other fields.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FLAGS = {
     "ACK": ACK, "RST": RST, "RST with ACK": RST | ACK, "FIN": FIN | ACK, "SYN": SYN, "SYN-ACK": SYN | ACK,
 }  # fmt: skip
 RATES = (10, 0, 65534, 65535)
-"""Values of the rate option: 10 bytes/s, zero, the largest value, a request."""
+"""Values of the rate option: 10 bytes/s, zero, the largest value, and a request."""
 BEGINNINGS = (
     b"",
     b"\x04\x00\x00\x08\x00\x00\x00\x01",  # OpenFlow's hello
@@ -47,7 +48,7 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """An IPv4 packet of a flow with random sequence numbers, and sometimes with a rate or payload."""
+    """A forged IPv4 packet of a flow. Its sequence numbers are random. It may have a rate or a payload."""
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)
@@ -61,7 +62,7 @@ def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
 
 
 def forge(reports: Path, server: End, seed: int) -> None:
-    """Sends forged packets of both directions forever."""
+    """Sends forged packets in both directions, and never returns."""
     dice, sent = random.Random(seed), Counter[str]()
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     while True:

@@ -15,7 +15,7 @@ RECENT_S = 1.0
 """Length of the windows that measure the time until a flow has its share again."""
 HALF = 0.5
 STALL_S = 1.0
-"""If the receiver reports this late, the machine is too busy for any judgement."""
+"""If two samples of the receiver are further apart than this, the machine is too busy for any judgement."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sample:
 
     at_s: float
     open: int
-    """Number of connections, long and short."""
+    """Number of open connections, of long and short flows."""
     received: dict[int, int]
     """Bytes of each long flow."""
     since_s: dict[int, float]
@@ -33,7 +33,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault that may reduce a flow's share, from its start until all programs run again."""
+    """A fault that may reduce a flow's share. It lasts from its start until all programs run again."""
 
     begin_s: float
     end_s: float
@@ -63,7 +63,7 @@ class Figures:
     orphans: Worst = field(default_factory=Worst)
     """Connections that are older than their sender's agent."""
     stalls: int = 0
-    """How often the receiver was not scheduled for `STALL_S`."""
+    """How often the receiver was not scheduled for more than `STALL_S`."""
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:

@@ -105,8 +105,8 @@ class Faults:
     def _find_ended(self) -> None:
         """Reports programs that ended without a fault, and restarts them.
 
-        An agent that starts while its interface is deleted logs this and ends. It is then restarted, as
-        systemd would do, and not reported.
+        An agent that starts while its interface is deleted logs this fact and ends. The soak then restarts
+        the agent, as systemd would do, and does not report it.
         """
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
         deleted = {agent_at(begun.fault) for begun in self.open} | {

@@ -1,4 +1,4 @@
-"""The network of a soak, in namespaces: two senders, a router, a receiver, and an attacker off their path.
+"""The network of a soak, in namespaces: senders, a router, a receiver, and an attacker outside of the path.
 
     s1 --+
     s2 --+-- router == c        == 100 Mbit/s, controlled at the router
@@ -64,5 +64,5 @@ class Network(TimelyLab):
         self.inside(self.net, "ip", "link", "delete", host)
 
     def set_link(self, host: str, state: str) -> None:
-        """Sets the router's interface up or down. The carrier of both ends changes."""
+        """Sets the router's interface to a host up or down. This changes the carrier of both ends."""
         self.inside(self.net, "ip", "link", "set", host, state)

@@ -10,7 +10,7 @@ TIMES = ("before", "idle", "after", "end")
 
 
 def report(result: Result, programs: list[Program], title: str) -> str:
-    """Tables of faults, programs, the machine and flows, and the failures."""
+    """Tables about the faults, the programs, the machine and the flows, and a list of the failures."""
     figures, counts = result.figures, result.connections
     flows = {
         "long connections that closed normally": counts["long"],

@@ -33,5 +33,5 @@ def every(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_whole(line: str) -> bool:
-    """Whether the line is a complete report. Files also contain errors, and the last line may be cut."""
+    """Whether the line is a complete report. Files also contain errors, and the last line may be cut off."""
     return line.startswith("{") and line.endswith("\n")

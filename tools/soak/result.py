@@ -26,7 +26,7 @@ class Result:
     forged: Counter[str] = field(default_factory=Counter)
     """Forged packets by kind."""
     switch: Counter[str] = field(default_factory=Counter)
-    """Counters of the controlled port in the last data plane."""
+    """Counters of the controlled port, from the last data plane of the switch."""
 
     def fail(self, text: str) -> None:
         """Adds a failure."""

@@ -23,9 +23,9 @@ WARM_S = 5.0
 GOODPUT_BPS = RATE_MBIT * 1e6 * 0.98 * 1448 / 1514
 """The payload rate that BRF allocates to all flows together: eta is 0.98, and headers take 66 bytes."""
 LEAST_PART = 0.5
-"""Smallest goodput of a flow in a window, as a part of its fair share."""
+"""Smallest accepted goodput of a flow in a window, as a part of its fair share."""
 LONGEST_S = 10.0
-"""Longest time for which a flow may have less than half of its fair share."""
+"""Longest accepted time during which a flow has less than half of its fair share."""
 LEAST_ORPHANED = 0.1
 """Like `LEAST_PART`, for connections that are older than their sender's agent and use CUBIC."""
 GROWTH = {"descriptors": 4, "threads": 3, "children": 0, "memory_mib": 32.0}
@@ -136,7 +136,7 @@ class Soak:
             self.result.fail(f"active controllers: {self.programs.active()}, expected one: {logs}")
 
     def _check_slots(self) -> None:
-        """Checks that every packet had a slot. The counters cover only the last data plane."""
+        """Checks that every packet had a slot in the flow table, by the last data plane's counters."""
         status = self.programs.status() or {"ports": []}
         self.result.switch = Counter()
         for port in status["ports"]:
@@ -153,7 +153,7 @@ class Soak:
                     self.result.fail(f"{name}: {word} in its log: {log[log.index(word) :][:2000]}")
 
     def _compare(self, before: str, after: str) -> None:
-        """Waits until no count of objects exceeds that of the phase `before`. Fails after `START_S`."""
+        """Waits until no count of objects exceeds its value in the phase `before`. Fails after `START_S`."""
 
         def left() -> dict[str, int]:
             now = self.result.inventories[after] = inventory(self.network.net)
@@ -170,7 +170,9 @@ class Soak:
         faults = [Disturbance(self.begin_s, self.begin_s, "the start"), *self.faults.disturbances]
         figures = self.result.figures = judge(within, faults, flows, GOODPUT_BPS)
         if not figures.rated.windows:
-            self.result.fail("no window could be judged: too short, too many faults, or too busy a machine")
+            self.result.fail(
+                "no window could be judged: too short a soak, too many faults, or too busy a machine"
+            )
         for worst, least, which in (
             (figures.rated, LEAST_PART, ""),
             (figures.orphans, LEAST_ORPHANED, ", older than its sender's agent"),
@@ -179,7 +181,7 @@ class Soak:
                 part = f"{100 * worst.least:.0f} % of the fair share"
                 self.result.fail(f"{part} in a window: {worst.least_where}{which}")
         if (worst := figures.rated).longest_s > LONGEST_S:
-            self.result.fail(f"{worst.longest_s:.1f} s below half of the share: {worst.longest_where}")
+            self.result.fail(f"{worst.longest_s:.1f} s below half of the fair share: {worst.longest_where}")
         if broken := self.result.connections["broken"]:
             self.result.fail(f"{broken} connections broke")
 

@@ -33,7 +33,7 @@ class Kind:
 
     @property
     def ends_program(self) -> bool:
-        """Whether the target ends, and is started again to repair the fault."""
+        """Whether the fault ends the target. The repair then starts the target again."""
         return self.to_program and self.signal in (SIGKILL, SIGTERM)
 
 

@@ -26,8 +26,8 @@ REPORT_S = 0.25
 LONG_S = (10, 40)
 """Range of the duration of a long flow's connection. The flow then continues with a new connection."""
 SEND_BUFFER = 500_000
-"""Send buffer in bytes. At a fair share, it holds less than a second of data, so a closed connection ends
-soon.
+"""Send buffer in bytes. At a fair share, it holds less than a second of data, so a connection ends soon after
+it is closed.
 """
 SHORT_EVERY_S = 0.5
 SHORT_BYTES = (10_000, 2_000_000)
@@ -95,7 +95,7 @@ class Server:
 
 
 class Client:
-    """Long flows, each a sequence of connections, and short flows of one connection."""
+    """Long and short flows. A long flow is a sequence of connections, and a short flow is one connection."""
 
     def __init__(self, address: str, flows: range, seed: int) -> None:
         self._address, self._flows, self._seed = address, flows, seed

@@ -19,14 +19,14 @@ from narrows.results.measures import measure
 from narrows.results.runs import PRINTED, Run, Runs
 
 KEY = "algorithm"
-"""The table's first column, a factor."""
+"""Name of the table's first column. It is a factor of the runs."""
 
 
 def printed_rows(path: Path) -> Runs:
     """Return a run per row. The first column is the algorithm. The other columns are figures.
 
     Raises:
-        NarrowsError: if the file is not such a table.
+        NarrowsError: if the file does not have this form.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -58,7 +58,7 @@ def printed(run: Run, column: str) -> float:
 
 @measure("Cells that repeat the throughput", "", "the paper's table")
 def printed_repeats(run: Run, of: str, among: list[str]) -> float:
-    """Number of columns in `among` that have exactly the figure of column `of` in the same row."""
+    """Number of columns in `among` whose figure in this row is equal to the figure of column `of`."""
     return float(sum(_figure(run, column) == _figure(run, of) for column in among))
 
 
@@ -73,9 +73,10 @@ def printed_window_rate(
 ) -> float:
     """Rate of one window per RTT, divided by the printed throughput.
 
-    A row with a ratio below 1 is inconsistent.
+    If the ratio is below 1, the figures of the row contradict each other.
 
-    `rtt_unit_s` and `window_unit_bytes` are the units of the columns. The throughput is in Mbit/s.
+    `rtt_unit_s` is the unit of column `rtt`, and `window_unit_bytes` that of column `window`. The throughput
+    is in Mbit/s.
     """
     seconds = _figure(run, rtt) * rtt_unit_s
     allowed = 8 * _figure(run, window) * window_unit_bytes / seconds / 1e6 if seconds > 0 else math.nan

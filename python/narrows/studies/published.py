@@ -36,19 +36,19 @@ OVERHEAD_S = 1.5
 """Estimated time to create and remove the network."""
 GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
 """Estimated real seconds for each second of a guest's virtual time. The number is large because a transfer
-keeps the guest's processor busy. Measured with other work on the machine: 8 to 20."""
+keeps the guest's processor busy. On a machine with other work, 8 to 20 were measured."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
-"""The quantities that runs take from each of iperf3's intervals."""
+"""The quantities that a run has from each interval of iperf3's report."""
 QUICK_ATTEMPTS = 3
 """Number of ping attempts for each number of hosts with `--quick`."""
 _MADE = "narrows"
-"""Key of each file's entry that says how the file was made."""
+"""Key in each file. Its value says how the file was made."""
 _NAP_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment with all its transfers or attempts (`wanted`), and with those still to do (`ahead`)."""
+    """An experiment with all its transfers or attempts (`wanted`), and those without a result (`ahead`)."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -64,7 +64,7 @@ class Todo:
 
 
 def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
-    """The experiments that only `--as-published` runs, and before them the paper's tables that they use.
+    """The experiments that only `--as-published` runs, preceded by the paper's tables that they use.
 
     Raises:
         NarrowsError: if the study has no such experiment, or has none with an id in `only`.
@@ -166,9 +166,9 @@ def run_published(
 
 
 def _at_hand(experiment: Experiment, backend: Performs, outcome: Outcome, say: Say) -> list[str]:
-    """The algorithms that the kernel has, of those in the experiment.
+    """The algorithms of the experiment that the kernel has.
 
-    Notes say why the others are missing.
+    For the other algorithms, this function adds notes to `outcome` that say why they are missing.
     """
     if experiment.iperf3 is None:
         return []
@@ -197,7 +197,8 @@ def commands(asked: Transfer | Pings) -> str:
 def _work_ahead(work: Iterable[_Work], backend: Performs, at_once: int) -> list[str]:
     """Lines about the work.
 
-    One line per experiment says what is kept and what will be done. A line has the total time.
+    For each experiment, lines say how many results are kept and what will run. If anything will run, the last
+    line has the total time.
     """
     in_guest = backend.name == "vm"
     where = "in guests" if in_guest else "on the kernel"
@@ -322,5 +323,5 @@ def _of_transfer(asked: Transfer, data: Mapping[str, Any], file: Path, printed: 
 
 
 def _flow(algorithm: str) -> dict[str, Any]:
-    """The table `flows`. It contains only the name of the flow."""
+    """The table `flows`. It contains only the number, name, source and algorithm of the flow."""
     return {"flow": np.zeros(1), "name": [algorithm], "source": [algorithm], "cc": [algorithm]}

@@ -1,4 +1,4 @@
-"""Judges a claim on both forms of an algorithm: as in the paper, and repaired."""
+"""Judges a claim on both forms of an algorithm: the form that the paper prints, and the repaired form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from narrows.studies.model import Claim, Reading, instead
 
 
 def second_reading(claim: Claim, readings: Iterable[Reading]) -> Claim | None:
-    """The claim about the other form of the algorithm (None: the claim names no algorithm with two forms)."""
+    """The claim about the algorithm's other form (None: the claim names no algorithm with two forms)."""
     if claim.group != "paper":
         return None
     other = claim
@@ -19,7 +19,7 @@ def second_reading(claim: Claim, readings: Iterable[Reading]) -> Claim | None:
 
 
 def words_of(readings: Sequence[Reading]) -> tuple[str, str]:
-    """The two readings in words, the reading that claims name first (empty: no algorithm has two forms)."""
+    """The two readings in words, first the one that claims name (empty: no algorithm has two readings)."""
     return readings[0].words if readings else ("", "")
 
 
@@ -30,7 +30,7 @@ def by_reading(
 
     If no algorithm has two readings, there is one unnamed group.
 
-    A claim that names no algorithm with two readings has the same finding in both groups.
+    If a claim names no algorithm with two readings, both groups contain the same finding on it.
     """
     paper = [finding for finding in findings if finding.claim.group == "paper"]
     if not second:

@@ -1,7 +1,7 @@
 """Runs a study on real stacks. A shortened form of each experiment is simulated and run in real time.
 
 Runs in real time are slow, so the study defines the shortened form of each experiment (`OnKernel`). The
-simulation runs the same form, so that only the backend differs.
+simulation also runs the shortened form, so that only the backend differs.
 
 OUT/sim/<experiment>      tables of the simulation
 OUT/<backend>/<experiment>  tables of the runs on real stacks: kernel or vm
@@ -88,7 +88,7 @@ def run_on_both(
         real: the backend in real time.
         quick: whether to run the form for `--quick`.
         only: ids of experiments (empty: all).
-        seeds: number of seeds on real stacks (None: the study's). The simulation has at least as many.
+        seeds: number of seeds on real stacks (None: the study's). The simulation has at least as many seeds.
         jobs: number of parallel runs. The backend limits the number of parallel runs on real stacks.
         reuse: whether to use the tables of finished experiments of an earlier run with the same scenario.
         simulator: the simulator (None: the native one).
@@ -97,7 +97,7 @@ def run_on_both(
     experiments = chosen(study, only)
     pairs = [plan(study, experiment, quick, real, seeds) for experiment in experiments if experiment.scenario]
     if not any(pair.real for pair in pairs):
-        # Write nothing. A report without a run would replace an earlier report.
+        # Write nothing, because a report without runs would replace the report of an earlier call.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
     stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
     outcome = Outcome(study, quick, {}, [], real=stacks)
@@ -131,13 +131,13 @@ def run_on_both(
             stacks.runs[identity] = with_computed(pair.experiment, measured, real.name)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
-    # Real stacks do not run with other values of free inputs. The text of the verdict mentions this.
+    # Real stacks do not run with other values of free inputs, and the text of the verdict says so.
     stacks.findings = [_judged(finding.claim, study, stacks) for finding in outcome.findings]
     return outcome
 
 
 def _judged(claim: Claim, study: Study, stacks: Real) -> Finding:
-    """The verdict on a claim from runs on real stacks instead of simulated runs."""
+    """The verdict on a claim, judged with the runs on real stacks instead of the simulated runs."""
     asked = instead(claim, BY, SIMULATION, stacks.backend)
     return judge_choices(asked, study.experiment(claim.experiment), stacks.runs, {})
 
@@ -160,13 +160,16 @@ def _in_real_time(
     say: Say,
     stacks: Real,
 ) -> Results | None:
-    """Run an experiment in real time. If it fails, return its finished runs and note why in `left_out`."""
+    """Run an experiment in real time.
+
+    If a run fails, add the reason to `left_out`, and return the finished runs.
+    """
     assert pair.real is not None
     progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:
         return _results(pair.real, folder, backend, jobs, reuse, progress)
     except NarrowsError as error:
-        # A failing experiment must not discard the experiments before it.
+        # If an experiment fails, the results of the experiments before it must be kept.
         say(f"{pair.experiment.id}: {error}")
         stacks.left_out[pair.experiment.id].append(f"The missing runs failed: {error}")
         return left_by(error)
@@ -214,7 +217,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
 
 def _work_ahead(ahead: list[Pair], beside: list[Scenario], stacks: Real, pace: str) -> str:
-    """A line about the runs that are still to do, with the time that they take if it is known."""
+    """A line about the remaining runs. It has their total time if the time can be estimated."""
     parts = []
     if ahead:
         is_virtual = stacks.backend == "vm"
@@ -276,7 +279,7 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 def omit(data: dict[str, Any], key: str) -> None:
     """Remove a dotted key from a scenario's tables, in place.
 
-    Each part of the key is the name of a table, or an index.
+    Each part of the key is the name of a table or an index in a list.
 
     Raises:
         NarrowsError: if the key does not exist.

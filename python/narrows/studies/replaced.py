@@ -19,7 +19,7 @@ def replaced(study: Study, old: str, new: str) -> Study:
     Args:
         study: the study.
         old: an algorithm that the experiments vary.
-        new: a controller by name, or FILE.py:CLASS. A relative file is in the current folder.
+        new: a controller by name, or FILE.py:CLASS. A relative path starts at the current folder.
 
     Raises:
         NarrowsError: if no experiment varies `old`, or if an experiment already varies `new`.

@@ -141,7 +141,7 @@ def run_study(
         out: folder of the study's results and report.
         quick: whether to run fewer seeds, shorter runs and fewer points, as the study defines.
         only: ids of experiments (empty: all).
-        seeds: number of seeds (None: the study's). It also limits the seeds of additional runs.
+        seeds: number of seeds (None: the study's). This number also limits the seeds of additional runs.
         jobs: number of parallel runs (None: one per core).
         executor: where the simulations run (None: on this machine).
         reuse: whether to use the tables of an earlier run in `out` if they exist and have these seeds.
@@ -247,7 +247,7 @@ def _take(
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
     """The number of runs and their total duration in words, e.g. `240 runs, 14,400 s of simulated time`.
 
-    This also checks each point of a sweep, so that an invalid point is reported before any run.
+    This function also checks each point of a sweep, so that an invalid point is reported before any run.
     """
     runs, seconds = 0, 0.0
     for scenario in scenarios:
@@ -298,7 +298,7 @@ def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
     Experiments that only `--as-published` runs are left out (`narrows.studies.published`).
 
     Raises:
-        NarrowsError: for an id that the study does not have.
+        NarrowsError: if the study does not have one of these ids.
     """
     experiments = [experiment for experiment in study.experiments if not experiment.is_as_published]
     wanted, known = list(only), [experiment.id for experiment in experiments]
@@ -421,7 +421,7 @@ def with_other_values(
 
 
 def _recorded(experiment: Experiment, data: dict[str, Any], folder: Path) -> tuple[list[Any], str]:
-    """Values of the traces' key: the scenario's own, then the recorded traces that are in the data folder."""
+    """Values of the key for traces: the scenario's own value, then the recorded traces in the data folder."""
     assert experiment.recorded is not None
     own: Any = data
     for part in experiment.recorded.key.split("."):
@@ -453,7 +453,7 @@ def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
 
 
 def numbers(table: pa.Table, name: str) -> Any:
-    """A numeric column (empty: the table does not have it)."""
+    """The values of a numeric column (empty: the table does not have this column)."""
     return table[name].to_numpy(zero_copy_only=False) if name in table.column_names else np.empty(0)
 
 

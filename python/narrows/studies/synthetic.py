@@ -1,6 +1,6 @@
 """Generates a radio trace that resembles a 5G link while driving.
 
-It is used if recorded traces are missing.
+The trace is used if recorded traces are missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STAY = 0.985
 """Probability of staying in a state for another step. With steps of 100 ms the mean stay is 6.7 s, as in
 recorded drives."""
 CORRELATION = 0.92
-"""AR(1) coefficient of the logarithm of the rate between steps.
+"""AR(1) coefficient of the rate's logarithm, from one step to the next.
 
 Fading is correlated over about a second.
 """

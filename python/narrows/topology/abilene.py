@@ -50,8 +50,9 @@ _LINKS = [
 ]
 """The two ends of each link, and its length in km."""
 
-# SNDlib's demands: row to column, nodes in the order of _POSITIONS. The sum of the demands is 3 Tbit/s, far
-# more than the links carry, so a scenario scales them down.
+# SNDlib's demands, each from the node of its row to the node of its column. Rows and columns have the order
+# of _POSITIONS. The sum of the demands is 3 Tbit/s, far more than the links carry, so a scenario scales them
+# down.
 _DEMANDS = """
 0 1140 3128 415 1754 789 630 1016 1149 233 249 5538
 2146 0 6142 3360 56067 9094 2429 69016 8783 2174 2604 37150

@@ -26,8 +26,8 @@ def find(name: str, k: int | None) -> Facts:
     """The network of this name; `k` is the parameter of the fat tree.
 
     Raises:
-        ScenarioError: with the key in the table [topology]. The message names the most similar network, or
-            says that topohub is missing.
+        ScenarioError: if `name` or `k` is wrong. The error has the key in the table [topology]. Its message
+            names the most similar network, or says that topohub is missing.
     """
     if name == FAT_TREE:
         if k is None:

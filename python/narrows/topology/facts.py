@@ -79,11 +79,11 @@ class Facts:
     demands: list[Demand] = field(default_factory=list)
     """Traffic matrix of the network."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Default sources and destinations, which the flows of a scenario use in turn."""
+    """Default pairs of source and destination, which the flows of a scenario use in turn."""
 
 
 def islands(nodes: list[str], links: list[tuple[str, str]]) -> list[list[str]]:
-    """Groups of nodes that reach each other, the largest group first. Nodes in a group keep their order."""
+    """Groups of nodes that reach each other, the largest group first. Each group has the order of `nodes`."""
     near: dict[str, list[str]] = {node: [] for node in nodes}
     for a, b in links:
         near.setdefault(a, []).append(b)

@@ -1,15 +1,16 @@
 """The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
 
 R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. This document
-was not available to us. Capacities, delays and groups come from its description in the documentation of NeST
-(NITK Surathkal).
+was not available to us. Capacities, delays and groups come from the description of both configurations in the
+documentation of NeST (NITK Surathkal).
 
 For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D
-35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities here give all eight rates. The
-capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s) do not give them.
+35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities in this module give all eight
+rates. With the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s), the rates differ
+from these.
 
-Access links have a high rate here. In NeST, all flows of a group share an access link of 50 Mbit/s, which
-would be an additional bottleneck.
+In this module, access links have a high rate. In NeST, all flows of a group share an access link of 50
+Mbit/s, which would be an additional bottleneck.
 """
 
 from __future__ import annotations

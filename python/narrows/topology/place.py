@@ -30,7 +30,8 @@ def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) 
     others = [node for node in rest if node not in set(hosts)]
     if others and not fixed:
         fixed.update(_scaled(others, near))
-    # In a published network, a node without a position is placed between its neighbours, or in the middle.
+    # In a published network, a node without a position is placed between its neighbours. If these have no
+    # positions either, it is placed in the middle of all nodes that have one.
     for node in others:
         if node not in fixed:
             around = [fixed[other] for other in near[node] if other in fixed] or list(fixed.values())
@@ -73,7 +74,7 @@ def _hops(start: int, nodes: list[int], near: list[set[int]]) -> list[int]:
 
 
 def _fan(hosts: list[int], near: list[set[int]], fixed: dict[int, Position]) -> None:
-    """Places hosts around their switch, on the side away from its other neighbours."""
+    """Places hosts around their switch, on the side that faces away from the switch's other neighbours."""
     if not hosts:
         return
     xs, ys = [x for x, _ in fixed.values()], [y for _, y in fixed.values()]

@@ -64,7 +64,7 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
         )
         squares = base.mark_rect().encode(color=alt.Color("f:N", scale=None))
         text = base.mark_text(fontSize=9).encode(text="t:N", color=alt.Color("k:N", scale=None))
-        # Draw the frame inside the cell. A frame around the cell would look like that of a neighbouring cell.
+        # Draw the frame inside the cell. A frame around it would look like the frame of a neighbouring cell.
         inset = alt.RelativeBandSize(0.9), alt.RelativeBandSize(0.8)
         frames = (
             base.transform_filter("datum.beyond")
@@ -75,8 +75,8 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
             Panel(f"{title}: error (%)", alt.layer(squares, frames, text), height=16 * max(4, len(labels)))
         )
     caption = (
-        "Error of the simulator, (simulated - real) / real, in percent. Colours end at "
-        f"{100 * _FULL:.0f} %; larger errors have a frame."
+        "Error of the simulator, (simulated - real) / real, in percent. The strongest colours stand for "
+        f"{100 * _FULL:.0f} %. Cells with larger errors have a frame."
     )
     return Figure("errors", "Errors by cell", caption, panels, columns=1)
 
@@ -117,8 +117,8 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
         if panels:
             keys = [Key("real", neutral(INK)), Key("simulated", look(name))]
             caption = (
-                "Windows of the first run of each side over time. Two runs of the same side are not "
-                "synchronised either."
+                "Windows of the first run of each side over time. Even two runs of the same side are not "
+                "synchronised."
             )
             found.append(Figure(f"windows-{name}", f"Windows of {look(name).label}", caption, panels, keys))
     return found
@@ -127,7 +127,7 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
     """The first seconds of flows that lose the same packets on both sides, with one panel per algorithm.
 
-    The figure shows the cell and the seed with runs of the most algorithms.
+    The figure shows the cell and the seed for which the largest number of algorithms has runs.
     """
     lossy = [f for f in findings if f.cell.same_losses and f.real.seeds]
     if not lossy:

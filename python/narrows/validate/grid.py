@@ -27,9 +27,9 @@ FARTHER = 5
 LATER = 5
 """Time in ms between the start of the other flow and the start of the tested flow (`near` in `rtts`).
 
-Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
-slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond
-more or less has the smallest effect (`method.md`, "Starts").
+The starts of real flows differ by up to a millisecond if they should be at the same time. The flow that
+happens to be first leaves slow start with up to three times the window of the other flow. With 5 ms between
+the starts, a millisecond more or less has a smaller effect than with 0 ms (`method.md`, "Starts").
 """
 
 
@@ -41,7 +41,7 @@ class Flows(StrEnum):
     CUBIC = "cubic"
     """The tested algorithm, and a CUBIC flow of the same RTT."""
     RTTS = "rtts"
-    """Two flows of the tested algorithm, the second with five times the RTT."""
+    """Two flows of the tested algorithm. The second flow has five times the RTT of the first flow."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Cell:
     def jitter(self) -> int:
         """Largest random delay of the reverse path, us: a full packet's transmission time at the bottleneck.
 
-        Without it, a flow has an advantage if its packets always arrive just after another packet has left
-        the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
+        Without this delay, a flow has an advantage if its packets always arrive just after another packet has
+        left the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
         """
         return FULL_PACKET * 8 // self.rate
 
@@ -81,7 +81,7 @@ class Cell:
     def same_losses(self) -> bool:
         """Whether both sides lose the same packets.
 
-        This is true for a single flow, because its packets have the same order on both sides.
+        This is the case for a single flow with random loss: its packets have the same order on both sides.
         """
         return self.loss > 0 and self.flows is Flows.SINGLE
 
@@ -97,7 +97,7 @@ def full() -> list[Cell]:
 
 
 def core() -> list[Cell]:
-    """Eighteen cells: two for each pair of RTT and buffer. The two differ in rate and in loss.
+    """Eighteen cells: two for each pair of RTT and buffer. These two cells differ in rate and in loss.
 
     The kinds of flows follow a Latin square: each kind is in six cells, three of them with loss.
     """
@@ -164,10 +164,10 @@ between = ["r1", "r2"]
 rate = "{rate}mbit"
 delay = "{delay}us"
 queue = "{queue}p"
-{loss}# ACKs get a random delay of up to a packet time. Without it, the queue would favour one of the flows.
+{loss}# ACKs get a random delay of up to a packet time. Without this delay, the queue would favour one flow.
 back = {{ rate = "{access}mbit", queue = "infinite", jitter = {{ max = "{jitter}us" }} }}
 
-{links}{flows}# netem is not used. Behind a token bucket, it delivers two packets at once, and alters runs.
+{links}{flows}# netem is not used: behind a token bucket, it delivers two packets at once, which alters runs.
 # The relay serves packets one after the other, and loses the same packets as the simulator.
 [kernel]
 delay = "relay"
@@ -218,7 +218,7 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # Real sockets have a buffer of this size by default. The scenario sets it, so that simulated sockets have
-    # it too.
+    # Real sockets have a buffer of this size by default. The scenario sets this size, so that simulated
+    # sockets have the same buffer.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"] or 0
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

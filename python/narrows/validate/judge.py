@@ -82,7 +82,7 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 
 def same_seeds(finding: Finding, figure: str) -> float:
-    """Absolute error against the simulated runs that have the seeds of the real runs.
+    """Absolute error of a figure, with only those simulated runs that have the same seeds as the real runs.
 
     NaN if there are no such runs.
     """
@@ -96,7 +96,7 @@ def within(finding: Finding, figure: str) -> bool:
 
 
 def large(findings: Iterable[Finding]) -> list[tuple[Finding, str, float]]:
-    """Errors of judged figures that require an explanation, largest first."""
+    """Errors in judged figures that are large enough to require an explanation, largest first."""
     found = [(f, figure, f.errors[figure]) for f in findings for figure in TARGETS]
     wanting = [entry for entry in found if abs(entry[2]) > WORST_CELL]
     return sorted(wanting, key=lambda entry: -abs(entry[2]))

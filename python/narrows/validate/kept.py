@@ -50,7 +50,7 @@ class Kept:
         while is_finished(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
-            # Older scenarios do not set the buffer, but real sockets had a buffer of the same size.
+            # Older scenarios do not set the buffer. Their real sockets had the buffer that is set now.
             now = place.scenario(runs, first).facts()
             before = {"receive_buffer": now["receive_buffer"]} | dict(part.metadata.get("scenario") or {})
             if before != now:
@@ -61,7 +61,7 @@ class Kept:
             first += runs
 
     def sound(self, place: Place, kernel: str | None) -> int:
-        """Number of runs of this scenario and kernel to keep: those before the first disturbed part."""
+        """Number of runs to keep: the runs of this scenario and kernel before the first disturbed part."""
         count = 0
         for part in self.parts(place, kernel):
             if not all(verdict["sound"] for verdict in part.soundness.values()):

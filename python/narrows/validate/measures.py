@@ -3,7 +3,8 @@
 The functions are pure, except for reading tables.
 
 Both sides are measured in the same way. A kernel reports its smoothed RTT, so the simulator's smoothed RTT is
-used too: samples every 50 ms, weighted by the bytes delivered in between.
+used too. Both are sampled every 50 ms. A sample's weight is the number of bytes delivered since the previous
+sample.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from narrows.validate import shape
 Array = NDArray[np.float64]
 
 FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "resent", "cwnd_mean", "period_s")
-"""Figures of a flow and run. `resent` is the share of segments that were retransmissions."""
+"""Figures of a flow in a run. `resent` is the share of segments that were retransmissions."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Several runs of a cell's flow on one side."""
+    """Several runs of a cell's flow on one side (simulated or real)."""
 
     figures: dict[str, list[float]]
     """Values per run, by figure."""
@@ -62,7 +63,7 @@ class Side:
 
 
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
-    """The flows by name. `disturbed` selects whether only disturbed runs or only sound runs count."""
+    """The flows by name. If `disturbed` is true, only disturbed runs count, otherwise only sound runs."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     numbers = results.runs["run"].to_pylist()
     found: dict[str, Side] = {}
@@ -75,7 +76,7 @@ def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
 
 
 def _add(side: Side, run: Run, row: int, warmup: float) -> None:
-    """Add the figures of the flow in that row."""
+    """Add the figures of the flow in this row of the table `flows`."""
     t, window = run.flow_series(row, "cwnd")
     later = t > warmup
     t, window = t[later], window[later]
@@ -135,7 +136,7 @@ def error(model: Side, real: Side, figure: str) -> float:
 
 
 def window_distance(model: Side, real: Side) -> float:
-    """`shape.distance` of the windows of all runs."""
+    """`shape.distance` between the simulated and the real windows, over all runs."""
     both = [[window for _, window in side.windows if len(window)] for side in (model, real)]
     if not all(both):
         return math.nan

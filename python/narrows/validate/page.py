@@ -86,7 +86,7 @@ _MARKED = (
 _UNITS = "{what} in percent. A dash means that the algorithm was not run or the figure is not defined."
 _KINDS = (
     "Medians of the absolute errors, in percent. A single flow is one reproducible experiment. A run of two "
-    "flows is one of many possible runs, so the error of a median over a few real runs also contains chance."
+    "flows is one of many possible runs, so the error of a median over a few real runs is partly chance."
 )
 
 
@@ -190,9 +190,9 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"{len(inside)} simulated flows may lose other packets than the real ones (all except "
-            f"single flows with random loss). The real median goodput of {sum(inside)} of them is within "
-            "the range of the simulated runs.",
+            f"{len(inside)} flows may lose other packets in the simulator than on real stacks (all flows "
+            f"except single flows with random loss). For {sum(inside)} of these flows, the median goodput of "
+            "the real runs is within the range of the simulated runs.",
         ]
     chance = [f for f in findings if f.cell.loss and not f.cell.same_losses]
     alike = measures.median(judge.same_seeds(finding, "goodput_bps") for finding in chance)
@@ -200,9 +200,9 @@ def _verdicts(findings: list[Finding]) -> str:
         lines += [
             "",
             f"With random loss and two flows ({len(chance)} figures), the median error in goodput is "
-            f"{judge.percent(judge.size(chance, 'goodput_bps'))}. If only the simulated runs with the seeds "
-            f"of the real runs count, it is {judge.percent(alike)}. All algorithms share these few seeds, so "
-            "their errors tend to have the same sign.",
+            f"{judge.percent(judge.size(chance, 'goodput_bps'))}. With only those simulated runs that have "
+            f"the same seeds as the real runs, the median error is {judge.percent(alike)}. All algorithms "
+            "share these few seeds, so the errors of the algorithms tend to have the same sign.",
         ]
     return "\n".join(lines)
 

@@ -32,11 +32,11 @@ class Place:
         return f"{self.algorithm}/{self.cell.name}"
 
     def folder(self, side: str, first: int = 0) -> Path:
-        """Folder of the cell's results on a side; `first` is the number of earlier runs."""
+        """Folder of the cell's results on one side. `first` is the number of earlier runs."""
         return self.out / side / self.algorithm / (f"{self.cell.name}.{first}" if first else self.cell.name)
 
     def scenario(self, runs: int, first: int = 0) -> Scenario:
-        """Write the scenario file of a side, and return it; `first` is the number of earlier runs."""
+        """Write the scenario file of one side, and return the scenario. `first`: number of earlier runs."""
         path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
         text = grid.scenario(self.cell, self.algorithm, self.duration)
         try:

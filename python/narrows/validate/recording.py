@@ -30,7 +30,7 @@ FILE = Path(__file__).with_name("recordings") / "linux-6.1.parquet"
 _KEY = ("algorithm", "cell", "duration", "seed")
 _WORDS = ("algorithm", "cell", "duration", "flow", "scenario", "kernel", "backend", "days", "reasons")
 _SAMPLED = ("t_ms", "cwnd")
-"""Columns with the samples of the window after the warm-up, in whole ms and segments."""
+"""Columns with the samples after the warm-up: the time in whole ms, and the window in segments."""
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(_WORDS, pa.string()),
     "seed": pa.uint32(),

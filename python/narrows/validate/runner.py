@@ -46,8 +46,8 @@ class Ask:
     repetitions: int = 3
     """Number of runs of a cell on real stacks."""
     seeds: int = 25
-    """Number of simulated runs of a cell. If both sides lose the same packets, the simulated runs use the
-    seeds of the real runs instead."""
+    """Number of simulated runs of a cell. If both sides lose the same packets, this number does not apply:
+    the simulated runs then have the seeds of the real runs."""
     duration: str = "30s"
 
 
@@ -67,7 +67,7 @@ class Finding:
 
     @cached_property
     def errors(self) -> dict[str, float]:
-        """Errors by figure; see `measures.error`. `window` is the distance of the windows' distributions."""
+        """Errors by figure; see `measures.error`. The value of `window` is `measures.window_distance`."""
         return _errors(self.model, self.real)
 
     @cached_property
@@ -95,7 +95,7 @@ class Outcome:
     """Backend of the real stacks."""
     findings: list[Finding] = field(default_factory=list)
     marked: list[Finding] = field(default_factory=list)
-    """Runs of cells in which every run was disturbed. The page shows them but does not count them."""
+    """Runs of cells in which every run was disturbed. The page shows them, but its medians exclude them."""
     absent: list[str] = field(default_factory=list)
     """Names of the pairs of algorithm and cell that have no run on real stacks."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -240,10 +240,11 @@ def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: 
                     seconds, measured = future.result()
                     kept.note(place, into.backend, kernel, ask.repetitions - there[place.name], seconds)
                     if not all(verdict["sound"] for verdict in measured.soundness.values()):
-                        # Print the verdict at once, because the user may want to stop other load.
+                        # Print the verdict at once, because the user may want to stop other work on the
+                        # machine.
                         say(f"{place.name}: {soundness.line(measured.soundness)}")
                 except NarrowsError as error:
-                    # A failing cell must not discard hours of other runs.
+                    # If a cell fails, the results of the other cells must be kept. They may have taken hours.
                     failed[place.name] = str(error)
                     say(f"{place.name}: {error}")
                 progress.tell(place.name)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""Half width of the band around the mean, as a fraction of the mean. A window counts as up or down only if it
-is outside of this band."""
+"""Half width of the band around the mean, as a fraction of the mean. A window counts as high or low only if
+it is outside of this band."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
 """The distance compares these quantiles, so that runs of different lengths count equally."""
@@ -22,7 +22,8 @@ _QUANTILES = np.linspace(0.005, 0.995, 100)
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Mean distance of two distributions of windows (Wasserstein's, order one), divided by the mean of `b`.
 
-    The distance is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth on average.
+    The distance is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth of the mean of
+    `b` on average.
     """
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     if not len(a) or not len(b) or not b.mean():
@@ -33,7 +34,7 @@ def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def period(t: NDArray[np.float64], window: NDArray[np.float64]) -> float:
-    """Mean time in s between rises through the mean; NaN if there are fewer than two rises."""
+    """Mean time in s from one rise through the mean to the next; NaN if there are fewer than two rises."""
     mean = np.nanmean(window) if len(window) else math.nan
     rises: list[float] = []
     up = True

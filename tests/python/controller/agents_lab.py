@@ -3,8 +3,8 @@
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent works below the switches, at the egress of their ports. Only there can an eBPF program see the
-packets of Open vSwitch's userspace datapath.
+The agent works below the switches, at the egress of their ports. An eBPF program can see the packets of Open
+vSwitch's userspace datapath only at the egress of a port.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def keys_of(folder, *agents, controllers=("controller",)):
 
 
 class TimelyLab(Lab):
-    """A laboratory whose programs have priority, so that a compiler does not delay the forwarding."""
+    """A laboratory whose programs have priority, so that other work on the machine, such as a compiler, does
+    not delay the forwarding."""
 
     wrap = ("nice", "-n", "-15")
 
@@ -64,7 +65,7 @@ class Agents:
         self.lab = lab
 
     def start(self, space, name, text):
-        """Starts an agent. The given configuration does not contain the lines that all agents share."""
+        """Starts an agent. `text` is its configuration without the lines that all agents share."""
         role = text.split("]", 1)[0].strip("[\n ")
         name = f"{self.lab.tag}-{name}"
         path = self.lab.folder / f"{name}.toml"
@@ -118,7 +119,8 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """One agent for all hosts. Its algorithm has a unique name, because the kernel refuses a name twice."""
+    """Starts one agent for all hosts. Its algorithm has a unique name, because the kernel refuses two
+    algorithms of the same name."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts

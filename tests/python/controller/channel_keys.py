@@ -9,8 +9,8 @@ from narrows.controller import tls
 
 
 def by_openssl(folder):
-    """Makes a key and a certificate with OpenSSL. Unlike the agent's own certificates, this certificate is
-    that of an authority.
+    """Makes a key and a certificate with OpenSSL. This certificate is that of an authority. The certificates
+    that the agent makes are not.
     """
 
     def make(name):

@@ -27,7 +27,7 @@ def port(number):
 
 
 def match(*fields):
-    """A match. Each field is a pair: the field's number in OpenFlow's class, and the field's value."""
+    """A match. Each field is a pair: its number in the class of OpenFlow's own fields, and its value."""
     inner = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
     length = 4 + len(inner)
     return struct.pack("!HH", 1, length) + inner + bytes(-length % 8)
@@ -87,7 +87,7 @@ def endless():
 
 
 class FakeSwitch:
-    """A connection to a controller. `handshake` answers requests until the controller asks for the
+    """A connection to a controller. `handshake` answers requests until the controller asks for the flow
     entries."""
 
     def __init__(self, port, dpid=0x77, wrap=lambda raw: raw):

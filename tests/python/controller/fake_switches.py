@@ -63,7 +63,7 @@ class Network:
 
     Args:
         cables: pairs of ends (switch, port) between switches.
-        hosts: name (a MAC address) to its end.
+        hosts: for each name of a host (a MAC address), the host's end (switch, port).
     """
 
     def __init__(self, cables, hosts, params=None, shuffle=None):
@@ -74,7 +74,7 @@ class Network:
         self.hosts = dict(hosts)
         self.rules = {}
         self.notes = []
-        self.in_flight = deque()  # if `lazy`: flow-mods that switches have not processed yet
+        self.in_flight = deque()  # flow-mods that switches have not processed yet; empty unless `lazy`
         self.lazy = False
         self.shuffle = shuffle
         self.connected = set()

@@ -1,7 +1,7 @@
 """Real Open vSwitch for tests: bridges in one network namespace, and each host in its own.
 
-The bridges use the userspace datapath, because the kernel's datapath can be missing. They have their own
-database and daemon, so the system's Open vSwitch is not changed.
+The bridges use the userspace datapath, because the kernel's datapath can be missing. The bridges have their
+own database and daemon, so the system's Open vSwitch is not changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Shape:
 #          \   /
 #           s3
 TRIANGLE = Shape((("s1", "s2"), ("s1", "s3"), ("s2", "s3")), {"h1": "s1", "h2": "s2"})
-# Not every machine has ping(8). This program also needs ARP in both directions.
+# A replacement for ping(8), which not every machine has. As for ping, ARP has to work in both directions.
 ECHO = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -229,7 +229,7 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
-    """Waits for a condition. The limit only ends a test that hangs. It does not measure speed."""
+    """Waits for a condition. The limit serves only to end a test that hangs. It does not measure speed."""
     for _ in range(seconds * 5):
         if ready():
             return

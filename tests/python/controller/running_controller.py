@@ -49,7 +49,7 @@ class Controller:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_idle(self):
-        """Whether it uses less than a quarter of a processor in a second."""
+        """Whether the controller uses less than a quarter of a processor during one second."""
         before = self.processor_s()
         time.sleep(1)
         return self.processor_s() - before < 0.25
@@ -60,7 +60,7 @@ class Controller:
         return self.threads(), self.descriptors()
 
     def wait_for(self, before):
-        """Waits until the controller is idle and has as many threads and descriptors as before."""
+        """Waits until the controller is idle and has the threads and descriptors in `before` again."""
         wait(self.is_idle, "an idle controller")
         wait(lambda: (self.threads(), self.descriptors()) == before, f"{before} threads and descriptors")
 

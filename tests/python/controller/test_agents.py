@@ -1,7 +1,7 @@
 """Agents and controller as one system, on real stacks.
 
-The tests need root, the agent's program and Open vSwitch. Elsewhere they are skipped with a reason, or fail
-with NARROWS_REQUIRE_KERNEL=1. The bounds allow for a busy machine. docs/reference/controller.md has the
+The tests need root, the agent's program and Open vSwitch. Without these, they are skipped with a reason, or
+fail with NARROWS_REQUIRE_KERNEL=1. The bounds allow for a busy machine. docs/reference/controller.md has the
 measured figures. Tests that judge figures run in real time, where other work disturbs them sometimes, so they
 are repeated (`flaky`) with the same bounds.
 """
@@ -55,7 +55,8 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # The load by equation 5, from OpenFlow's counters (read once a second) and the agent's capacity.
+        # Equation 5 gives the load from OpenFlow's counters, which are read once a second, and from the
+        # capacity that the agent reports.
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
     # On an idle machine, each flow has 46 to 47 Mbit/s.
@@ -76,7 +77,7 @@ def test_the_controller_detects_a_burst_which_then_drains(lab):
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
-    # Switches that connect late to the new controller have events of their own.
+    # Other events are left out: switches that connect late to the new controller cause some.
     states = [kind for kind in news if kind in ("congestion", "clear")]
     assert "congestion" in states and states[-1] == "clear", news
     # The agent's own detector starts only after a minute without polls (see `start_switch`).
@@ -127,8 +128,8 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
             "the flow's data crosses this switch"
         )
         assert dict(shown["counters"])["inserted"] == 0, "no ACK of the flow crosses this switch"
-        # The sender is paced at 0.97 of the link, so there is no queue. With CUBIC the queueing delay was 60
-        # ms.
+        # The sender is paced at 97 % of the link's rate, so there is no queue. With CUBIC the queueing delay
+        # was 60 ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]
         assert sum(queued) < 100, queued
         rate, _ = received(sender)

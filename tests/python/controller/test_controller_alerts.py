@@ -49,7 +49,7 @@ def port(queue_ms=0.0, flows=(), interface="eth1", agent="a"):
 
 
 def run(alerts, samples, first=0):
-    """The changes with their seconds, from a sample each second."""
+    """The changes, each with its second, if there is one sample per second."""
     changes = []
     for second, sample in enumerate(samples, first):
         found = sample if isinstance(sample, Sample) else Sample((sample,), {})

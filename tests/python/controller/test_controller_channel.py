@@ -177,8 +177,8 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A forged certificate for the name a, signed with the trusted key of b, which OpenSSL made an
-    authority."""
+    """A forged certificate for the name a. It is signed with the trusted key of b. OpenSSL made b's
+    certificate that of an authority."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -203,7 +203,7 @@ def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline only ends a test that hangs."""
+    """Waits for a condition. The deadline serves only to end a test that hangs."""
     pause = threading.Event()
     for _ in range(2000):
         if done():

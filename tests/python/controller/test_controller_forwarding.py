@@ -13,7 +13,7 @@ from narrows.controller.topology import Kind
 
 
 def network(graph, params=None):
-    """A network with a host at each switch of a graph. Ports are numbered in the order of cables."""
+    """A network with a host at each switch of a graph. A switch numbers its ports in the order of cables."""
     free = dict.fromkeys(graph, 1)
 
     def plug(dpid):
@@ -191,7 +191,7 @@ def check_all_reach(net):
 
 
 def test_among_paths_of_equal_hops_the_one_with_less_delay_is_used():
-    # 1-2-4 and 1-3-4 have two hops each.
+    # The paths 1-2-4 and 1-3-4 have two hops each.
     slow = {(1, 1): PortParams(delay_ns=5_000_000)}
     net = settled(nx.Graph([(1, 2), (1, 3), (2, 4), (3, 4)]), Params(hold_ns=0, ports=slow))
     way = [rule.outputs for rule in net.rules[1].values() if rule.match.eth_dst == "0a:00:00:00:00:04"]
@@ -241,7 +241,7 @@ def test_a_cable_that_works_in_one_direction_carries_no_traffic():
     net = network(nx.path_graph([1, 2]))
     for dpid in (1, 2):
         net.connect(dpid)
-    net.cut |= net.cables  # otherwise LLDP would cross both directions
+    net.cut |= net.cables  # with cables, LLDP would cross the link in both directions
     net.event(LldpSeen(2, 1, 1, 1))
     assert net.domain.topology.links() == []
     assert net.domain.topology.port((1, 1)).kind is Kind.TRUNK

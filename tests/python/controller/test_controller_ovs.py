@@ -1,6 +1,6 @@
 """The controller with real Open vSwitch.
 
-The tests need root. Elsewhere they are skipped with a reason, or fail with NARROWS_REQUIRE_KERNEL=1.
+The tests need root. Without root they are skipped with a reason, or fail with NARROWS_REQUIRE_KERNEL=1.
 """
 
 from __future__ import annotations
@@ -99,11 +99,11 @@ def test_the_last_hour_the_metrics_and_an_alert_are_there(lab):
 def test_traffic_takes_another_path_when_a_link_is_cut(lab):
     lab.inside(lab.net, "ip", "link", "set", "s1-s2", "down")
     wait(lambda: links(lab) == TRIANGLE[1:], "the cut to be noticed")
-    wait(lambda: lab.ping(1) == 1, "an answer by the other way")
+    wait(lambda: lab.ping(1) == 1, "an answer over the other path")
     assert lab.ping() == 5
     lab.inside(lab.net, "ip", "link", "set", "s1-s2", "up")
     wait(lambda: links(lab) == TRIANGLE, "the link to be back")
-    wait(lambda: lab.ping(1) == 1, "an answer by the first way")
+    wait(lambda: lab.ping(1) == 1, "an answer over the first path")
     assert lab.ping() == 5
 
 

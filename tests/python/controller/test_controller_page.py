@@ -386,7 +386,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(visit, site):
 
 
 def test_an_update_at_2500_flows_draws_few_rows(visit, site):
-    """The test prints the time to draw, and limits the number of elements, which determines this time."""
+    """The test prints the time to draw. It limits only the number of elements, which determines this time."""
     shown = runtime(MANY)
     page = visit(site(shown, an_hour(shown)))
     sync_api.expect(rows(page)).to_have_count(100)

@@ -215,8 +215,8 @@ def test_a_reconnected_agent_is_asked_for_its_flows():
 
 
 def test_repeated_port_announcements_have_no_effect():
-    """A repeated announcement must not change the set of ports, because the law restarts when the set
-    changes."""
+    """A repeated announcement must not change the set of ports, because a change of this set restarts the
+    rate law."""
     line = Line()
     line.join()
     line.change(key(A, C))

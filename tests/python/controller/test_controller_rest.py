@@ -13,7 +13,7 @@ LISTS = ["switches", "links", "flows", "congestion", "agents", "events"]
 
 @pytest.fixture(scope="module")
 def clients():
-    """The interface of a controller with a network, and of one without."""
+    """Clients of two controllers: one that has a network, and one that has none."""
     with served(runtime()) as full, served(runtime(empty=True)) as empty:
         yield {
             name: httpx.Client(base_url=url, timeout=20) for name, url in (("full", full), ("empty", empty))
@@ -98,7 +98,7 @@ def test_only_get_requests_are_answered(client, method):
 
 
 def test_requests_for_other_host_names_are_refused():
-    # DNS rebinding: the name of a foreign web page resolves to this host.
+    # In DNS rebinding, the host name of a foreign web page resolves to this host.
     with served(runtime(empty=True)) as url:
         for host, status in (
             ("evil.example:6680", 421),

@@ -24,7 +24,7 @@ def running():
 
 
 def is_deciding(shown):
-    """Whether the thread handles a further event."""
+    """Whether the thread that makes decisions still handles a new event."""
     shown.put(AgentUp("last", "127.0.0.1:1"))
     pause = threading.Event()
     for _ in range(1000):

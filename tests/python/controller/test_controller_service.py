@@ -33,7 +33,7 @@ def settings(unit):
 
 
 def command(key, config):
-    """A command of the unit, for the program under test and another configuration."""
+    """A command of the unit, changed to run the program under test with another configuration."""
     (line,) = settings(UNIT)[key]
     program, *arguments = line.removeprefix("-").split()
     assert program == "narrows" and CONFIG in arguments, line
@@ -93,8 +93,8 @@ def test_a_wrong_configuration_is_not_tried_again(tmp_path):
     config = tmp_path / "controller.toml"
     config.write_text("[agents]\nsecret = 7\n")
     (code,) = settings(UNIT)["RestartPreventExitStatus"]
-    # This setting applies only to the main process, so the result of the check is ignored ("-"). Otherwise
-    # systemd would restart the service after a failed check.
+    # RestartPreventExitStatus applies only to the main process, so the units ignore the result of the check
+    # ("-"). Otherwise systemd would restart the service after a failed check.
     for unit in UNITS.glob("*.service"):
         assert all(line.startswith("-") for line in settings(unit)["ExecStartPre"]), unit.name
     for key in ("ExecStartPre", "ExecStart"):
@@ -119,7 +119,7 @@ def test_a_credential_of_systemd_may_have_the_mode_of_an_access_list(tmp_path, m
 def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
-    # Also read the keys that are commented out. They name files of the service.
+    # Also read the keys that are commented out. These keys name files of the service.
     token = tmp_path / "page.token"
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)

@@ -118,7 +118,7 @@ def test_of_two_that_took_a_switch_each_from_the_other_one_stays():
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline only ends a test that hangs."""
+    """Waits for a condition. The deadline serves only to end a test that hangs."""
     pause = threading.Event()
     for _ in range(3000):
         if done():
@@ -228,7 +228,7 @@ def test_an_agent_cannot_act_as_the_other_controller(two):
 
 
 def test_a_controller_watches_only_the_listener_with_the_right_certificate(tmp_path):
-    """The agent's certificate is also trusted, and must not be accepted as the other controller's."""
+    """The agent's certificate is trusted, too, but must not be accepted as that of the other controller."""
     keys = Keys(tmp_path, ("a",), controllers=("east",))
     trusted = tmp_path / "agents.trusted"
     trusted.write_text(trusted.read_text() + (tmp_path / "east.crt").read_text())

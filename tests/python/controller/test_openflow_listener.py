@@ -23,7 +23,7 @@ SAMPLES = wire.samples()
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory):
     running = Controller(tmp_path_factory.mktemp("controller"))
-    FakeSwitch(running.port).handshake().close()  # loads everything that is loaded only once
+    FakeSwitch(running.port).handshake().close()  # the first connection loads what is loaded only once
     yield running
     running.close()
 
@@ -82,8 +82,8 @@ def test_a_switch_of_another_version_is_told(controller):
 
 
 def test_an_exception_in_a_handler_ends_only_that_connection(controller):
-    # A handler raises, because there are more ports than any switch has. os-ken would then end the thread for
-    # all switches.
+    # A handler raises, because there are more ports than any switch has. os-ken alone would then end the
+    # thread that serves all switches.
     hostile = FakeSwitch(controller.port, dpid=0x99).handshake()
     for number in range(2000):
         described = struct.pack("!I", number + 1) + wire.port(1)[4:]
@@ -183,8 +183,8 @@ def test_a_controller_without_free_descriptors_recovers(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """An authority, and keys with certificates that it signed. The certificate of `stranger` has another
-    authority.
+    """An authority, and keys with certificates that it signed. Another authority signed the certificate of
+    `stranger`.
     """
     folder = tmp_path_factory.mktemp("certificates")
 

@@ -1,5 +1,5 @@
-"""The checks before os-ken's parser. Valid messages pass the checks, and os-ken parses every message that
-passes in a bounded number of steps.
+"""The checks before os-ken's parser. Valid messages pass the checks. If a message passes the checks, os-ken
+parses it in a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def passes(made, message, ready=True):
 
 
 def parse(message):
-    """Parses a message with os-ken. Fails if that takes more calls than any valid message."""
+    """Parses a message with os-ken. Fails if the parser makes more calls than for any valid message."""
     calls = 0
 
     def count(*_):
@@ -148,7 +148,7 @@ def test_greetings(version, elements, ok):
 
 
 def with_zero(name, offset, width=2):
-    """The sample with a number set to zero."""
+    """The sample with the number at `offset` set to zero."""
     message = bytearray(SAMPLES[name])
     message[offset : offset + width] = bytes(width)
     return bytes(message)
@@ -188,7 +188,7 @@ def test_truncated_messages_are_refused_or_whole():
 
 @st.composite
 def mutated(draw):
-    """A sample with changed, removed or repeated bytes, and mostly with the right length."""
+    """A sample with changed, removed or repeated bytes. Its length field is right in most cases."""
     data = bytearray(SAMPLES[draw(st.sampled_from(READY))])
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(8, max(8, len(data) - 1)))
@@ -214,8 +214,8 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Sets numbers at every place of every message. This is cheaper than hypothesis, so the test tries many
-    more messages.
+    """Sets numbers at every place of every message. This takes less time per message than hypothesis, so the
+    test tries many more messages.
     """
     passed, source = 0, random.Random(1)
     for name in READY:

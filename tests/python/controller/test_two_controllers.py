@@ -15,7 +15,8 @@ NAMES = ("east", "west")
 
 
 class TwoControllers(TimelyLab):
-    """The laboratory of `agents_lab` with two controllers. They reach each other only if `linked` is true."""
+    """The laboratory of `agents_lab` with two controllers. These reach each other only if `linked` is
+    true."""
 
     def __init__(self, folder, linked):
         keys = keys_of(folder, "below-s1", controllers=NAMES)
@@ -126,7 +127,7 @@ def test_a_controller_that_hung_steps_down_when_it_works_again(lab):
     east.send_signal(signal.SIGSTOP)
     try:
         wait(lambda: lab.roles()["west"] == {"master"}, "the standby to be the master")
-        wait(lambda: lab.is_in_control("west"), "the agent to come to the standby")
+        wait(lambda: lab.is_in_control("west"), "the agent to connect to the standby")
     finally:
         east.send_signal(signal.SIGCONT)
     wait(lambda: "stepping down" in (lab.folder / "east.log").read_text(), "the first to step down")

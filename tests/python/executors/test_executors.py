@@ -42,7 +42,7 @@ def scenario():
 
 
 class Refusing(Sketch):
-    """Refuses the runs with a seed."""
+    """A backend that refuses the runs with one seed."""
 
     def __init__(self, seed):
         self.seed = seed

@@ -29,7 +29,7 @@ NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/
 
 
 def overlay(folder: Path) -> tuple[Path, Path]:
-    """A copy of the root in which changes go to a separate folder: (root, changes)."""
+    """Makes an overlay of the root, whose changes go to a separate folder. Returns both: (root, changes)."""
     mount("tmpfs", "tmpfs", folder)
     root, changes, work = (folder / name for name in ("root", "changes", "work"))
     for part in (root, changes, work):

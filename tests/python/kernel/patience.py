@@ -1,8 +1,8 @@
 """Skips a failed test if the machine's host disturbed all its attempts.
 
 Measurements in real time depend on the host. A test of such a measurement has the mark `flaky`, which repeats
-it if it fails. If the host disturbed every attempt, the test is skipped with the reason, because its figures
-do not show whether the program is correct. crates/narrows-lab/src/patience.rs does the same in Rust.
+the test if it fails. If the host disturbed every attempt, the test is skipped with the reason, because its
+figures do not show whether the program is correct. crates/narrows-lab/src/patience.rs does the same in Rust.
 """
 
 import os

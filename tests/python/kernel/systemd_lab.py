@@ -95,7 +95,7 @@ def process(pid: int) -> dict[str, object]:
 
 
 def late() -> dict[str, str]:
-    """Restarts the sender, whose interface exists only after more starts than systemd allows by default."""
+    """Restarts the sender. Its interface exists only after more starts than systemd allows by default."""
     Path("/etc/narrows/sender.toml").write_text('[sender]\ninterfaces = ["late"]\n')
     subprocess.run(["systemctl", "restart", "--no-block", "narrows-agent@sender"], check=False)
     end_s = time.monotonic() + 60
@@ -108,7 +108,7 @@ def late() -> dict[str, str]:
 
 
 def probe() -> dict[str, object]:
-    """Starts all roles, kills the switch, stops all, and purges the package while the switch runs."""
+    """Starts all roles, kills the switch, stops all roles, and purges the package while the switch runs."""
     seen: dict[str, object] = {"queue_before": package_lab.queue()}
     for role in ROLES:
         subprocess.run(["systemctl", "start", f"narrows-agent@{role}"], check=False)

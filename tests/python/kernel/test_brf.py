@@ -261,7 +261,7 @@ class TestOnThisKernel:
         assert link["dropped_packets"] == 0
         assert link["backlog_mean_packets"] < 20
         told = results.flow_samples.to_pandas().query("t_s > 3")["allocation_bps"]
-        assert told.median() == pytest.approx(49e6, rel=0.02)  # half of 0.98 of the link
+        assert told.median() == pytest.approx(49e6, rel=0.02)  # half of 98 % of the link
 
     @pytest.mark.flaky(reruns=2)
     def test_a_group_has_events_and_allocations(self):
@@ -287,7 +287,7 @@ class TestOnThisKernel:
         samples = results.flow_samples.to_pandas().query("3 < t_s < 4")
         for name in members:
             told = samples[samples["flow"] == rows[name]]["allocation_bps"]
-            # A sixth of 0.98 of the link, minus the reduction during a short congestion.
+            # Each flow gets a sixth of 98 % of the link, minus the reduction during a short congestion.
             assert told.median() == pytest.approx(98e6 / 6, rel=0.05)
 
     def test_a_wrong_parameter_is_refused_in_a_line(self):

@@ -14,7 +14,8 @@ TEAR_DOWN = (
 
 
 def test_put_brf_on_a_linux_bridge(tmp_path, agent, lacking, tidy):
-    """Flows are `other` without the sender's agent and `rated` with it. Figures may differ."""
+    """Without the sender's agent, flows count as `other`, and with it as `rated`. Figures may differ from
+    those of the tutorial."""
     taken = [name for name in NAMES if Path("/run/netns", name).exists()]
     if taken:
         lacking(f"a network namespace is called {taken[0]} already")

@@ -1,4 +1,6 @@
-"""The algorithms that the agent loads: BBR v1 (compared with the kernel's BBR), -A, -B, -C, BBQ, v2 and v3.
+"""The algorithms that the agent loads: BBR v1, v2 and v3, BBR-A, -B and -C, and BBQ.
+
+BBR v1 is compared with the kernel's BBR.
 
 Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
 are repeated (`flaky`), with the same bounds.
@@ -66,8 +68,8 @@ def registered():
 
 KILLED = "NARROWS_TEST_KILLED"
 UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; done'
-"""Waits for the end of its input, then unloads. It retries, because connections end shortly after their
-namespaces.
+"""A script that waits for the end of its input and then unloads the algorithms. It tries several times,
+because connections end shortly after their namespaces.
 """
 
 
@@ -86,7 +88,7 @@ def unloaded(agent):
     run.
 
     Another process unloads the algorithms when its input ends. Its input ends when this process ends, even if
-    this process is killed. Both share the lock, so the next test waits for the unloading.
+    this process is killed. Both processes share the lock, so the next test waits for the unloading.
     """
     with _lock() as lock:
         before = cc.loaded()
@@ -204,8 +206,8 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
-    # The command handles all names or none. The first name has no effect if the second cannot be loaded or
-    # unloaded.
+    # The command handles all names or none. If the second algorithm cannot be loaded or unloaded, the first
+    # stays as it was.
     for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
         assert narrows("cc", *wrong)[:2] == (2, "")
         assert list(cc.loaded()) == ["narrows_bbr_b"]

@@ -1,4 +1,4 @@
-"""The pure functions for the SDN controller's network, configuration and facts."""
+"""Tests of the pure functions that make the SDN controller's network, configuration and facts."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_the_visible_bpffs_must_be_writable(mount, shown, lacking):
 
 
 def test_doctor_names_left_namespaces_and_their_removal(monkeypatch, narrows, tmp_path):
-    dead = 2**22 + 1  # above the largest number of a process
+    dead = 2**22 + 1  # larger than any process id
     monkeypatch.setattr(namespaces, "RUN", tmp_path)
     monkeypatch.setattr(features, "qdiscs", list)  # the real one would create a namespace
     for name in [f"nrw-{dead}-1-n{i}" for i in range(5)] + [f"nrw-{os.getpid()}-1-n0", "other"]:

@@ -120,7 +120,7 @@ def test_frames_cross_bridges_to_the_next_host(text):
     try:
         layout = lay_out(plan, "bridge")
     except ScenarioError as error:
-        assert "part at" in str(error)  # a bridge has one way to a neighbour
+        assert "part at" in str(error)  # a bridge reaches each neighbour by only one link
         return
     table = {(c.node, c.mac): c.device for c in layout.crossings}
     by_device = {(port.node, port.device): port for port in layout.ports}
@@ -225,7 +225,7 @@ def test_an_initial_window_other_than_linux_has_is_a_part_of_the_senders_route(p
 
     assert not [route for route in routes("") if "initcwnd" in route]
     changed = [route for route in routes("initial_window = 2\n") if "initcwnd" in route]
-    assert len(changed) == 2  # for the packets of the sender, and for those of the receiver
+    assert len(changed) == 2  # one for the packets of the sender, and one for those of the receiver
     assert all(" src " in route and route.endswith("initcwnd 2") for route in changed)
 
 

@@ -28,7 +28,7 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture
 def package(agent, lacking, tmp_path_factory):
-    """The package. The machine must be able to install it, and must not have it installed."""
+    """The package. The machine must be able to install it, and must not have it already."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)

@@ -1,4 +1,5 @@
-"""Unmodified programs as flows on real stacks. Their own reports check what was counted from their packets.
+"""Unmodified programs as flows on real stacks. The counts from packets are compared with the programs'
+reports.
 
 The counts of bytes and packets are exact, so they do not depend on other work on the machine.
 """
@@ -91,13 +92,13 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
     flows = {flow["name"]: flow for flow in made.flows.to_pylist()}
     logs = tmp_path / "out" / "logs" / "0"
 
-    # Two pages, each with the header of its response, about 200 bytes.
+    # The program downloads two pages, each with a response header of about 200 bytes.
     page = flows["download"]
     assert logs.joinpath("download-client.log").read_text().split() == [str(PAGE_BYTES)] * 2
     assert 0 < page["delivered_bytes"] - 2 * PAGE_BYTES < 1_000
     assert page["sent_packets"] - page["retransmits"] >= 2 * PAGE_BYTES / 1448
     assert 0.5 < page["end_s"] < 4
-    # At least the time that the bytes take at 20 Mbit/s.
+    # The flow takes at least the time that its bytes take at 20 Mbit/s.
     assert 2 * PAGE_BYTES * 8 / 20e6 < page["fct_s"] < 3.5
     assert '"GET /page.bin HTTP/1.1" 200' in logs.joinpath("download-server.log").read_text()
 

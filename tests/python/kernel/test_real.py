@@ -70,8 +70,8 @@ def test_two_cubics_share_a_dumbbell(backend):
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """Linux calls a sender whose socket has no data "application-limited". BBR would then stay in Startup for
-    seconds, with a full queue."""
+    """If a socket has no data, Linux calls its sender "application-limited". BBR would then stay in Startup
+    for seconds, with a full queue."""
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -91,7 +91,7 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
     assert verdict["flows"][0]["rwnd_limited"] > 0.5
     assert not [reason for reason in verdict["reasons"] if "window" in reason]
     assert simulated.flows["goodput_bps"][0].as_py() == pytest.approx(half_per_rtt, rel=0.02)
-    # Linux 6.6 and later offer up to 1448 of 2304 bytes, not half.
+    # Linux 6.6 and later offer up to 1448 of every 2304 bytes of the buffer, not half of the buffer.
     assert 0.9 * half_per_rtt < real.flows["goodput_bps"][0].as_py() < 1.02 * 1448 / 1152 * half_per_rtt
 
 
@@ -134,7 +134,7 @@ cc = { name = "cubic", beta = 0.3 }
 
 
 def _kept(flow_samples):
-    """The share of the window that each congestion event kept."""
+    """For each congestion event, the share of the window that was kept."""
     rows = flow_samples.to_pylist()
     pairs = itertools.pairwise(row for row in rows if not math.isnan(row["ssthresh"]))
     return [
@@ -180,7 +180,7 @@ def test_a_run_that_fails_leaves_nothing(backend, monkeypatch):
 
 
 def _started(folder):
-    """A long run whose namespaces exist."""
+    """Starts a long run, and waits until its namespaces exist."""
     file = folder / "long.toml"
     file.write_text(TWO_CUBICS.replace('"5s"', '"60s"'))
     run = narrows("run", file, "--on", "kernel", "--no-sim", "--out", folder / "out")
@@ -228,7 +228,7 @@ def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"
     file.write_text(TWO_CUBICS)
-    # The run is by root without capabilities, because another user might not be able to read this checkout.
+    # The command runs as root without capabilities. Another user might be unable to read this checkout.
     command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
     done = subprocess.run(

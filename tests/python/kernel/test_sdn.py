@@ -1,7 +1,7 @@
 """Scenarios with [sdn] on this machine's kernel, with the real controller, agents and Open vSwitch.
 
-Figures are judged only if the run was sound. A short disturbance by other programs can change figures
-although the run counts as sound. Tests are therefore repeated, with the same bounds.
+Figures are judged only if the run was sound. A short disturbance by other programs can change figures even if
+the run counts as sound. Tests are therefore repeated, with the same bounds.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
 
 @pytest.mark.usefixtures("ovs")
 def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
-    """Two switches with a link whose LLDP passes a relay, and four hosts that send no ARP request."""
+    """There are two switches and four hosts. LLDP on the link between the switches passes a relay, and the
+    hosts send no ARP request."""
     results, log, _ = run(loads(TWO_SWITCHES), backend, tmp_path / "out")
     counts = [
         log.count(f"{kind}:") for kind in ("switch-up", "link-up", "host-new", "host-moved", "agent-up")
@@ -138,12 +139,12 @@ def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
 
 
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
-    """Ten flows start and end while the controller is stopped. The switch relies on the controller, so it
-    gets no message in this time."""
+    """Ten flows start and end while the controller is stopped. The switch leaves the detection of congestion
+    to the controller, so there is no message about congestion in this time."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])
-    # Earlier messages may still be in flight.
+    # Messages from before the outage may still be in flight when it starts.
     assert not [when for when in told if 1.2 < when < 4.0]
     assert log.count("agent-up:") == 1, "the controller was only stopped, so its connection stayed"
     assert "not sdn.delay (1ms)" in " ".join(results.soundness["0"]["notes"])
@@ -152,7 +153,8 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
 def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
-    # A queue or a burst of arrivals causes congestion. Which of them occurs first depends on the timing.
+    # A queue or a burst of arrivals counts as congestion. Which of these two occurs first depends on the
+    # timing.
     assert "is congested (" in log, "ten flows that start together congest a link of 20 Mbit/s"
 
 

@@ -1,8 +1,9 @@
-"""A small part of the validation on the running kernel: Reno, CUBIC and BBR compared with Linux's.
+"""A small part of the validation on the running kernel: Reno, CUBIC and BBR compared with those of Linux.
 
 The runs last ten seconds and have no random loss. The bounds of a single run are 10 % for goodput and mean
 RTT, and 15 % for the mean window. Next to CUBIC, goodput and window have a bound of 25 %, because single runs
-of the kernel differ by as much. A run that was disturbed is repeated (`flaky`), with the same bounds.
+of the kernel differ from each other by as much. A run that was disturbed is repeated (`flaky`), with the same
+bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs in guests. Their time is virtual, so figures can be judged without repetitions even on a busy
+"""Runs in guests. The time of a guest is virtual, so figures can be judged without repetitions even on a busy
 machine."""
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def figures(results):
 
 
 def test_two_runs_of_a_cell_agree(guests):
-    """Counts of packets and bytes agree exactly. Times agree except for what QEMU adds if it is disturbed
-    (docs/how-to/vm.md)."""
+    """Counts of packets and bytes agree exactly. Times can differ, because QEMU adds some time if it is
+    disturbed (docs/how-to/vm.md)."""
     first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
     second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
     for name in ("delivered_bytes", "sent_packets", "retransmits"):
@@ -112,7 +112,7 @@ def test_two_runs_of_a_cell_agree(guests):
 def test_dctcp_hears_the_marks_of_a_queue(guests):
     flow, verdict = figures(sweep.run(loads(DCTCP), backend=Vm()))
     assert verdict["sound"], verdict["reasons"]
-    # DCTCP keeps the queue near ten packets (6 ms). Reno would fill 200 packets (120 ms).
+    # DCTCP keeps the queue near ten packets (6 ms). Reno would fill the queue with 200 packets (120 ms).
     assert flow["retransmits"] == 0
     assert 0.020 < flow["rtt_mean_s"] < 0.040
     assert flow["goodput_bps"] > 17e6
@@ -120,7 +120,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """At each bridge, only one packet per direction has no entry. The module needs almost no CPU time."""
+    """At each bridge, only one packet per direction finds no entry. The module needs almost no CPU time."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))
@@ -208,8 +208,8 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """The runs last more than 10 s, so both algorithms enter ProbeRTT. The few packets that they send in
-    ProbeRTT must not lower the bandwidth estimate.
+    """The runs last more than 10 s, so both algorithms enter ProbeRTT. In ProbeRTT they send only few
+    packets, which must not lower the bandwidth estimate.
     """
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):

@@ -33,7 +33,7 @@ _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
 MOST_SEEDS = 3
 """Largest number of runs of a cell. A run takes 4 to 12 s at 100 Mbit/s."""
 _RUNS = "runs"
-"""Folder next to the program with its output, a file for each run."""
+"""Folder next to the program. It contains a file with the output of each run."""
 _CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
 _MOST_SECONDS = 600
 """Time limit of a run."""
@@ -98,7 +98,7 @@ def sides(
     said.mkdir(exist_ok=True)
 
     def run(seed: int) -> list[dict[str, Any]]:
-        """The flows of a run. Empty if ns-3 crashed, as BBR of 3.37 sometimes does."""
+        """The flows of a run. Empty if ns-3 crashed, as ns-3 3.37 sometimes does with BBR."""
         options = {
             "algorithm": algorithm,
             "rate": cell.rate,
@@ -140,8 +140,8 @@ def sides(
         t: NDArray[np.float64] = np.arange(1, len(windows) + 1, dtype=np.float64) * _SAMPLE_S + warmup_s
         side = found.setdefault(flow["name"], Side({}))
         side.windows.append((t, windows))
-        # ns-3's estimator reports 1 s before its first sample. No data is delivered at that time, so the
-        # sample has no weight.
+        # Until its first sample, ns-3's estimator reports an RTT of 1 s. No data has been delivered by then,
+        # so this RTT has no weight.
         mean, p95 = weighted(srtts, delivered)
         figures = {
             "goodput_bps": flow["goodput_bps"],

@@ -24,8 +24,8 @@ constexpr uint32_t kPpp = 2;
 // Limit in packets of a queue that never drops.
 constexpr uint32_t kUnlimited = 1 << 20;
 
-// How routers find the next hop. Static and global routing walk a list of routes for each packet, one for each host
-// behind the router; a nix vector is computed once for each pair of hosts and then read bit by bit.
+// How routers find the next hop. For each packet, static and global routing search a list with one route for each host
+// behind the router. A nix vector is computed once for each pair of hosts and then read bit by bit.
 enum class Routes { kGlobal, kNix };
 
 // A link that delays the packets of one of its devices by a random time up to `most`, and keeps their order.
@@ -51,7 +51,7 @@ class JitterChannel : public PointToPointChannel {
 };
 
 // One scenario's network: its nodes, and the queue of every device. `full` is the size of a full packet. Packets of
-// this size take the same time in ns-3 and in our simulator.
+// this size take the same time on a link in ns-3 as in our simulator.
 class Network {
   public:
     Network(uint32_t nodes, Routes routes, double full = 1500.0) : m_full(full), m_routes(routes) {
@@ -65,14 +65,15 @@ class Network {
         m_addresses.SetBase("10.0.0.0", "255.255.255.252");
     }
 
-    // A link in both directions, each with a drop-tail queue in the device and no queueing discipline above it.
+    // A link in both directions. Each direction has a drop-tail queue in its device, and no queueing discipline above
+    // the device.
     NetDeviceContainer Link(uint32_t a, uint32_t b, double mbit, Time delay, uint32_t packets) {
         PointToPointHelper helper;
         helper.SetDeviceAttribute("DataRate", DataRateValue(Framed(mbit)));
         helper.SetChannelAttribute("Delay", TimeValue(delay));
         helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize",
                         QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, packets)));
-        // With flow control the address helper would put an FqCoDel above the device's queue.
+        // With flow control, the address helper would put an FqCoDel above the device's queue.
         helper.DisableFlowControl();
         NetDeviceContainer devices = helper.Install(m_nodes.Get(a), m_nodes.Get(b));
         Ipv4InterfaceContainer interfaces = m_addresses.Assign(devices);
@@ -109,8 +110,8 @@ class Network {
     // The address of a host (a node with one link).
     Ipv4Address AddressOf(uint32_t host) const { return m_address.at(host); }
 
-    // Number of packets that left a queue onto its link, summed over all links. It exceeds the number of arrivals by
-    // at most the number of packets in flight at the end.
+    // Number of packets that left a queue onto its link, summed over all links. This number exceeds the number of
+    // arrivals by at most the number of packets in flight at the end.
     uint64_t PacketHops() const {
         uint64_t hops = 0;
         for (const auto& q : m_queues) {
@@ -153,7 +154,8 @@ inline void TcpAsLinux(uint32_t mss, uint32_t buffer) {
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
 }
 
-// Sets the shortest wait for a second segment to Linux's (TCP_DELACK_MIN), as in our receivers. ns-3's is 200 ms.
+// Sets the time for which an ACK waits for a second segment to Linux's minimum (TCP_DELACK_MIN), as in our receivers.
+// The default of ns-3 is 200 ms.
 inline void DelayAcksAsLinux() {
     Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
 }
