@@ -348,7 +348,7 @@ def test_flows_of_only_one_side_are_a_change(narrows, backend, tmp_path):
         (("base", "base", "--out", "x.pdf"), "--out: found 'x.pdf', expected a name that ends with .html"),
         (
             ("base", "base", "--seeds", "3"),
-            "--seeds: expected --scenario, because folders already have results",
+            "--seeds: found no --scenario, expected one: this option is about runs",
         ),
     ],
 )

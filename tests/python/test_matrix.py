@@ -140,7 +140,7 @@ def test_an_unknown_name_gives_a_one_line_error_with_the_nearest_name(narrows, t
 
 def test_all_with_names_gives_a_one_line_error(narrows, tmp_path):
     said = narrows("matrix", "--all", "cubic", "--out", tmp_path / "m")
-    assert said == (2, "", "--all: found with cubic, expected no controllers with it\n")
+    assert said == (2, "", "--all: found also cubic, expected --all alone\n")
     assert not (tmp_path / "m").exists()
 
 

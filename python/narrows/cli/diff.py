@@ -108,7 +108,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
             ("--keep", request.keep),
         ):
             if value is not None:
-                raise NarrowsError(f"{option}: expected --scenario, because folders already have results")
+                raise NarrowsError(f"{option}: found no --scenario, expected one: this option is about runs")
         yield read_side(Path(base), url_of(base) or ""), read_side(Path(head), url_of(head) or "")
         return
     if request.seed is not None:

@@ -73,7 +73,7 @@ def choose(
         if name not in known and congestion.class_file(name) is None:
             raise NarrowsError(f"NAME: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
-        raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")
+        raise NarrowsError(f"--all: found also {', '.join(named)}, expected --all alone")
     left_out = {*helped(), *presets(), *(() if marks else marked())}
     alone = [name for name in known if name not in left_out]
     return tuple(order(named or (list(known) if everyone else alone)))
