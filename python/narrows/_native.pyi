@@ -350,7 +350,7 @@ class FlowInfo:
         """Class of the flow's sender."""
     @property
     def leaf(self) -> Literal["mouse", "elephant", "other-tcp", "udp"]:
-        """The leaf of the port's queue."""
+        """The leaf of the port's queue in which the flow's packets wait."""
     @property
     def allocation(self) -> int | None:
         """Allowed rate of the flow, L3 bytes/s."""
@@ -377,7 +377,7 @@ class PortInfo:
         """Capacity of the port, L3 bytes/s."""
     @property
     def rate_controller(self) -> str:
-        """The rate controller, e.g. `brf`. Earlier agents of this protocol use the key `controller`."""
+        """The rate controller, e.g. `brf`. Earlier agents of this protocol call this key `controller`."""
 
 class Ports:
     """All controlled ports of an agent."""

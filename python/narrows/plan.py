@@ -74,13 +74,13 @@ class PoissonAppPlan(TypedDict):
 class CapturePlan(TypedDict):
     """The places where packets are recorded.
 
-    A program that runs the plan decides where they are written.
+    A program that runs the plan decides where the recorded packets are written.
     """
 
     hosts: NotRequired[list[int]]
-    """Nodes of which the packets that the node's flows send and receive are recorded."""
+    """Indices of nodes. The packets that the flows of these nodes send and receive are recorded."""
     links: NotRequired[list[int]]
-    """Links of which the packets that arrive at the link's end are recorded."""
+    """Indices of links. The packets that arrive at the ends of these links are recorded."""
     qlog: NotRequired[bool]
     """Whether the stacks of flows write their own logs (qlog)."""
     snap: int
@@ -267,7 +267,7 @@ class NoneMarkPlan(TypedDict):
 
 
 class ThresholdMarkPlan(TypedDict):
-    """Each packet that arrives while more than `packets` wait is marked with CE (as for DCTCP)."""
+    """A packet that arrives while more than `packets` packets wait is marked with CE (as for DCTCP)."""
 
     kind: Literal["threshold"]
     packets: int
@@ -515,7 +515,7 @@ class ProgramTransportPlan(TypedDict):
     cc: NotRequired[str | dict[str, bool | float | str] | None]
     """Congestion controller of the sending host's TCP connections; `None`: the kernel's default."""
     client: list[str]
-    """Words of the client's command. It starts at the flow's start."""
+    """Words of the client's command. The client starts at the flow's start."""
     client_at: NotRequired[FlowEnd]
     """The end of the flow at which the client runs. The server runs at the other end."""
     files: NotRequired[list[str]]
@@ -537,8 +537,8 @@ class Plan(TypedDict):
     duration: Span
     """Duration of the run."""
     ecmp: NotRequired[bool]
-    """Whether each flow takes a random path of its equal shortest paths, in each direction. If false, all
-    flows between two nodes take the same path."""
+    """Whether each flow takes, in each direction, a random one of the shortest paths. If false, all flows
+    between two nodes take the same path."""
     flows: list[FlowPlan]
     """Flows and sources of flows."""
     kernel: NotRequired[KernelPlan | None]
