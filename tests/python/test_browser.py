@@ -46,7 +46,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NARROWS_DATA", "/nowhere")
         folder = tmp_path_factory.mktemp("report")
-        outcome = run_study(load_study(find_study("brf")), folder, quick=True, backend=Sketch())
+        # With those of `both`, these experiments have a figure of each kind.
+        study, only = load_study(find_study("brf")), ["E1", "E2", "E3", "E7"]
+        outcome = run_study(study, folder, quick=True, only=only, backend=Sketch())
         yield write(outcome, folder, files=False)
 
 
@@ -104,7 +106,7 @@ THEMES = pytest.mark.parametrize(("width", "theme"), [(1360, "light"), (1360, "d
 
 @THEMES
 def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str) -> None:
-    assert draw(browser, report, width, theme) > 30
+    assert draw(browser, report, width, theme) == 25
 
 
 @THEMES

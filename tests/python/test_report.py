@@ -21,6 +21,7 @@ from narrows import sweep
 from narrows.cli.study import _show as show_study
 from narrows.report import build, export, figure, folder, single, tables, write
 from narrows.report.claims import number
+from narrows.report.figure import Figure
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
@@ -48,8 +49,19 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
         yield run_study(load_study(find_study("brf")), folder, quick=True, backend=Sketch())
 
 
-def test_the_page_needs_nothing_from_outside(outcome: Outcome) -> None:
-    page = build(outcome)
+@pytest.fixture(scope="module")
+def page(outcome: Outcome) -> str:
+    """The page of this study."""
+    return build(outcome)
+
+
+@pytest.fixture(scope="module")
+def drawn(outcome: Outcome) -> dict[str, Figure]:
+    """The figures of this study, by id."""
+    return {item.id: item for group in figures(outcome).values() for item in group}
+
+
+def test_the_page_needs_nothing_from_outside(page: str) -> None:
     assert page.count("<script") == 4
     page = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     outside = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']?([^\"'>]*)", page)
@@ -58,8 +70,7 @@ def test_the_page_needs_nothing_from_outside(outcome: Outcome) -> None:
     assert "@import" not in page[: page.index("</style>")]
 
 
-def test_claims_and_figures_are_linked_both_ways(outcome: Outcome) -> None:
-    page = build(outcome)
+def test_claims_and_figures_are_linked_both_ways(outcome: Outcome, page: str) -> None:
     study = outcome.study
     for claim in study.claims:
         assert f'id="claim-{claim.id}"' in page
@@ -69,8 +80,7 @@ def test_claims_and_figures_are_linked_both_ways(outcome: Outcome) -> None:
         assert f'id="fig-{spec.id}"' in page
 
 
-def test_the_page_names_its_experiments_and_missing_data(outcome: Outcome) -> None:
-    page = build(outcome)
+def test_the_page_names_its_experiments_and_missing_data(outcome: Outcome, page: str) -> None:
     assert "This is a quick run" in page
     assert "recorded traces are not in the data folder" in page
     for experiment in study_scenarios(outcome):
@@ -89,13 +99,14 @@ def test_text_from_outside_is_escaped(outcome: Outcome) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_chart_is_valid_vega_lite(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = [item for group in figures(outcome).values() for item in group]
-    networks = [item for item in drawn if item.id.startswith("network-")]
+def test_every_chart_is_valid_vega_lite(
+    outcome: Outcome, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks = [name for name in drawn if name.startswith("network-")]
     assert len(networks) == len(outcome.runs)
     assert len(drawn) == len(outcome.study.figures) + len(networks)
     monkeypatch.setattr(figure, "VALIDATE", True)
-    for item in drawn:
+    for item in drawn.values():
         assert item.specs()
         assert item.spec()["vconcat"]
 
@@ -125,8 +136,7 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert [key.label for key in drawn["g1-rates"].keys] == ["10 ms", "50 ms", "fair share"]
 
 
-def test_a_legend_of_flows_is_valid_in_all_panels_or_grey(outcome: Outcome) -> None:
-    drawn = {item.id: item for group in figures(outcome).values() for item in group}
+def test_a_legend_of_flows_is_valid_in_all_panels_or_grey(drawn: dict[str, Figure]) -> None:
     *flows, fair = drawn["newcomers"].keys
     assert [key.label for key in flows] == [f"flow.{i}" for i in range(5)] and fair.label == "fair share"
     greys = [key.look.light for key in flows]
@@ -173,11 +183,10 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
 
 
 def test_both_readings_are_on_the_page_in_the_table_and_on_the_terminal(
-    outcome: Outcome, tmp_path: Path
+    outcome: Outcome, page: str, tmp_path: Path
 ) -> None:
-    text = build(outcome)
-    assert "<h4>Repaired</h4>" in text and "<h4>As printed</h4>" in text
-    assert text.count('<span class="side">As printed') == len(outcome.second) > 10
+    assert "<h4>Repaired</h4>" in page and "<h4>As printed</h4>" in page
+    assert page.count('<span class="side">As printed') == len(outcome.second) > 10
     write(outcome, tmp_path, files=False)
     with (tmp_path / "claims.csv").open(newline="") as file:
         readings = {(row["claim"], row["reading"]) for row in csv.DictReader(file)}
@@ -199,8 +208,9 @@ def test_the_measures_of_a_ranking_are_in_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_figure_has_a_panel_for_each_value_of_a_free_input(outcome: Outcome) -> None:
-    drawn = {figure.id: figure for group in figures(outcome).values() for figure in group}
+def test_a_figure_has_a_panel_for_each_value_of_a_free_input(
+    outcome: Outcome, drawn: dict[str, Figure]
+) -> None:
     assert len(drawn["shares-start"].panels) == 4
     assert "start at 2 s" in str([panel.title for panel in drawn["shares-start"].panels])
     none = {figure.id for group in figures(replace(outcome, varied={})).values() for figure in group}
