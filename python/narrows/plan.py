@@ -306,6 +306,11 @@ class PolicerPlan(TypedDict):
 class ProbePlan(TypedDict):
     """The samples that the run records."""
 
+    ack_rows: NotRequired[int]
+    """Maximum number of rows of this table. When it is reached, every second row is dropped, and fewer
+    ACKs are recorded."""
+    acks: NotRequired[list[int]]
+    """Indices of the TCP flows whose state is recorded after each ACK (table `acks`)."""
     flows: NotRequired[bool]
     """Whether flows are sampled. Flows of Poisson sources are never sampled."""
     interval: Span

@@ -130,7 +130,7 @@ def attempt(text):
         (BASE.replace("[[flows]]", "[flows]"), "flows: found a table, expected a list; write [[flows]] with double brackets"),
         (BASE + "[sweep.case]\nname = 'x'", "sweep.case: found a table, expected a list; write [[sweep.case]] with double brackets"),
         (CHAIN + "[links.at]\ntime = '1s'", "links.1.at: found a table, expected a list; write [[links.at]] with double brackets"),
-        (BASE + "[probes.links]\nx = 1", "probes.links: found a table, expected 'all' or a list of links"),
+        (BASE + "[probes.links]\nx = 1", "probes.links: found a table, expected 'all' or a list of names"),
         (BASE + "[[sweep.case]]\nname = 'x'\nset.flows.0.cc = 'bbr'", "sweep.case.x: flows: found a table, expected a list"),
         (BASE.replace("[[flows]]", "[flows]") + "[flows]", "found [flows] a second time (at line 8, column 7), expected [[flows]] with double brackets"),
         (BASE + "[sweep.case]\n[sweep.case]", "found [sweep.case] a second time (at line 9, column 12), expected [[sweep.case]] with double brackets"),

@@ -413,10 +413,27 @@ pub struct ProbePlan {
     /// Whether the internal state of congestion controllers and rate controllers is recorded (table `traces`).
     #[serde(default)]
     pub traces: bool,
+    /// Indices of the TCP flows whose state is recorded after each ACK (table `acks`).
+    #[serde(default)]
+    pub acks: Vec<u32>,
+    /// Maximum number of rows of this table. When it is reached, every second row is dropped, and fewer ACKs are recorded.
+    #[serde(default = "million")]
+    pub ack_rows: u32,
+}
+
+fn million() -> u32 {
+    1_000_000
 }
 
 impl Default for ProbePlan {
     fn default() -> Self {
-        ProbePlan { interval: Span::from_millis(100), links: Vec::new(), flows: true, traces: false }
+        ProbePlan {
+            interval: Span::from_millis(100),
+            links: Vec::new(),
+            flows: true,
+            traces: false,
+            acks: Vec::new(),
+            ack_rows: million(),
+        }
     }
 }

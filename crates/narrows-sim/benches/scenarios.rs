@@ -65,7 +65,13 @@ fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Pla
         duration: Span::from_secs(seconds),
         nodes: (0..right + 1).map(|n| n.to_string()).collect(),
         links,
-        probes: ProbePlan { interval: Span::from_millis(100), links: vec![0], flows: true, traces: false },
+        probes: ProbePlan {
+            interval: Span::from_millis(100),
+            links: vec![0],
+            flows: true,
+            traces: false,
+            ..ProbePlan::default()
+        },
         ..Plan::default()
     }
 }
@@ -116,6 +122,7 @@ fn b3(cc: &str) -> Plan {
             links: vec![B3_BOTTLENECK],
             flows: true,
             traces: false,
+            ..ProbePlan::default()
         },
         ..Plan::default()
     }
@@ -152,7 +159,13 @@ fn chain(hops: u32, delay: Span) -> Plan {
             TransportPlan::Udp { rate: Rate::from_bits_per_sec(10_000_000_000), packet: 1500 },
             AppPlan::Bulk,
         )],
-        probes: ProbePlan { interval: Span::ZERO, links: vec![], flows: false, traces: false },
+        probes: ProbePlan {
+            interval: Span::ZERO,
+            links: vec![],
+            flows: false,
+            traces: false,
+            ..ProbePlan::default()
+        },
         ..Plan::default()
     }
 }

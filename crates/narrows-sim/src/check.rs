@@ -140,6 +140,13 @@ pub(crate) fn check_parts(
     for &l in &plan.probes.links {
         require("probes.links", l, (l as usize) < plan.links.len(), "the index of a link")?;
     }
+    for &flow in &plan.probes.acks {
+        let found = plan.flows.get(flow as usize);
+        let is_tcp = found.is_some_and(|f| matches!(f.transport, TransportPlan::Tcp { .. }));
+        require("probes.acks", flow, is_tcp, "the index of a TCP flow")?;
+    }
+    let rows = plan.probes.ack_rows;
+    require("probes.ack_rows", rows, (2..=100_000_000).contains(&rows), "2 to 100000000")?;
     let i = plan.probes.interval;
     require("probes.interval", i, i == Span::ZERO || i >= Span::from_micros(10), "0 or at least 10 us")
 }

@@ -178,6 +178,23 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         key | str | | Name of a variable of that controller.
         value | float | | Value of the variable.
     """),
+    "acks": _columns("""
+        t_s | float | s | Time at which the sender processed the ACK.
+        flow | u32 | | Number of the flow.
+        ack | u64 | | Number of the ACK within the flow, from 1. Gaps are ACKs without a row.
+        acked | u32 | segments | Segments that the ACK newly reported as delivered, cumulatively or by SACK.
+        lost | u32 | segments | Segments that were newly marked lost.
+        rtt_s | float | s | RTT sample of the ACK (NaN: none).
+        srtt_s | float | s | Smoothed RTT after the ACK.
+        delivery_bps | float | bit/s | Delivery-rate sample of the ACK, payload (NaN: none).
+        app_limited | u8 | | 1 if the application limited this sample, else 0.
+        in_flight | u32 | packets | Packets in flight after the ACK and the packets that it released.
+        cwnd | u32 | packets | Congestion window after the ACK.
+        ssthresh | float | packets | Slow-start threshold (NaN: none yet).
+        pacing_bps | float | bit/s | L3 pacing rate (NaN: the flow is not paced).
+        state | u8 | | State of loss recovery, as in `flow_samples`.
+        phase | float | | Phase of BBR, as its variable `phase` in `traces` (NaN: other controllers).
+    """),
 }
 """The columns of every table except `runs`."""
 

@@ -332,6 +332,11 @@ class Results:
         """The state of controllers over time, if it was recorded."""
         return self.table("traces")
 
+    @property
+    def acks(self) -> pa.Table:
+        """A row per recorded ACK (simulations only), if any were recorded."""
+        return self.table("acks")
+
 
 def check_name(name: str) -> None:
     """Check that there is a table of this name.

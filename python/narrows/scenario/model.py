@@ -124,7 +124,7 @@ def _all(value: object) -> object:
     if value == "all":
         return ["all"]
     if not isinstance(value, list):
-        raise Expected("'all' or a list of links")
+        raise Expected("'all' or a list of names")
     return value
 
 
@@ -143,6 +143,15 @@ class Probes(Table):
     """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
     """Whether the internal state of congestion and rate controllers is recorded (table `traces`)."""
+    acks: (
+        Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
+        | None
+    ) = None
+    """Names of the TCP flows whose state is recorded after each ACK (table `acks`), or 'all'. Simulator
+    only."""
+    ack_rows: Annotated[Int, Field(ge=2, le=100_000_000)] = 1_000_000
+    """Maximum number of rows of this table in a run. When it is reached, every second row is dropped, and
+    from then on only every second ACK is recorded."""
 
 
 class Capture(Table):

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 from narrows import congestion as catalogue
 from narrows import rate, stacks, units
-from narrows.errors import ScenarioError, found, one_of
+from narrows.errors import ScenarioError, found, hint, one_of
 from narrows.packets import FULL_PACKET
 from narrows.parameters import Value, in_base_units, with_contents
 from narrows.plan import (
@@ -509,7 +509,32 @@ class _Resolver:
                     f"expected an interval that gives at most {MAX_SAMPLES} samples (0 gives none)",
                     "probes.interval",
                 )
-        return {"interval": probes.interval, "links": links, "flows": probes.flows, "traces": probes.traces}
+        return {
+            "interval": probes.interval,
+            "links": links,
+            "flows": probes.flows,
+            "traces": probes.traces,
+            "acks": self._recorded(probes.acks or []),
+            "ack_rows": probes.ack_rows,
+        }
+
+    def _recorded(self, names: list[str]) -> list[int]:
+        """The numbers of the flows whose ACKs are recorded."""
+        if names and self.kernel:
+            raise ScenarioError(
+                "found flows, expected --on sim, because real stacks are sampled at intervals only",
+                "probes.acks",
+            )
+        tcp = {flow["name"]: i for i, flow in enumerate(self.flows) if flow["transport"]["kind"] == "tcp"}
+        if names == ["all"]:
+            return list(tcp.values())
+        for j, name in enumerate(names):
+            if name not in tcp:
+                raise ScenarioError(
+                    f"found {found(name)}, expected the name of a TCP flow{hint(name, tcp)}",
+                    f"probes.acks.{j}",
+                )
+        return sorted({tcp[name] for name in names})
 
     def _capture(self, capture: Capture) -> CapturePlan:
         links = [self.graph.link(name, f"capture.links.{i}") for i, name in enumerate(capture.links)]

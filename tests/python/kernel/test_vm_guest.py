@@ -160,6 +160,7 @@ rate = "10mbit"
 rtt = "20ms"
 loss = "1%"
 [[flows]]
+name = "page"
 cc = "bic"
 [flows.program]
 server = "{sys.executable} -m http.server {{port}}"
@@ -181,7 +182,7 @@ def test_a_transfer_of_unmodified_programs_repeats_with_the_same_packets_and_tim
         made = sweep.run(load(tmp_path / "page.toml"), backend=Vm(), out=tmp_path / attempt)
         flow, verdict = figures(made)
         assert verdict["sound"], verdict["reasons"]
-        assert (tmp_path / attempt / "logs/0/python3-client.log").read_text() == "500000\n"
+        assert (tmp_path / attempt / "logs/0/page-client.log").read_text() == "500000\n"
         runs.append(flow)
     first, second = runs
     assert first["retransmits"] > 0, "some packets are lost"

@@ -1,9 +1,11 @@
 //! Result tables and histograms.
 
+mod acks;
 mod histogram;
 mod recorder;
 mod table;
 
+pub(crate) use acks::{AckLog, AckRow};
 pub use histogram::Histogram;
 pub use recorder::Recorder;
 pub(crate) use table::row;

@@ -2,7 +2,7 @@
 
 use narrows_control::rate::kit::features;
 
-use super::{Histogram, Table};
+use super::{Histogram, Table, acks};
 use crate::probe::table::row;
 
 /// Tables under construction.
@@ -25,6 +25,8 @@ pub struct Recorder {
     pub events: Table,
     /// Variables of controllers over time.
     pub traces: Table,
+    /// A row per recorded ACK.
+    pub acks: Table,
 }
 
 impl Recorder {
@@ -152,6 +154,7 @@ impl Recorder {
             distributions,
             events,
             traces,
+            acks: acks::empty(),
         }
     }
 
@@ -178,6 +181,7 @@ impl Recorder {
             self.distributions,
             self.events,
             self.traces,
+            self.acks,
         ]
     }
 }

@@ -96,6 +96,21 @@ pub(crate) struct Sender {
     pub(crate) rtts: RttStats,
     /// Time at which the last byte was acknowledged.
     pub(crate) completed_at: Option<Time>,
+    /// The newest ACK, if ACKs are recorded.
+    pub(crate) newest_ack: Option<Box<NewestAck>>,
+}
+
+/// Fields of the newest ACK that the table of ACKs shows.
+#[derive(Debug, Default)]
+pub(crate) struct NewestAck {
+    /// Number of ACKs so far.
+    pub(crate) count: u64,
+    pub(crate) acked: u32,
+    pub(crate) lost: u32,
+    pub(crate) rtt: Option<Span>,
+    pub(crate) rate: RateSample,
+    /// Whether the ACK has no row yet.
+    pub(crate) is_new: bool,
 }
 
 /// The effects of the ACK that is being processed.
@@ -142,6 +157,7 @@ impl Sender {
             counters: Counters::default(),
             rtts: RttStats::new(measure_from),
             completed_at: None,
+            newest_ack: None,
         }
     }
 
@@ -466,6 +482,10 @@ impl Sender {
         ack.echo = echo;
         ack.timestamps = read_timestamps(progress.ts, progress.ts_echo);
         self.control.cc.on_sample(&ack);
+        if let Some(newest) = &mut self.newest_ack {
+            let count = newest.count + 1;
+            **newest = NewestAck { count, acked, lost, rtt: ack.rtt, rate, is_new: true };
+        }
         if by_prr {
             let in_flight = self.flight.board.in_flight();
             let w = self.recovery.prr.window(

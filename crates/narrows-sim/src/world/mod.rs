@@ -27,7 +27,7 @@ use crate::net::{Enqueue, HOST, Paths, Port, watch};
 use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::{Plan, check};
-use crate::probe::{Recorder, Table};
+use crate::probe::{AckLog, Recorder, Table};
 use crate::transport::{NoTransports, Transports};
 pub use arrivals::{Arrivals, starts};
 use captures::Captures;
@@ -246,6 +246,8 @@ pub(crate) struct World<'p> {
     outbox: Vec<u32>,
     /// The captures; `None` if nothing is captured.
     captures: Option<Box<Captures<'p>>>,
+    /// The recorded ACKs; `None` if none are recorded.
+    ack_log: Option<Box<AckLog>>,
     counts: Counts,
 }
 
@@ -281,6 +283,7 @@ impl<'p> World<'p> {
             recorder: Recorder::new(),
             outbox: Vec::new(),
             captures: None,
+            ack_log: None,
             counts: Counts::default(),
         };
         world.start_probes();
@@ -399,7 +402,24 @@ impl<'p> World<'p> {
         if p.payload > 0 && !p.is(flag::REVERSE) {
             self.counts.delivered_packets += 1;
         }
+        if self.ack_log.is_some() {
+            return self.deliver_recorded(&p);
+        }
         self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
+    }
+
+    /// Delivers a packet to its flow, and records its ACK if the flow's ACKs are recorded.
+    #[cold]
+    fn deliver_recorded(&mut self, p: &Packet) {
+        // The flow may end at this ACK, so the row is taken before.
+        let mut row = None;
+        self.with_flow(p.flow, |flow, io| {
+            flow.on_packet(io, p);
+            row = flow.take_ack(io.now);
+        });
+        if let (Some(log), Some(row)) = (&mut self.ack_log, row) {
+            log.push(row);
+        }
     }
 
     /// Delivers a datagram with its contents to its flow.

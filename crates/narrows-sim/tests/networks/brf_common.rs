@@ -24,7 +24,13 @@ impl Net {
         let plan = Plan {
             seed: 1,
             duration: Span::from_secs(seconds),
-            probes: ProbePlan { interval: ms(20), links: Vec::new(), flows: true, traces: false },
+            probes: ProbePlan {
+                interval: ms(20),
+                links: Vec::new(),
+                flows: true,
+                traces: false,
+                ..ProbePlan::default()
+            },
             ..Plan::default()
         };
         Net { plan }

@@ -61,7 +61,13 @@ pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
         duration: Span::from_secs(seconds),
         nodes: vec!["a".into(), "b".into()],
         links: vec![link(0, 1, rate, Span::ZERO, queue), link(1, 0, back, rtt, fifo(LimitPlan::default()))],
-        probes: ProbePlan { interval: ms(10), links: vec![0], flows: true, traces: false },
+        probes: ProbePlan {
+            interval: ms(10),
+            links: vec![0],
+            flows: true,
+            traces: false,
+            ..ProbePlan::default()
+        },
         ..Plan::default()
     }
 }
