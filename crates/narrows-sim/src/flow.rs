@@ -322,6 +322,7 @@ impl Flow {
     }
 
     /// Returns the row of the newest ACK, if it has none yet and the flow's ACKs are recorded.
+    #[cold]
     pub(crate) fn take_ack(&mut self, now: Time) -> Option<AckRow> {
         let Body::Tcp(tcp) = &mut self.body else { return None };
         let sender = &mut tcp.sender;

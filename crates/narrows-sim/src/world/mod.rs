@@ -27,7 +27,7 @@ use crate::net::{Enqueue, HOST, Paths, Port, watch};
 use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::{Plan, check};
-use crate::probe::{AckLog, Recorder, Table};
+use crate::probe::{AckLog, AckRow, Recorder, Table};
 use crate::transport::{NoTransports, Transports};
 pub use arrivals::{Arrivals, starts};
 use captures::Captures;
@@ -402,21 +402,22 @@ impl<'p> World<'p> {
         if p.payload > 0 && !p.is(flag::REVERSE) {
             self.counts.delivered_packets += 1;
         }
-        if self.ack_log.is_some() {
-            return self.deliver_recorded(&p);
+        // With a second call of `on_packet`, the compiler would not inline it here: 1.5 % more instructions.
+        let (records, mut row) = (self.ack_log.is_some(), None);
+        self.with_flow(p.flow, |flow, io| {
+            flow.on_packet(io, &p);
+            if records {
+                // The flow may end at this ACK, so the row is taken before.
+                row = flow.take_ack(io.now);
+            }
+        });
+        if records {
+            self.record_ack(row);
         }
-        self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
     }
 
-    /// Delivers a packet to its flow, and records its ACK if the flow's ACKs are recorded.
     #[cold]
-    fn deliver_recorded(&mut self, p: &Packet) {
-        // The flow may end at this ACK, so the row is taken before.
-        let mut row = None;
-        self.with_flow(p.flow, |flow, io| {
-            flow.on_packet(io, p);
-            row = flow.take_ack(io.now);
-        });
+    fn record_ack(&mut self, row: Option<AckRow>) {
         if let (Some(log), Some(row)) = (&mut self.ack_log, row) {
             log.push(row);
         }
