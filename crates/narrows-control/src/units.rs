@@ -107,7 +107,7 @@ impl Span {
     pub fn mul_f64(self, factor: f64) -> Self {
         Span((self.0 as f64 * factor) as u64)
     }
-    /// Returns `numerator / denominator` of this span, computed in integers.
+    /// Returns `numerator / denominator` of this span, computed exactly in integers and rounded down.
     pub const fn scale(self, numerator: u64, denominator: u64) -> Self {
         let d = if denominator == 0 { 1 } else { denominator };
         if let Some(n) = self.0.checked_mul(numerator) {

@@ -42,8 +42,8 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// Returns an error if one of the algorithm's names is taken, if a parameter occurs twice, or if a default or preset
-    /// is out of range.
+    /// Returns an error if one of the algorithm's names is taken, if a parameter occurs twice, or if a default or
+    /// preset is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
         for name in names {

@@ -2,8 +2,8 @@
 //!
 //! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. The filter keeps the three best
 //! samples. The second best is later than the best, and the third best is later than the second best. When the best
-//! sample expires, a more recent sample replaces it. The result is exact for a steady path. On other paths it may
-//! ignore samples from a quarter of the window.
+//! sample expires, a more recent sample replaces it. The result is exact for a steady path. On other paths it
+//! ignores samples from at most a quarter of the window.
 
 /// The maximum of samples within a window. Time can be any count that never decreases, for example a number of rounds
 /// or nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.

@@ -43,10 +43,9 @@ impl RateCode {
     /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
     /// The smallest exponent that fits is the most precise. This choice is also safe on the wire. The first byte of a
-    /// code of
-    /// 6.6 kB/s or more is at least 0x19, and no TCP option in use has such a kind. For example, 250 MB/s becomes
-    /// 2500 * 10^5. The encoding 25 * 10^7 of the same rate has the bits 257 = 0x0101. These bits look like the two
-    /// NOPs that the paper's format overwrites.
+    /// code of 6.6 kB/s or more is at least 0x19. The kinds of NOP, MSS, window scale, SACK and timestamps are smaller.
+    /// For example, 250 MB/s becomes 2500 * 10^5. The encoding 25 * 10^7 of the same rate has the bits
+    /// 257 = 0x0101. These bits look like the two NOPs that the paper's format overwrites.
     pub const fn encode(rate: Rate) -> Self {
         let mut mantissa = rate.as_bytes_per_sec();
         let mut exponent = 0;

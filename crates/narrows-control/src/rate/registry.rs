@@ -79,8 +79,8 @@ macro_rules! controllers {
         /// defaults.
         ///
         /// # Errors
-        /// Returns an error if no rate controller has this name, and otherwise the first unknown or invalid
-        /// parameter.
+        /// Returns an error if no rate controller has this name, or if a parameter is unknown or invalid. The error
+        /// names the first such parameter.
         pub fn build<K: FlowIdentity>(
             name: &str, params: &Values, port: PortId, mtu: Bytes,
         ) -> Result<RateController<K>, Problem> {

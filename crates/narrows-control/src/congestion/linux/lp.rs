@@ -217,8 +217,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // The time after a cut is the paper's inference phase. The effect of a cut is visible an RTT later. The first
-        // sign of a queue after that RTT therefore means that the cut was not enough.
+        // The time after a cut is the paper's inference phase. The effect of a cut is visible an RTT later, so
+        // another sign of a queue in this phase means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {

@@ -25,8 +25,8 @@ crate::parameters! {
         pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
         /// A loss removes at least 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
-        /// After this number of consecutive rounds of Reno, YeAH assumes that other flows compete, and from then on a
-        /// loss removes half of the window.
+        /// After this number of consecutive rounds of Reno, YeAH assumes that other flows compete. While it does so,
+        /// a loss removes half of the window.
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
         /// After more than this number of rounds in fast mode, YeAH assumes that the other flows have left.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");

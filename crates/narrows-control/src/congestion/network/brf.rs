@@ -4,7 +4,7 @@
 //! the paper is silent, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
 //! bit "not limited by the application" (BRF-100).
 //!
-//! Silence is a time without feedback. With the halving of BRF-92 alone, a silent flow would stay at two packets per
+//! Silence is a time without feedback. With the halving of BRF-92 alone, a flow would then stay at two packets per
 //! RTT. However, BRF-105 requires a change to an ordinary controller soon. After `max(4 srtt, 200 ms)` without
 //! feedback, the sender therefore halves its rate every srtt. The allocation is then outdated, and congestion may be
 //! the reason why the switch is silent. After four halvings CUBIC takes over. CUBIC starts with the window of the

@@ -1,11 +1,11 @@
 //! Newcomers: flows that have sent a SYN but no data. Without this code, the count would react to new flows only after
 //! a round trip and a tau (BDR-22).
 //!
-//! Deviation: the paper adds half of all newcomers. That would count handshakes twice, because the report in a flow's
-//! first data includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, and
-//! the count would be a quarter too high. The code therefore compares the number of newcomers with its average over the
-//! last tau, and adds half of the excess. The excess is zero in a steady state. In a burst, almost all newcomers are in
-//! excess.
+//! Deviation: BDR-22 as specified adds half of all newcomers. That would count handshakes twice, because the report in
+//! a flow's first data includes the time of its handshake. If half of a flow's life is its handshake, as in the paper's
+//! traffic, the count would be a quarter too high. The code therefore compares the number of newcomers with
+//! its average over the last tau, and adds half of the excess. The excess is zero in a steady state. In a burst, almost
+//! all newcomers are in excess.
 
 use crate::units::Time;
 

@@ -100,8 +100,8 @@ proptest! {
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow gets 1.1 times its measured use. The use in packets and the use in counts can differ by
-            // one packet.
+            // A limited flow gets 1.1 times its measured use. The use measured from packets and the
+            // use measured from counts can differ by one packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }

@@ -103,7 +103,7 @@ fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
 }
 
 /// PAC-18a: flows a and b share the first link, and flows b and c share the second link. Flow a gets half of the first
-/// link, although flow b leaves 78.4 Mbit/s of this link unused.
+/// link, although flow b uses only 19.6 Mbit/s of this link.
 #[test]
 fn pac_18a_equal_shares_of_links_that_paths_share() {
     let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];

@@ -44,7 +44,7 @@ fn arrivals_before_the_clock_started_do_not_count() {
     assert_eq!(
         law.rate(),
         Rate::from_bytes_per_sec(650_000),
-        "a tenth of an RTT raises the rate by 0.1 * 0.4"
+        "a tenth of an RTT raises the rate by the share 0.1 * 0.4"
     );
 }
 

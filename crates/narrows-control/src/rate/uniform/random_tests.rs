@@ -61,7 +61,7 @@ proptest! {
                     if reverse {
                         let told = controller.on_reverse(now, &packet, &mut actions);
                         let asks = !matches!(told, Some(rate) if rate == Rate::ZERO);
-                        prop_assert!(asks, "a flow that asks for rates always gets one");
+                        prop_assert!(asks, "the controller never writes a rate of zero");
                     } else {
                         controller.on_data(now, &packet, &port, &mut actions);
                     }

@@ -238,7 +238,7 @@ mod tests {
         let next = d.on_send(ms(700), 2, RTO, PACKET).unwrap();
         assert_eq!((next.t_rep, next.size_cwin), (Span::from_millis(600), 2));
         d.on_retransmission(0);
-        assert!(d.on_send(ms(701), 3, RTO, PACKET).is_none(), "packet 0 was not designated");
+        assert!(d.on_send(ms(701), 3, RTO, PACKET).is_none(), "packet 0 is no longer the designated packet");
         d.on_retransmission(2);
         let next = d.on_send(ms(710), 4, RTO, PACKET).unwrap();
         assert_eq!(next.t_rep, Span::from_millis(10));
