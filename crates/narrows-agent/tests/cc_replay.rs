@@ -205,7 +205,7 @@ struct Case {
     /// Packets.
     queue: u64,
     loss: f64,
-    /// Packets are marked if at least this number of packets wait in the queue; 0: no packets are marked.
+    /// A packet is marked if more than this number of packets wait in the queue; 0: no packets are marked.
     mark: u64,
     /// Maximum random delay of a packet, by which packets may overtake each other; 0: no delay.
     reorder_ms: u64,

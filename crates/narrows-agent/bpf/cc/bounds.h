@@ -36,7 +36,10 @@ static __always_inline void nrw_forget_lo(struct nrw_bbr *s, struct nrw_bounded 
 	s->bw_lo = NRW_NO_BOUND;
 }
 
-/* Discards this round's losses, so that losses of a probe do not lower inflight_lo and bw_lo. */
+/*
+ * Discards this round's losses, delivery rate and volume, so that losses of a probe do not lower inflight_lo
+ * and bw_lo.
+ */
 static __always_inline void nrw_forget_round(struct nrw_bounded *b)
 {
 	b->loss_in_round = 0;

@@ -69,7 +69,7 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 	level = literal ? nrw_params.up.pacing : s->pacing_gain;
-	/* a path with small buffers may never hold 1.25 BDP, so a loss also ends the probing phase */
+	/* a path with small buffers may never hold so many packets, so a loss also ends the probing phase */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
 }

@@ -67,8 +67,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 /* Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
- * If one of the first segments is late, later segments leave earlier, but they make up for no more than this
- * delay. This value is about as long as the delay of the kernel's timer.
+ * If one of the first segments is late, later segments leave earlier. They make up for at most this time, which
+ * is about the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 

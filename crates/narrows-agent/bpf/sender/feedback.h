@@ -54,8 +54,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	if (nrw_designate)
 		nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
 	/*
-	 * In the paper's format, a SYN-ACK has no padding that could show the option, so feedback is always
-	 * possible.
+	 * In the paper's format, a SYN-ACK has no padding that could carry a rate. Feedback therefore counts as
+	 * possible on every connection.
 	 */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;

@@ -26,7 +26,7 @@ pub use place::Place;
 pub enum Variant {
     /// BBR v1, the same algorithm as the kernel's own `bbr`.
     V1,
-    /// BBR-A, in which P_up is an inverse proportion of omega, and P_down is a cosine.
+    /// BBR-A, in which P_up is 2 / (omega + 1), an inverse proportion, and P_down is the cosine of omega.
     A,
     /// BBR-B, in which both gains are inverse proportions.
     B,
@@ -97,7 +97,7 @@ impl Variant {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The probing phase ends when 1.25 BDP is in flight, a packet is lost, or two propagation times have passed,
-    /// whichever comes first. The gain of the phase has no effect on its end.
+    /// whichever comes first. The level of 1.25 BDP does not depend on the gain of the phase.
     pub exit_125: bool,
     /// The draining phase drains only if the previous probe lost packets.
     pub down_needs_loss: bool,

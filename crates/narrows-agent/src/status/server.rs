@@ -20,7 +20,7 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client is disconnected if it takes longer than this to send its request, or to read an answer.
+/// A client is disconnected if it sends nothing of its request, or reads nothing of an answer, for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;
@@ -35,8 +35,8 @@ pub struct Request {
     pub flows: usize,
     /// Milliseconds between snapshots; `None` for a single snapshot.
     pub every_ms: Option<u64>,
-    /// New link rates of ports, by interface, in bytes/s. Each value has the same form and meaning as a port's rate in
-    /// the configuration.
+    /// New link rates of ports, by interface, in bytes/s. Each rate has the same meaning as a port's rate in the
+    /// configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }

@@ -168,8 +168,8 @@ fn a_new_flow_reduces_the_first_ones_rate_without_a_tick() {
     net.run(500);
     assert!((net.ordered(0) - 98.0).abs() < 0.5, "{}", net.ordered(0));
     net.open(1, 2, Flags::RATED, true);
-    // The newcomer gets a third of the rate (BRF-34). The first flow keeps the other two thirds until the next newcomer
-    // arrives.
+    // The newcomer gets a third of the capacity (BRF-34). The first flow has the other two thirds until an ACK of the
+    // newcomer's data passes.
     assert!((net.ordered(0) - 98.0 * 2.0 / 3.0).abs() < 0.5, "no tick was needed: {}", net.ordered(0));
     net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     net.run(500);

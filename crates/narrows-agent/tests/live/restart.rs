@@ -27,9 +27,9 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// Returns the first time from which every flow has its share in all samples. A sample is a time, with the number of
-/// delivered packets of each flow. A rate that is high only at the beginning does not count, because packets on the
-/// wire arrive faster than the port sends.
+/// Returns the first time from which every flow has its share in all later samples. A sample is a time, with the
+/// number of delivered packets of each flow. A rate that is high only at the beginning does not count, because packets
+/// on the wire arrive faster than the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;

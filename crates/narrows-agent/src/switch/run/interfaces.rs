@@ -22,7 +22,7 @@ pub(super) const PLAIN: u8 = 63;
 /// Minimum time between two examinations of the interfaces. Changes that follow each other within this time are
 /// examined together, because a host may have thousands of interfaces.
 const LOOK_AGAIN: Span = Span::from_millis(50);
-/// Pause between attempts to start using an interface that exists.
+/// Pause between attempts to start using the interfaces that are not in use.
 const RETRY: Span = Span::from_secs(1);
 
 /// Why the agent stopped using an interface.

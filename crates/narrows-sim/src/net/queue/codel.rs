@@ -27,7 +27,7 @@ impl Params {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
     /// The end of the interval for which the sojourn time must stay above the target before packets are dropped.
-    /// `None` while the sojourn time is below the target.
+    /// `None` while the sojourn time is below the target, or the backlog is at most one MTU.
     first_above: Option<Time>,
     next_drop: Time,
     count: u32,
