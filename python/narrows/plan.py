@@ -307,8 +307,8 @@ class ProbePlan(TypedDict):
     """The samples that the run records."""
 
     ack_rows: NotRequired[int]
-    """Maximum number of rows of this table. When it is reached, every second row is dropped, and fewer
-    ACKs are recorded."""
+    """Maximum number of rows of the table `acks`. When it is reached, every second row is dropped, and
+    from then on only every second ACK is recorded."""
     acks: NotRequired[list[int]]
     """Indices of the TCP flows whose state is recorded after each ACK (table `acks`)."""
     flows: NotRequired[bool]

@@ -416,7 +416,8 @@ pub struct ProbePlan {
     /// Indices of the TCP flows whose state is recorded after each ACK (table `acks`).
     #[serde(default)]
     pub acks: Vec<u32>,
-    /// Maximum number of rows of this table. When it is reached, every second row is dropped, and fewer ACKs are recorded.
+    /// Maximum number of rows of the table `acks`. When it is reached, every second row is dropped, and from then on only
+    /// every second ACK is recorded.
     #[serde(default = "million")]
     pub ack_rows: u32,
 }
