@@ -1,4 +1,4 @@
-"""The network of a soak, in namespaces: senders, a router, a receiver, and an attacker outside of the path.
+"""The network of a soak, in namespaces: two senders, a router, a receiver, and an attacker off their path.
 
     s1 --+
     s2 --+-- router == c        == 100 Mbit/s, controlled at the router

@@ -113,7 +113,8 @@ class Alerts:
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
-    """For each agent that is not connected now but was before, the time at which its connection ended."""
+    """For each absent agent, the time from which its absence counts: the end of its connection, or `now_ns`
+    for an expected agent that has never been connected."""
     _present: set[str] = field(default_factory=set)
     _slow: dict[tuple[str, FlowKey], int] = field(default_factory=dict)
     """For each flow below its threshold, the time at which it fell below the threshold."""

@@ -15,8 +15,8 @@ class Side:
 
     label: str
     results: Mapping[str, Results]
-    """The results by name of the scenario or of their folder. If there is only one folder, its name is empty
-    here."""
+    """The results by name of the scenario, or by name of their folder inside the given folder. The name is
+    empty if the given folder itself has the results."""
 
 
 def read_side(folder: Path, label: str = "") -> Side:

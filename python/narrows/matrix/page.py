@@ -52,9 +52,9 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "harm_rtt",
         "Harm to the RTT",
-        "The row's algorithm has a longer RTT when it competes with the column's algorithm than when it runs "
-        "alone. The value is the difference, in percent of the mean RTT with the competitor. Blue means that "
-        "the RTT is shorter than alone.",
+        "Increase of the mean RTT of the row's algorithm when it competes with the column's algorithm, "
+        "compared with its mean RTT alone. The value is in percent of the mean RTT with the competitor. Blue "
+        "means that the RTT is shorter than alone.",
         HARM,
         ("suffered by", "from"),
     ),
@@ -244,7 +244,7 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 
 
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
-    """A sentence about the most and the least harmful controllers, if the intervals separate them."""
+    """A sentence about the most and the least harmful controllers, as far as the intervals separate them."""
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
         return []

@@ -150,8 +150,8 @@ class Probes(Table):
     """Names of the TCP flows whose state is recorded after each ACK (table `acks`), or 'all'. Simulator
     only."""
     ack_rows: Annotated[Int, Field(ge=2, le=100_000_000)] = 1_000_000
-    """Maximum number of rows of this table in a run. When it is reached, every second row is dropped, and
-    from then on only every second ACK is recorded."""
+    """Maximum number of rows of this table in a run. Each time it is reached, every second row is dropped,
+    and from then on half as many ACKs are recorded."""
 
 
 class Capture(Table):

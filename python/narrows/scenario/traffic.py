@@ -160,7 +160,7 @@ class Flow(Table):
     """Name of the flow in results (default: derived from the congestion controller's name)."""
     source: Annotated[Ends | None, Field(alias="from")] = None
     """Sending node. Most topologies have a default. If `from` or `to` is a list, the entry stands for several
-    flows: one for each pair of a sender and a receiver. Names in a list may be patterns with `*` and `?`."""
+    flows: one for each pair of a sender and a receiver. In a list, `*` and `?` in a name match hosts."""
     to: Ends | None = None
     """Receiving node, or a list of nodes (see `from`)."""
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None

@@ -36,7 +36,7 @@ _RESEED_SETTLE_SECONDS = 130
 
 In its first two minutes, the kernel often reseeds its random number generator. Later it does so only once a
 minute (crng_has_old_seed, drivers/char/random.c). Because of the sleep, losses in runs of up to a minute
-therefore depend only on the run's seed.
+depend only on the run's seed.
 """
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""

@@ -40,7 +40,7 @@ class FlowList {
     this.next.addEventListener("click", () => { this.offset += FLOWS_SHOWN; this.refresh(true); });
   }
 
-  // A regular refresh waits until the last request is answered. A changed search replaces the last request.
+  // A regular refresh is skipped while the last request is not answered. A changed search replaces the last request.
   async refresh(replace = false) {
     if (this.request && !replace) return;
     if (this.request) this.request.abort();

@@ -32,8 +32,7 @@ class Place:
     interval: metrics.Interval
     """Interval over seeds of the mean over all points."""
     best: int
-    """Best place, counted from 1, that the controller can have if intervals overlap. `worst` is the worst
-    place that it can have."""
+    """Best place, counted from 1, that the confidence intervals allow. `worst` is the worst such place."""
     worst: int
 
 

@@ -166,9 +166,9 @@ def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
 
 @measure("Change of a variable at the end of a phase", "%", DRAFT)
 def change_at_end(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """First value of a traced variable after a visit to a phase, divided by its last value during the visit.
+    """First value of a traced variable after a visit to a phase, in percent of its last value in the visit.
 
-    The result is the smallest of these ratios over all visits.
+    The result is the smallest percentage over all visits.
     """
     t, values = traced(run, of, key)
     shares = []
@@ -187,7 +187,7 @@ def _last(t: Floats, values: Floats, end_s: float) -> float:
 
 @measure("Estimated bandwidth at the end of a phase", "%", DRAFT)
 def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: float = 0.0) -> float:
-    """`max_bw` at the end of the first visit to a phase, as a fraction of the link's rate at that time."""
+    """`max_bw` at the end of the first visit to a phase, in percent of the link's rate at that time."""
     visits = _visits(run, of, phase, after_s)
     if not visits:
         return math.nan
@@ -197,7 +197,7 @@ def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: flo
 
 @measure("Estimated bandwidth", "%", DRAFT)
 def estimate_after(run: Run, link: str, after_s: float, of: str = "*") -> float:
-    """Mean of `max_bw` after the time `after_s`, as a fraction of the link's rate at the end of the run."""
+    """Mean of `max_bw` after the time `after_s`, in percent of the link's rate at the end of the run."""
     t, values = _estimate(run, of)
     later = values[t >= after_s]
     if not later.size:
