@@ -495,10 +495,10 @@ class UdpTransportPlan(TypedDict):
 
 
 class StackTransportPlan(TypedDict):
-    """A transport protocol that another library implements, e.g.
+    """A transport protocol that another library implements, such as QUIC of quinn, with its own datagrams,
+    loss detection and pacing.
 
-    QUIC of quinn, with its own datagrams, loss detection and pacing. The program that runs the plan
-    provides this library.
+    The program that runs the plan provides this library.
     """
 
     cc: str | dict[str, bool | float | str]
