@@ -495,10 +495,10 @@ class UdpTransportPlan(TypedDict):
 
 
 class StackTransportPlan(TypedDict):
-    """A transport protocol that another library implements, such as QUIC of quinn, with its own datagrams,
-    loss detection and pacing.
+    """A transport protocol of another library, such as QUIC of quinn.
 
-    The program that runs the plan provides this library.
+    It has its own datagrams, loss detection and pacing. The program that runs the plan provides this
+    library.
     """
 
     cc: str | dict[str, bool | float | str]

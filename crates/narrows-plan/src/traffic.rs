@@ -117,8 +117,8 @@ pub enum TransportPlan {
         /// Size of a packet, L3 bytes.
         packet: u32,
     },
-    /// A transport protocol that another library implements, such as QUIC of quinn, with its own datagrams, loss detection
-    /// and pacing. The program that runs the plan provides this library.
+    /// A transport protocol of another library, such as QUIC of quinn. It has its own datagrams, loss detection and
+    /// pacing. The program that runs the plan provides this library.
     Stack(StackPlan),
     /// Unmodified programs exchange the data. Only real stacks can run such a flow.
     Program(ProgramPlan),

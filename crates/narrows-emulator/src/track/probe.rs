@@ -37,8 +37,7 @@ impl External {
         External { port: spec.port, sending: Sending::new(from, ports), to: to.to_owned(), received: 0 }
     }
 
-    /// Of the connections to the port, samples the one that has sent most. (iperf3's control connection uses the same
-    /// port.)
+    /// Samples the connection to the port that has sent the most data. (iperf3's control connection uses the same port.)
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         // After the sampled connection has ended, another connection replaces it only if that connection has sent at
         // least as much.
