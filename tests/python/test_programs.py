@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from narrows import sweep
 from narrows.backends.kernel import program
 from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.vm import foreign
 from narrows.errors import NarrowsError
-from narrows.scenario.load import loads
+from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve
+from narrows.scenario.served import notes
+from narrows.scenario.traces import digests
 
 UPLOAD = """
 duration = "4s"
@@ -80,7 +84,16 @@ def test_the_default_name_is_that_of_the_clients_program():
 
 def test_the_simulator_runs_no_programs():
     with pytest.raises(NarrowsError, match=r"flows\.0\.program: found a program, expected --on kernel or vm"):
-        resolve(loads(UPLOAD))
+        sweep.run(loads(UPLOAD))
+
+
+def test_an_error_of_real_stacks_is_not_replaced_by_the_simulators(backend):
+    class Real(type(backend)):
+        def check(self, plan):
+            program.check(plan)
+
+    with pytest.raises(NarrowsError, match=r"flows\.0\.program\.server: found 'no-such-program'"):
+        sweep.run(loads(UPLOAD.replace("cat -p", "no-such-program")), backend=Real())
 
 
 @pytest.mark.parametrize(
@@ -88,6 +101,7 @@ def test_the_simulator_runs_no_programs():
     [
         ('start = "1s"', 'size = "1MB"', "expected no size with a program"),
         ('start = "1s"', "count = 2", "expected no count with a program"),
+        ("cat -p", "./cat -p", "found './cat', expected a program that is installed, or './NAME'"),
         ('start = "1s"', 'transport = "udp"', "expected no transport with a program"),
         ('start = "1s"', 'from = ["s1"]', "expected one sender and one receiver with a program"),
         ("client =", 'protocol = "udp", client =', "expected no cc with a program whose protocol is udp"),
@@ -121,6 +135,54 @@ def test_files_with_the_same_name_are_refused(tmp_path):
     assert "found two files with the name x" in refused(text, tmp_path)
     single = plan(UPLOAD.replace("client =", 'files = ["a/x"], client ='), tmp_path)
     assert single["flows"][0]["transport"]["files"] == [str(tmp_path / "a/x")]
+
+
+def test_a_program_may_be_one_of_the_files(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    shutil.copy2(shutil.which("cat"), tools / "mine")
+    text = UPLOAD.replace("cat -p", "./tools/mine -p").replace("client =", 'files = ["tools"], client =')
+    made = plan(text, tmp_path)
+    program.check(made)
+    assert program.calls(made, lay_out(made))[0].server[0] == "./tools/mine"
+    in_guest = foreign.prepared(made)
+    assert in_guest.plan["flows"][0]["transport"]["server"][0] == "./tools/mine"
+    assert tools / "mine" in in_guest.files
+    assert any(path.name.startswith("libc.so") for path in in_guest.files)
+
+
+def test_names_whose_logs_would_be_the_same_are_refused():
+    entry = UPLOAD.partition("[[flows]]")[2]
+    both = (
+        UPLOAD.replace('cc = "reno"', 'name = "a/b"')
+        + "[[flows]]"
+        + entry.replace('cc = "reno"', 'name = "a_b"')
+    )
+    assert "flows.1.name: found 'a_b', whose logs would have the names of those of flows.0" in refused(both)
+
+
+def test_special_files_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = UPLOAD.replace("client =", 'files = ["pipe"], client =')
+    assert "found 'pipe', expected an existing file or folder" in refused(text, tmp_path)
+
+
+def test_results_name_the_files_by_their_contents(tmp_path):
+    (tmp_path / "www").mkdir()
+    page = tmp_path / "www" / "page.html"
+    found = []
+    for content in ("one", "two", "one"):
+        page.write_text(content)
+        scenario = loads(UPLOAD.replace("client =", 'files = ["www"], client ='))
+        found.append(digests([scenario], tmp_path))
+    assert found[0] == found[2] != found[1]
+    assert found[0].keys() == {"www"}
+
+
+def test_programs_do_not_get_the_hint_about_start_jitter():
+    entry = UPLOAD.partition("[[flows]]")[2]
+    two = loads(UPLOAD + "[[flows]]" + entry.replace('cc = "reno"', 'name = "b"'))
+    assert notes(expand(two)) == []
 
 
 # --- guests ---

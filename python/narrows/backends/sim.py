@@ -83,6 +83,12 @@ class Simulator:
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
+        for number, flow in enumerate(plan["flows"]):
+            if flow["transport"]["kind"] == "program":
+                raise ScenarioError(
+                    "found a program, expected --on kernel or vm, because the simulator runs no programs",
+                    f"flows.{number}.program",
+                )
         try:
             _native.check(plan_json(plan), list(self._classes))
         except _native.PlanError as error:

@@ -32,8 +32,8 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)
     backend = _simulator()
-    if backend is not None:
-        # Check the scenario as before a run.
+    if backend is not None and all(flow.program is None for flow in first.flows):
+        # Check the scenario as before a run. The simulator refuses programs.
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
     loads = {} if results is None else utilisations(Results.read(results), seen, results)
     if out is not None:

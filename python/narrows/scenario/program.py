@@ -95,7 +95,7 @@ def _paths(program: Program, folder: Path, key: str) -> list[str]:
     result: dict[str, str] = {}
     for number, name in enumerate(program.files):
         path = (folder / name).resolve()
-        if not path.exists():
+        if not (path.is_file() or path.is_dir()):
             raise ScenarioError(
                 f"found {found(name)}, expected an existing file or folder", f"{key}.{number}"
             )

@@ -394,11 +394,6 @@ class _Resolver:
                 f"found {flow.transport}, expected --on sim, because this stack runs only in the simulator",
                 f"{key}.transport",
             )
-        if flow.program is not None and not self.kernel:
-            raise ScenarioError(
-                "found a program, expected --on kernel or vm, because the simulator runs no programs",
-                f"{key}.program",
-            )
         cc = stacks.catalogue_name(flow.transport, flow.cc.name)
         if cc is not None and self.ccs and cc not in self.ccs:
             raise ScenarioError(self._unknown(flow), f"{key}.cc")

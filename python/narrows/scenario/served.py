@@ -56,7 +56,8 @@ def _most_together(scenario: Scenario) -> int:
     starts: Counter[int] = Counter()
     for entry in entries(scenario):
         flow = entry.flow
-        if flow.transport != "udp" and flow.arrivals is None and not flow.start_jitter:
+        can_vary = flow.transport != "udp" and flow.program is None and flow.arrivals is None
+        if can_vary and not flow.start_jitter:
             starts[flow.start] += flow.count if not flow.spacing else 1
     return max(starts.values(), default=0)
 

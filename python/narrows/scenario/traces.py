@@ -83,7 +83,7 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each file that the scenarios name: traces, traffic matrices and files in parameters.
+    """SHA-256 of each file that the scenarios name: traces, matrices, files in parameters and of programs.
 
     The keys of the result are the paths as written in the scenarios.
     """
@@ -107,7 +107,22 @@ def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
         rows = rate.catalogue()
         for controller in controllers:
             files.update(files_of(controller.params, rows[controller.kind].parameters).values())
-    return {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in sorted(files)}
+    for scenario in known:
+        for flow in scenario.flows:
+            files.update(flow.program.files if flow.program is not None else [])
+    return {file: _digest(folder / file) for file in sorted(files)}
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and contents of all files in a folder."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+            digest.update(f"{file.relative_to(path)}\0{content}\0".encode())
+    return digest.hexdigest()
 
 
 def _bad(trace: Trace, line: int, message: str) -> ScenarioError:

@@ -59,12 +59,20 @@ for _ in range(2):  # two connections, one after the other
 DATAGRAMS_PY = """
 import socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-if sys.argv[1] == "receive":
+if sys.argv[1].startswith("receive"):
     s.bind(("", int(sys.argv[2])))
-    while True:
-        s.recv(65536)
+    total = 0
+    try:
+        while True:
+            total += len(s.recv(65536))
+            if sys.argv[1] == "receive-one":
+                print("full")
+                sys.exit(7)
+    except KeyboardInterrupt:
+        print("received", total, "bytes")
+        sys.exit()
 for _ in range(100):
-    s.sendto(bytes(1000), (sys.argv[2], int(sys.argv[3])))
+    s.sendto(bytes(int((sys.argv + [1000])[4])), (sys.argv[2], int(sys.argv[3])))
     time.sleep(0.01)
 print("sent 100")
 """
@@ -131,6 +139,29 @@ def test_a_client_that_fails_makes_the_run_unsound(scenario, backend):
     assert any("the client of download ended with exit code 1: urllib.error" in why for why in reasons), (
         reasons
     )
+
+
+LARGE = DATAGRAMS.replace("send {server} {port}", "send {server} {port} 4000")
+
+
+def test_fragmented_datagrams_count_whole_and_have_a_note(scenario, backend):
+    made = sweep.run(scenario(LARGE), backend=backend)
+    (flow,) = made.flows.to_pylist()
+    assert flow["sent_packets"] == 100 and flow["delivered_bytes"] == 400_000
+    assert any("100 datagrams were fragmented" in note for note in made.soundness["0"]["notes"])
+
+
+def test_the_last_words_of_a_server_are_kept(scenario, backend, tmp_path):
+    sweep.run(scenario(DATAGRAMS), backend=backend, out=tmp_path / "out")
+    log = tmp_path / "out" / "logs" / "0" / "datagrams-server.log"
+    assert log.read_text() == "received 100000 bytes\n"
+
+
+def test_a_server_that_fails_during_the_run_makes_it_unsound(scenario, backend):
+    fails = DATAGRAMS.replace("datagrams.py receive", "datagrams.py receive-one")
+    made = sweep.run(scenario(fails), backend=backend)
+    reasons = made.soundness["0"]["reasons"]
+    assert any("the server of datagrams ended with exit code 7: full" in why for why in reasons), reasons
 
 
 def test_a_flow_in_the_wrong_direction_has_a_note(scenario, backend):

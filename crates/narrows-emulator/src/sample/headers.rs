@@ -30,6 +30,8 @@ pub(crate) struct Segment {
     pub(crate) payload: u32,
     /// TCP's fields; `None` for UDP.
     pub(crate) tcp: Option<Tcp>,
+    /// Whether the packet is the first fragment of several.
+    pub(crate) is_fragmented: bool,
 }
 
 /// Fields of a TCP header.
@@ -97,12 +99,15 @@ impl Wanted {
             }
             Protocol::Udp => {
                 let udp = UdpHeaderSlice::from_slice(body).ok()?;
-                (udp.source_port(), udp.destination_port(), rest(udp.slice().len()), None)
+                // The length in UDP's header is that of the whole datagram, even in its first fragment.
+                let length = u32::from(udp.length()).saturating_sub(udp.slice().len() as u32);
+                (udp.source_port(), udp.destination_port(), length, None)
             }
         };
         let ports = if way == Way::Forth { (from, to) } else { (to, from) };
         let of_server = if self.client_at == FlowEnd::From { ports.1 } else { ports.0 };
-        (of_server == self.port).then_some((way, Segment { ports, l3_bytes, payload, tcp }))
+        let is_fragmented = ip.has_more_fragments;
+        (of_server == self.port).then_some((way, Segment { ports, l3_bytes, payload, tcp, is_fragmented }))
     }
 }
 
@@ -114,6 +119,7 @@ struct Ip {
     /// Bytes of the header and of the whole packet.
     header: usize,
     length: u32,
+    has_more_fragments: bool,
 }
 
 impl Ip {
@@ -130,6 +136,7 @@ impl Ip {
                     protocol: ip.protocol(),
                     header: ip.slice().len(),
                     length: u32::from(ip.total_len()),
+                    has_more_fragments: ip.more_fragments(),
                 })
             }
             6 => {
@@ -140,6 +147,7 @@ impl Ip {
                     protocol: ip.next_header(),
                     header: ip.slice().len(),
                     length: u32::from(ip.payload_length()) + ip.slice().len() as u32,
+                    has_more_fragments: false,
                 })
             }
             _ => None,
@@ -199,6 +207,22 @@ mod tests {
         PacketBuilder::ipv4(a, b, 64).udp(5_000, 80).write(&mut packet, &[0; 1_200]).unwrap();
         let (_, segment) = wanted(Protocol::Udp, FlowEnd::From).find(&packet).unwrap();
         assert_eq!((segment.payload, segment.l3_bytes, segment.tcp), (1_200, 1_228, None));
+        assert!(!segment.is_fragmented);
+    }
+
+    #[test]
+    fn the_first_fragment_has_the_payload_of_its_datagram_and_later_ones_are_left_out() {
+        let (a, b) = HOSTS;
+        let mut packet = Vec::new();
+        PacketBuilder::ipv4(a, b, 64).udp(5_000, 80).write(&mut packet, &[0; 4_000]).unwrap();
+        packet.truncate(1_500);
+        packet[2..4].copy_from_slice(&1_500u16.to_be_bytes());
+        packet[6] = 0x20; // MF, offset 0
+        let find = |packet: &[u8]| wanted(Protocol::Udp, FlowEnd::From).find(packet);
+        let (_, first) = find(&packet).unwrap();
+        assert_eq!((first.payload, first.l3_bytes, first.is_fragmented), (4_000, 1_500, true));
+        packet[7] = 185; // an offset of 1,480 bytes
+        assert_eq!(find(&packet), None);
     }
 
     proptest! {

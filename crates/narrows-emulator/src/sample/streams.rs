@@ -150,7 +150,7 @@ mod tests {
     const PORTS: (u16, u16) = (5_000, 80);
 
     fn segment(payload: u32, tcp: Tcp) -> Segment {
-        Segment { ports: PORTS, l3_bytes: payload + 52, payload, tcp: Some(tcp) }
+        Segment { ports: PORTS, l3_bytes: payload + 52, payload, tcp: Some(tcp), is_fragmented: false }
     }
 
     fn data(sequence: u32, payload: u32) -> Segment {

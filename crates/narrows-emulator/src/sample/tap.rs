@@ -42,6 +42,8 @@ pub(crate) struct TapCounts {
     pub(crate) delivered: u64,
     /// Payload bytes in the other direction, as the sending host received them.
     pub(crate) reverse_payload: u64,
+    /// Datagrams that left the sending host in several fragments.
+    pub(crate) fragmented: u64,
 }
 
 /// A program's packets at both hosts.
@@ -85,6 +87,7 @@ impl Tap {
                     counts.sent_packets += is_data;
                     counts.sent_bytes += is_data * u64::from(segment.l3_bytes);
                     counts.retransmitted += u64::from(streams.on_sent(&segment));
+                    counts.fragmented += u64::from(segment.is_fragmented);
                 }
                 Way::Back => {
                     counts.reverse_payload += u64::from(segment.payload);

@@ -138,18 +138,25 @@ impl Program {
     /// Returns a note if the receiver of the flow sent more than it received, because the flow's direction is then
     /// probably wrong.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let (there, back) = (self.counts.delivered, self.counts.reverse_payload);
-        if there >= back {
-            return Vec::new();
+        let mut notes = Vec::new();
+        let TapCounts { delivered, reverse_payload, fragmented, .. } = self.counts;
+        if delivered < reverse_payload {
+            let other = match self.plan.client_at {
+                FlowEnd::From => "to",
+                FlowEnd::To => "from",
+            };
+            notes.push(format!(
+                "the receiver of the flow sent {reverse_payload} bytes and received {delivered}; for the goodput of \
+                 the larger direction, exchange from and to, and set client_at = \"{other}\""
+            ));
         }
-        let other = match self.plan.client_at {
-            FlowEnd::From => "to",
-            FlowEnd::To => "from",
-        };
-        vec![format!(
-            "the receiver of the flow sent {back} bytes and received {there}; for the goodput of the larger \
-             direction, exchange from and to, and set client_at = \"{other}\""
-        )]
+        if fragmented > 0 {
+            notes.push(format!(
+                "{fragmented} datagrams were fragmented; each counts as one packet, and as delivered when its first \
+                 fragment arrives"
+            ));
+        }
+        notes
     }
 }
 

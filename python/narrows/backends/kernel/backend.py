@@ -113,7 +113,7 @@ class Kernel:
             load = Load(
                 programs, [*program.calls(plan, layout), *(iperf3.calls(plan, layout) if external else [])]
             )
-            load.listen()
+            load.listen(self._cancel.is_set)
             domain.learn(spec(plan, layout, prefix, 0, _options(plan).interval), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
             clock = time.time() + (start - time.monotonic_ns()) / 1e9

@@ -5,12 +5,13 @@ The emulator does not generate these flows, but only observes them.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,10 @@ from narrows.plan import Protocol
 
 _ENOUGH_SECONDS = 10.0
 """Time within which a server must begin to listen, and an interrupted client must end."""
+_SERVERS_SECONDS = 2.0
+"""Time that an interrupted server has to end before it is killed."""
+_MOST_SHOWN = 200
+"""Maximum number of characters of a program's last line in messages."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
 """State of a listening socket in /proc/net/tcp and /proc/net/udp (proc(5), include/net/tcp_states.h)."""
 
@@ -59,18 +64,28 @@ class Load:
     def __init__(self, programs: Processes, todo: Sequence[Call]) -> None:
         self._programs, self._todo = programs, todo
         self._logs: dict[str, str] = {}
+        self._servers: dict[str, subprocess.Popen[bytes]] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self.complaints: list[str] = []
 
-    def listen(self) -> None:
-        """Start the servers, and wait until they listen.
+    def listen(self, is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Copy the files, start the servers, and wait until they listen.
 
         Raises:
-            KernelError: if a server ends or does not listen in time.
+            KernelError: if a file cannot be copied, or if a server ends or does not listen in time.
+            KeyboardInterrupt: if the run was cancelled.
         """
-        servers = [(call, self._start(call, "server", call.server_in, call.server)) for call in self._todo]
-        for call, server in servers:
+        for number, call in enumerate(self._todo):
+            for role in ("server", "client"):
+                self._prepare(number, call, role)
+        for call in self._todo:
+            self._servers[call.name] = self._start(call, "server", call.server_in, call.server)
+        for call in self._todo:
+            server = self._servers[call.name]
             until = time.monotonic() + _ENOUGH_SECONDS
-            while not _listens(server.pid, call.protocol, call.port):
+            while not _listens(server.pid, call.port):
+                if is_cancelled():
+                    raise KeyboardInterrupt
                 if (code := server.poll()) is not None:
                     raise KernelError(
                         f"the server of {call.name} {_ended(code)}: {self._words(call, 'server')}"
@@ -114,48 +129,75 @@ class Load:
                 client.wait(max(0.1, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self.complaints.append(f"the client of {name} did not end")
+        self._stop_servers()
+
+    def _stop_servers(self) -> None:
+        """Interrupt the servers, so that they print what they still have to say."""
+        for server in self._servers.values():
+            _interrupt(server)
+        until = time.monotonic() + _SERVERS_SECONDS
+        for server in self._servers.values():
+            with suppress(subprocess.TimeoutExpired):
+                server.wait(max(0.01, until - time.monotonic()))
 
     def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
-        """Interrupt a client as Ctrl-C does: iperf3 prints its report then."""
-        code = client.poll()
-        if code is None:
-            # The client leads a process group, because it has a session of its own.
-            with suppress(ProcessLookupError):
-                os.killpg(client.pid, signal.SIGINT)
-        elif code:
-            self.complaints.append(f"the client of {call.name} {_ended(code)}: {self._words(call, 'client')}")
+        """Interrupt a client, unless it has ended. Complain about a program that has failed before."""
+        for role, process in (("server", self._servers[call.name]), ("client", client)):
+            if code := process.poll():
+                self.complaints.append(f"the {role} of {call.name} {_ended(code)}: {self._words(call, role)}")
+        _interrupt(client)
 
     def _start(self, call: Call, role: str, namespace: str, words: list[str]) -> subprocess.Popen[bytes]:
-        name = _log(call, role)
+        name = self._names[call.name, role]
         if role in call.kept:
             self._logs[name] = call.kept[role]
-        folder = self._programs.folder / f"work-{name}"
+        return self._programs.start(namespace, name, words, may_end=True, folder=self._folder(name))
+
+    def _prepare(self, number: int, call: Call, role: str) -> None:
+        """Make the working folder of a program."""
+        # Names of flows may be too long for names of files.
+        name = self._names[call.name, role] = f"flow-{number}-{role}"
+        folder = self._folder(name)
         folder.mkdir()
-        for file in map(Path, call.files):
-            if file.is_dir():
-                shutil.copytree(file, folder / file.name, symlinks=True)
-            else:
-                shutil.copy2(file, folder / file.name)
-        return self._programs.start(namespace, name, words, may_end=True, folder=folder)
+        try:
+            for file in map(Path, call.files):
+                if file.is_dir():
+                    shutil.copytree(file, folder / file.name, symlinks=True)
+                else:
+                    shutil.copy2(file, folder / file.name)
+        except shutil.Error as error:
+            raise KernelError(one_line(f"the files of {call.name}: {error.args[0][0][2]}")) from None
+        except OSError as error:
+            raise KernelError(one_line(f"the files of {call.name}: {error}")) from None
+
+    def _folder(self, name: str) -> Path:
+        return self._programs.folder / f"work-{name}"
 
     def _words(self, call: Call, role: str) -> str:
         """The last line of a program's output."""
-        said = self._programs.log(_log(call, role)).read_text(errors="replace").strip().splitlines()
-        return one_line(said[-1]) if said else "no output"
+        log = self._programs.log(self._names[call.name, role])
+        said = log.read_text(errors="replace").strip().splitlines()
+        return one_line(said[-1][:_MOST_SHOWN]) if said else "no output"
 
 
-def _log(call: Call, role: str) -> str:
-    # A flow's name may contain a slash.
-    return f"{call.name.replace('/', '_')}-{role}"
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a program and its children as Ctrl-C does: iperf3 prints its report then."""
+    if process.poll() is None:
+        # The program leads a process group, because it has a session of its own.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
 
 
 def _ended(code: int) -> str:
     return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
 
 
-def _listens(pid: int, protocol: Protocol, port: int) -> bool:
-    """Whether a socket listens at a port in the network namespace of a process."""
-    for family in ("", "6"):
+def _listens(pid: int, port: int) -> bool:
+    """Whether a socket listens at a port in the network namespace of a process.
+
+    A server of datagrams may listen by TCP first: iperf3 opens its UDP socket when a client has connected.
+    """
+    for protocol, family in itertools.product(_LISTENS, ("", "6")):
         try:
             lines = Path(f"/proc/{pid}/net/{protocol}{family}").read_text(encoding="ascii").splitlines()[1:]
         except OSError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from pathlib import Path
 
 from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Endpoints, Layout
@@ -28,6 +30,7 @@ def check(plan: Plan) -> None:
         ScenarioError: for the first program that cannot.
     """
     servers: dict[tuple[int, str, int], int] = {}
+    logs: dict[str, int] = {}
     for number, transport in transports(plan).items():
         flow, key = plan["flows"][number], f"flows.{number}"
         if is_brf(flow):
@@ -37,10 +40,19 @@ def check(plan: Plan) -> None:
                 f"{key}.cc",
             )
         for role, words in (("server", transport["server"]), ("client", transport["client"])):
-            if shutil.which(words[0]) is None:
+            if place(words[0], transport) is None:
                 raise ScenarioError(
-                    f"found {found(words[0])}, expected a program that is installed", f"{key}.program.{role}"
+                    f"found {found(words[0])}, expected a program that is installed, "
+                    "or './NAME' for one of the files",
+                    f"{key}.program.{role}",
                 )
+        other = logs.setdefault(log_name(flow["name"]), number)
+        if other != number:
+            raise ScenarioError(
+                f"found {found(flow['name'])}, whose logs would have the names of those of flows.{other}, "
+                "expected another name",
+                f"{key}.name",
+            )
         at = flow["to"] if transport.get("client_at", "from") == "from" else flow["from"]
         other = servers.setdefault((at, transport["protocol"], transport["port"]), number)
         if other != number:
@@ -49,6 +61,19 @@ def check(plan: Plan) -> None:
                 "expected another port",
                 f"{key}.program.port",
             )
+
+
+def place(word: str, transport: ProgramTransportPlan) -> Path | None:
+    """The file of a program: one of the plan's files if the word has a relative path, else one in PATH."""
+    path = Path(word)
+    if "/" not in word or path.is_absolute():
+        installed = shutil.which(word)
+        return None if installed is None else Path(installed)
+    for file in map(Path, transport.get("files", [])):
+        if file.name == path.parts[0]:
+            program = file.joinpath(*path.parts[1:])
+            return program if program.is_file() and os.access(program, os.X_OK) else None
+    return None
 
 
 def calls(plan: Plan, layout: Layout) -> list[Call]:
@@ -74,7 +99,7 @@ def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: P
         "{port}": str(transport["port"]),
         "{seconds}": f"{(stop - flow['start']) / NANOS_PER_SEC:g}",
     }
-    name = flow["name"].replace("/", "_")
+    name = log_name(flow["name"])
     return Call(
         name=flow["name"],
         start=flow["start"],
@@ -88,6 +113,11 @@ def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: P
         kept={role: f"{name}-{role}.log" for role in ("server", "client")},
         files=transport.get("files", []),
     )
+
+
+def log_name(name: str) -> str:
+    """The name of a flow in names of files. They have at most 255 bytes (NAME_MAX)."""
+    return name.replace("/", "_").encode()[:200].decode(errors="ignore")
 
 
 def _filled(words: list[str], values: dict[str, str]) -> list[str]:

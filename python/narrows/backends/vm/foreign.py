@@ -13,7 +13,7 @@ from typing import NamedTuple
 from narrows.backends.kernel import program
 from narrows.backends.vm import closure
 from narrows.errors import ScenarioError, found
-from narrows.plan import Plan
+from narrows.plan import Plan, ProgramTransportPlan
 
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _PYTHON_FACTS = (
@@ -49,8 +49,8 @@ def prepared(plan: Plan) -> Foreign:
         key = f"flows.{number}.program"
         words = {}
         for role, command in (("server", transport["server"]), ("client", transport["client"])):
-            place, needs = _program(command[0], f"{key}.{role}")
-            words[role] = [str(place), *command[1:]]
+            first, needs = _command(command[0], transport, f"{key}.{role}")
+            words[role] = [first, *command[1:]]
             files |= needs
         named = {file for name in transport.get("files", []) for file in _below(Path(name))}
         files |= named | closure.libraries(file for file in named if _starts(file, _ELF))
@@ -65,6 +65,16 @@ def prepared(plan: Plan) -> Foreign:
             "flows",
         )
     return Foreign({**plan, "flows": flows}, frozenset(files))
+
+
+def _command(word: str, transport: ProgramTransportPlan, key: str) -> tuple[str, set[Path]]:
+    """The first word of a command in the guest, and the files that the program needs."""
+    place = program.place(word, transport)
+    if place is not None and "/" in word and not Path(word).is_absolute():
+        # A program among the files: its path is relative to the working folder there, too.
+        return word, _program(str(place), key)[1]
+    path, needs = _program(word, key)
+    return str(path), needs
 
 
 def _program(name: str, key: str) -> tuple[Path, set[Path]]:
