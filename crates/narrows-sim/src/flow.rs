@@ -404,7 +404,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => {
                 let closed = tcp.sender.phase == crate::tcp::Phase::Closed;
-                let failed = closed && tcp.sender.completed_at.is_none();
+                let failed = closed && tcp.sender.completed_at().is_none();
                 failed || closed && tcp.receiver.is_closed()
             }
             Body::Udp(udp) => udp.next == Time::NEVER,

@@ -128,27 +128,12 @@ def _spec(chart: Any) -> dict[str, Any]:
     # chart.configure() would copy the whole chart first.
     chart.config = _config()
     made: dict[str, Any] = chart.to_dict(validate=VALIDATE)
-    _insert_rows(made)
     return made
 
 
 @functools.cache
 def _config() -> alt.Config:
     return alt.Config(**config())  # altair checks the settings once
-
-
-def _insert_rows(spec: Any) -> None:
-    """Replace the names of charts' data by the rows, in a specification and in all of its parts."""
-    if isinstance(spec, list):
-        for part in spec:
-            _insert_rows(part)
-    elif isinstance(spec, dict):
-        data = spec.get("data")
-        if isinstance(data, dict) and isinstance(name := data.get("name"), _Rows):
-            spec["data"] = {"values": name.rows}
-        for key, part in spec.items():
-            if key != "data":
-                _insert_rows(part)
 
 
 def _under(title: str, caption: str, width: float) -> alt.TitleParams:
@@ -194,22 +179,30 @@ def config() -> dict[str, Any]:
     }
 
 
-class _Rows(str):
-    """The name of a chart's data, with the data. Equal data has equal names.
-
-    altair copies and checks each value of a chart's data several times, which takes most of the time of
-    drawing. A name is a single value.
-    """
+class _Name(str):
+    """The name of rows. Equal rows have equal names."""
 
     rows: list[dict[str, Any]]
+
+
+class _Rows(alt.Data):
+    """Rows as a chart's data.
+
+    altair copies and checks each value of a chart's data several times, which would take most of the time of
+    drawing. It copies and compares the name only.
+    """
+
+    def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """The rows, instead of their name."""
+        return {"values": self["name"].rows}
 
 
 def inline(values: list[dict[str, Any]]) -> alt.Data:
     """Rows as a chart's data."""
     text = json.dumps(values, default=lambda scalar: scalar.item())  # numpy's scalars
-    name = _Rows(hashlib.sha256(text.encode()).hexdigest())
+    name = _Name(hashlib.sha256(text.encode()).hexdigest())
     name.rows = json.loads(text)
-    return alt.Data(name=name)  # type: ignore[no-untyped-call]
+    return _Rows(name=name)  # type: ignore[no-untyped-call]
 
 
 def _legend(keys: list[Key], most: float) -> Any:

@@ -169,9 +169,9 @@ impl Recorder {
         }
     }
 
-    /// Returns the finished tables.
+    /// Returns the finished tables. The table of ACKs is left out if it has no rows.
     pub fn into_tables(self) -> Vec<Table> {
-        vec![
+        let mut tables = vec![
             self.flows,
             self.flow_samples,
             self.links,
@@ -181,7 +181,8 @@ impl Recorder {
             self.distributions,
             self.events,
             self.traces,
-            self.acks,
-        ]
+        ];
+        tables.extend(Some(self.acks).filter(|acks| acks.rows() > 0));
+        tables
     }
 }

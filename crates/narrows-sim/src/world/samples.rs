@@ -47,7 +47,7 @@ impl<'a> Totals<'a> {
             Body::Tcp(tcp) => {
                 let (s, c) = (&tcp.sender, &tcp.sender.counters);
                 Totals {
-                    acked_at: s.completed_at,
+                    acked_at: s.completed_at(),
                     received_at: tcp.receiver.completed_at,
                     sent: c.sent,
                     retransmits: c.retransmits,

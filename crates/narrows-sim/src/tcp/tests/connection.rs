@@ -16,7 +16,7 @@ fn a_short_flow_takes_two_round_trips_and_its_transmission_time() {
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
     // The handshake and the data with its ACK take an RTT of 40 ms each. The data needs 4 x 0.1 ms in addition.
-    assert_eq!(pair.sender.completed_at, Some(Time::ZERO + Span::from_micros(80_400)));
+    assert_eq!(pair.sender.completed_at(), Some(Time::ZERO + Span::from_micros(80_400)));
     assert_eq!(pair.sender.counters.retransmits, 0);
 }
 
@@ -38,7 +38,7 @@ fn a_lost_syn_ack_is_retransmitted() {
     let lost = |p: &Packet| p.is(flag::SYN) && p.is(flag::REVERSE);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, lost));
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
-    let done = pair.sender.completed_at.unwrap();
+    let done = pair.sender.completed_at().unwrap();
     assert!(done > at(1_050) && done < at(1_100), "{done:?}");
 }
 
@@ -48,7 +48,7 @@ fn data_replaces_a_lost_ack_of_the_handshake() {
     let bare = |p: &Packet| !p.is(flag::REVERSE | flag::SYN) && p.payload == 0;
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, bare));
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
-    assert_eq!(pair.sender.completed_at, Some(Time::ZERO + Span::from_micros(80_400)));
+    assert_eq!(pair.sender.completed_at(), Some(Time::ZERO + Span::from_micros(80_400)));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_receive_window_limits_the_segments_in_flight() {
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
     // The window allows 20 segments per RTT. The RTT is 40 ms plus the transmission time.
     let rounds = 500.0 / 20.0;
-    let seconds = pair.sender.completed_at.unwrap().as_secs_f64();
+    let seconds = pair.sender.completed_at().unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");
     assert!(
         pair.sender.control.window.cwnd <= 2 * 20 + 1,

@@ -65,7 +65,7 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         // After the loss, the flow takes two RTTs until the probe, one RTT until the probe's ACK, and one RTT for the
         // rest. If a lone segment is lost, the probe is sent only after the RTO of 240 ms, because the ACK could be
         // delayed.
-        let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
+        let done = pair.sender.completed_at().unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
     }
