@@ -106,7 +106,7 @@ def test_rows_say_type_and_default_as_a_file_would():
 
 
 def test_every_metric_is_defined_with_the_number_of_its_docstring():
-    text = (ROOT / "docs/reference/results.md").read_text()
+    text = (ROOT / "docs/reference/metrics.md").read_text()
     rows = {
         name: line
         for line in text.splitlines()
@@ -180,7 +180,7 @@ def test_the_consoles_of_the_page_show_real_output(folder, narrows):
 
 
 @native
-@pytest.mark.parametrize("page", ["docs/reference/results.md"])
+@pytest.mark.parametrize("page", ["docs/reference/results.md", "docs/reference/metrics.md"])
 def test_python_of_the_pages_runs(page, folder):
     text = (folder / "my.toml").read_text().replace('"30s"', f'"{LENGTH["duration"]}"')
     (folder / "my.toml").write_text(text)

@@ -239,3 +239,14 @@ def test_files_beyond_the_guests_memory_are_refused(tmp_path):
         file.truncate(600 << 20)
     with pytest.raises(NarrowsError, match=r"found programs with 6.. MB of files, expected at most 512 MB"):
         files_of("cat -p {port}", tmp_path, 'files = ["huge"],')
+
+
+def test_a_script_is_started_by_its_interpreter_and_loops_are_refused(tmp_path):
+    for name, first in (("serve", f"#!{sys.executable} -u"), ("loop", f"#!{tmp_path}/loop")):
+        (tmp_path / name).write_text(f"{first}\nprint()\n")
+        (tmp_path / name).chmod(0o755)
+    found = files_of("./serve {port}", tmp_path, 'files = ["serve"],')
+    server = found.plan["flows"][0]["transport"]["server"]
+    assert server == [sys.executable, "-u", "./serve", "{port}"]
+    with pytest.raises(NarrowsError, match="expected a program for this processor"):
+        files_of(str(tmp_path / "loop"), tmp_path)

@@ -66,7 +66,7 @@ def definitions() -> dict[str, list[str]]:
     for page in sorted(RULES.glob("*.md")):
         for match in HEADING.finditer(page.read_text(encoding="utf-8")):
             found.setdefault(match[1], []).append(page.name)
-    for page in sorted((ROOT / "docs").rglob("results.md")):
+    for page in sorted((ROOT / "docs").rglob("metrics.md")):
         metrics = page.read_text(encoding="utf-8").partition("`narrows.metrics`")[2]
         for row in METRIC.findall(metrics):
             for name in set(re.findall(r"MET-\d+", row)):

@@ -6,7 +6,7 @@ use narrows_control::catalogue::Choice;
 use narrows_control::congestion::Controller;
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::Span;
-use narrows_sim::plan::{AppPlan, FlowEnd, Plan, Protocol, TransportPlan, check_for_real_stacks};
+use narrows_sim::plan::{AppPlan, Plan, Protocol, TransportPlan, check_for_real_stacks};
 
 use crate::error::Error;
 use crate::spec::Spec;
@@ -73,8 +73,7 @@ impl Spec {
             require(&format!("{at}.destination"), spec.destination, family, "the source's address family")?;
             let (server, port, udp) = match &flow.transport {
                 TransportPlan::Program(program) => {
-                    let at_source = program.client_at == FlowEnd::To;
-                    let server = if at_source { spec.source } else { spec.destination };
+                    let server = program.server_at().of((spec.source, spec.destination));
                     (server, program.port, program.protocol == Protocol::Udp)
                 }
                 transport => (spec.destination, spec.port, matches!(transport, TransportPlan::Udp { .. })),

@@ -148,6 +148,13 @@ pub struct ProgramPlan {
     pub files: Vec<String>,
 }
 
+impl ProgramPlan {
+    /// Returns the end of the flow at which the server runs.
+    pub fn server_at(&self) -> FlowEnd {
+        self.client_at.other()
+    }
+}
+
 /// A transport protocol of the kernel.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -169,6 +176,24 @@ pub enum FlowEnd {
     From,
     /// The node that receives this data.
     To,
+}
+
+impl FlowEnd {
+    /// Returns the other end.
+    pub fn other(self) -> Self {
+        match self {
+            FlowEnd::From => FlowEnd::To,
+            FlowEnd::To => FlowEnd::From,
+        }
+    }
+
+    /// Returns the value of this end. `ends` has the values of [`From`](FlowEnd::From) and [`To`](FlowEnd::To).
+    pub fn of<T>(self, ends: (T, T)) -> T {
+        match self {
+            FlowEnd::From => ends.0,
+            FlowEnd::To => ends.1,
+        }
+    }
 }
 
 /// A stack that carries a flow.

@@ -146,7 +146,7 @@ pub(crate) fn check_parts(
         require("probes.acks", flow, is_tcp, "the index of a TCP flow")?;
     }
     let rows = plan.probes.ack_rows;
-    require("probes.ack_rows", rows, (2..=100_000_000).contains(&rows), "2 to 100000000")?;
+    require("probes.ack_rows", rows, rows >= 2, "at least 2")?;
     let i = plan.probes.interval;
     require("probes.interval", i, i == Span::ZERO || i >= Span::from_micros(10), "0 or at least 10 us")
 }

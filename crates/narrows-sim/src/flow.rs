@@ -1,6 +1,5 @@
 //! A flow in a run: its two ends, and its entry in the results.
 
-use narrows_control::congestion::INFINITE_SSTHRESH;
 use narrows_control::rate::kit::features::Parts;
 use narrows_control::rate::{FlowIdentity, Host, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -9,7 +8,6 @@ use crate::error::Error;
 use crate::net::{BothWays, Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, Protocol, TransportPlan};
-use crate::probe::AckRow;
 use crate::tcp::{Io, Receiver, Segment, Sender};
 use crate::transport::StackFlow;
 
@@ -319,43 +317,6 @@ impl Flow {
             }
             Body::Stack(stack) => stack.on_datagram(io, p, Vec::new()),
         }
-    }
-
-    /// Returns the row of the newest ACK, if it has none yet and the flow's ACKs are recorded.
-    #[cold]
-    pub(crate) fn take_ack(&mut self, now: Time) -> Option<AckRow> {
-        let Body::Tcp(tcp) = &mut self.body else { return None };
-        let sender = &mut tcp.sender;
-        let newest = sender.newest_ack.as_mut().filter(|newest| newest.is_new)?;
-        newest.is_new = false;
-        let payload_bits = f64::from(sender.config.mss) * 8.0;
-        let rate = &newest.rate;
-        let is_valid = rate.delivered > 0 && rate.interval > Span::ZERO;
-        let window = &sender.control.window;
-        let mut phase = None;
-        sender.control.cc.trace(&mut |name, value| {
-            if name == "phase" {
-                phase = Some(value);
-            }
-        });
-        Some(AckRow {
-            at: now,
-            flow: self.meta.id,
-            ack: newest.count,
-            acked: newest.acked,
-            lost: newest.lost,
-            rtt: newest.rtt,
-            srtt: sender.flight.rtt.srtt,
-            delivery: is_valid
-                .then(|| f64::from(rate.delivered) * payload_bits / rate.interval.as_secs_f64()),
-            app_limited: rate.app_limited,
-            in_flight: sender.flight.board.in_flight(),
-            cwnd: window.cwnd,
-            ssthresh: Some(window.ssthresh).filter(|s| *s < INFINITE_SSTHRESH),
-            pacing: window.pacing_rate.map(|rate| rate.as_bits_per_sec()),
-            state: sender.recovery.state as u32,
-            phase,
-        })
     }
 
     /// Handles a datagram with contents that has reached one of the flow's ends.

@@ -2,7 +2,7 @@
 
 The functions have no side effects. They take numpy arrays and return numbers, and know nothing of tables,
 scenarios or plots. The docstring of a function gives the id of its definition (``MET-n``, as in
-docs/reference/results.md) and the source of the definition (RFC 5166, Jain et al. 1984, ...).
+docs/reference/metrics.md) and the source of the definition (RFC 5166, Jain et al. 1984, ...).
 
 Conventions: times are in seconds, sizes in bytes, and rates in bit/s (1 Mbit/s = 1e6 bit/s). Time windows are
 half-open: ``[a, b)``. NaN means *undefined*, never zero. In a matrix of bins by flows, NaN means that the

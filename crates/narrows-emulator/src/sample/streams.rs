@@ -10,8 +10,8 @@ use super::headers::{Segment, Tcp};
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     open: BTreeMap<(u16, u16), Stream>,
-    /// Bytes of connections whose ports are now used by a later connection, and payload bytes of UDP.
-    settled: u64,
+    /// Application bytes of all connections that the receivers have acknowledged, and payload bytes of UDP.
+    delivered: u64,
 }
 
 /// The sending direction of a connection. Offsets are bytes from the first byte of data.
@@ -76,7 +76,7 @@ impl Streams {
     /// Records a packet of the sender that reaches the receiving host.
     pub(crate) fn on_arrived(&mut self, segment: &Segment, at: Time) {
         match segment.tcp {
-            None => self.settled += u64::from(segment.payload),
+            None => self.delivered += u64::from(segment.payload),
             Some(tcp) => self.on_reset(segment.ports, tcp, at),
         }
     }
@@ -85,6 +85,7 @@ impl Streams {
     pub(crate) fn on_delivered(&mut self, segment: &Segment, at: Time) {
         let Some((stream, tcp)) = self.stream(segment) else { return };
         if let Some(number) = tcp.acknowledgement {
+            let before = stream.data();
             // An acknowledgement of more than was sent belongs to an earlier connection.
             let acknowledged = stream.offset(number);
             if acknowledged <= stream.sent + 1 {
@@ -93,6 +94,8 @@ impl Streams {
             if stream.is_whole(stream.delivered) {
                 stream.receiver_done.get_or_insert(at);
             }
+            let arrived = stream.data() - before;
+            self.delivered += arrived;
         }
         self.on_reset(segment.ports, tcp, at);
     }
@@ -107,7 +110,7 @@ impl Streams {
 
     /// Application bytes that arrived, see [`TapCounts`](super::tap::TapCounts).
     pub(crate) fn delivered(&self) -> u64 {
-        self.settled + self.open.values().map(Stream::data).sum::<u64>()
+        self.delivered
     }
 
     /// Times at which the sender and the receiver had finished the last connection. `None` while a connection is open,
@@ -120,12 +123,9 @@ impl Streams {
 
     /// Starts a connection, unless this is a repeated SYN.
     fn begin(&mut self, ports: (u16, u16), start: u32) {
-        let known = self.open.get(&ports);
-        if known.is_some_and(|stream| stream.start == start) {
-            return;
+        if self.open.get(&ports).is_none_or(|stream| stream.start != start) {
+            self.open.insert(ports, Stream::new(start));
         }
-        self.settled += known.map_or(0, Stream::data);
-        self.open.insert(ports, Stream::new(start));
     }
 
     fn stream(&mut self, segment: &Segment) -> Option<(&mut Stream, Tcp)> {

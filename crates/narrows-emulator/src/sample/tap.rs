@@ -12,7 +12,7 @@ use std::path::Path;
 use narrows_control::units::Time;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-use super::headers::{Wanted, Way};
+use super::headers::{Segment, Wanted, Way};
 use super::streams::Streams;
 use crate::clock::{Clock, monotonic, realtime_to_monotonic};
 use crate::error::Error;
@@ -26,7 +26,7 @@ const HEAD_BYTES: usize = 120;
 const ALL_INTERFACES: u32 = 0;
 /// Packets that one system call reads.
 const BATCH_PACKETS: usize = 256;
-/// Size of the kernel's buffer. It can store the packets that arrive between two samples, up to 0.1 s at 1 Gbit/s.
+/// Size of the kernel's buffer, which stores packets between two samples. [`Tap::missed`] shows whether it was too small.
 const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
 
 /// The counters of a program's packets.
@@ -53,7 +53,9 @@ pub(crate) struct Tap {
     receiver: Socket,
     streams: Streams,
     counts: TapCounts,
-    /// Time of the first packet of either direction.
+    /// Packets of the receiving host that wait for those of the sending host.
+    waiting: Vec<(Time, Way, Segment)>,
+    /// Time of the first packet at the sending host.
     pub(crate) started: Option<Time>,
 }
 
@@ -70,14 +72,19 @@ impl Tap {
             receiver: Socket::open(receiver)?,
             streams: Streams::default(),
             counts: TapCounts::default(),
+            waiting: Vec::new(),
             started: None,
         })
     }
 
     /// Reads the packets since the last call.
     pub(crate) fn update(&mut self, clock: Clock) -> TapCounts {
-        let Tap { wanted, sender, receiver, streams, counts, started } = self;
-        // The sending host is read first, because the receiver's acknowledgements refer to data that was sent.
+        let Tap { wanted, sender, receiver, streams, counts, waiting, started } = self;
+        // An acknowledgement refers to data that was sent earlier. The receiving host is read first, so that the packets
+        // of the sending host include all of this data, and these are processed first.
+        receiver.read(clock, |at, packet| {
+            waiting.extend(wanted.find(packet).map(|(way, segment)| (at, way, segment)));
+        });
         sender.read(clock, |at, packet| {
             let Some((way, segment)) = wanted.find(packet) else { return };
             started.get_or_insert(at);
@@ -95,14 +102,12 @@ impl Tap {
                 }
             }
         });
-        receiver.read(clock, |at, packet| {
-            let Some((way, segment)) = wanted.find(packet) else { return };
-            started.get_or_insert(at);
+        for (at, way, segment) in waiting.drain(..) {
             match way {
                 Way::Forth => streams.on_arrived(&segment, at),
                 Way::Back => streams.on_delivered(&segment, at),
             }
-        });
+        }
         counts.delivered = streams.delivered();
         *counts
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use narrows_control::units::Time;
-use narrows_sim::plan::{FlowEnd, ProgramPlan, Protocol};
+use narrows_sim::plan::{ProgramPlan, Protocol};
 
 use crate::clock::Clock;
 use crate::endpoint::FlowBoard;
@@ -52,7 +52,7 @@ impl External {
 
     /// The kernel's figures about the sending socket.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
-        self.sending.ports_found.map(|_| self.sending.info)
+        self.sending.info()
     }
 
     /// Application bytes that the receiver has received.
@@ -79,10 +79,7 @@ impl Program {
     /// # Errors
     /// As [`Tap::open`].
     pub(crate) fn open(spec: &FlowSpec, plan: &ProgramPlan, from: &Path, to: &Path) -> Result<Self, Error> {
-        let ports = match plan.client_at {
-            FlowEnd::From => (0, plan.port),
-            FlowEnd::To => (plan.port, 0),
-        };
+        let ports = plan.server_at().of(((plan.port, 0), (0, plan.port)));
         Ok(Program {
             tap: Tap::open(Wanted::new(spec, plan), from, to)?,
             counts: TapCounts::default(),
@@ -105,7 +102,7 @@ impl Program {
 
     /// The kernel's figures about the sending socket, if the kernel has it.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
-        self.sending.as_ref().and_then(|s| s.ports_found.map(|_| s.info))
+        self.sending.as_ref().and_then(Sending::info)
     }
 
     /// Time of the first packet.
@@ -135,16 +132,12 @@ impl Program {
         })
     }
 
-    /// Returns a note if the receiver of the flow sent more than it received, because the flow's direction is then
-    /// probably wrong.
+    /// Returns notes about a direction that is probably wrong, and about fragmented datagrams.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let TapCounts { delivered, reverse_payload, fragmented, .. } = self.counts;
         if delivered < reverse_payload {
-            let other = match self.plan.client_at {
-                FlowEnd::From => "to",
-                FlowEnd::To => "from",
-            };
+            let other = self.plan.client_at.other().of(("from", "to"));
             notes.push(format!(
                 "the receiver of the flow sent {reverse_payload} bytes and received {delivered}; for the goodput of \
                  the larger direction, exchange from and to, and set client_at = \"{other}\""
@@ -173,6 +166,11 @@ struct Sending {
 impl Sending {
     fn new(netns: &Path, ports: (u16, u16)) -> Self {
         Sending { netns: netns.to_owned(), ports, info: TcpInfo::default(), ports_found: None }
+    }
+
+    /// The kernel's figures about the socket, if it was found.
+    fn info(&self) -> Option<TcpInfo> {
+        self.ports_found.map(|_| self.info)
     }
 
     /// Samples the connection that has sent most, if `accepts` accepts it. Keeps the last figures of a connection that

@@ -5,7 +5,7 @@ mod histogram;
 mod recorder;
 mod table;
 
-pub(crate) use acks::{AckLog, AckRow};
+pub(crate) use acks::{AckLog, AckRecorder, AckRow};
 pub use histogram::Histogram;
 pub use recorder::Recorder;
 pub(crate) use table::row;

@@ -33,7 +33,7 @@ pub(crate) use offer::Offer;
 pub(crate) use receiver::Receiver;
 pub(crate) use rtt_stats::RttStats;
 pub(crate) use scoreboard::Segment;
-pub(crate) use sender::{Config, NewestAck, Phase, Sender};
+pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;
 use narrows_control::units::Time;

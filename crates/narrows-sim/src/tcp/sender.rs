@@ -4,7 +4,9 @@
 //! sender owns its state: `flight` (segments and the path), `control` (the controller and its window),
 //! `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods that send.
 
-use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, State, Timestamps};
+use narrows_control::congestion::{
+    Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, State, Timestamps,
+};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
@@ -21,6 +23,7 @@ use super::timer::Timer;
 use super::undo::Rexmit;
 use super::{Io, before};
 use crate::packet::{HEADER_BYTES, Packet, Template, flag};
+use crate::probe::{AckRecorder, AckRow};
 
 /// The parameters of a connection, which do not change.
 #[derive(Clone, Debug)]
@@ -96,21 +99,8 @@ pub(crate) struct Sender {
     pub(crate) rtts: RttStats,
     /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. An option would take 8 bytes more per flow.
     completed_at: Time,
-    /// The newest ACK, if ACKs are recorded.
-    pub(crate) newest_ack: Option<Box<NewestAck>>,
-}
-
-/// Fields of the newest ACK that the table of ACKs shows.
-#[derive(Debug, Default)]
-pub(crate) struct NewestAck {
-    /// Number of ACKs so far.
-    pub(crate) count: u64,
-    pub(crate) acked: u32,
-    pub(crate) lost: u32,
-    pub(crate) rtt: Option<Span>,
-    pub(crate) rate: RateSample,
-    /// Whether the ACK has no row yet.
-    pub(crate) is_new: bool,
+    /// Records each ACK, if the flow's ACKs are recorded.
+    pub(crate) acks: Option<Box<AckRecorder>>,
 }
 
 /// The effects of the ACK that is being processed.
@@ -157,7 +147,7 @@ impl Sender {
             counters: Counters::default(),
             rtts: RttStats::new(measure_from),
             completed_at: Time::NEVER,
-            newest_ack: None,
+            acks: None,
         }
     }
 
@@ -351,6 +341,9 @@ impl Sender {
 
         let rate = self.flight.sampler.finish(io.now, &progress.draft, self.flight.rtt.min);
         self.update_window(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
+        if self.acks.is_some() {
+            self.record_ack(io.now, &progress, delivered_now, &rate);
+        }
         // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the
         // first segment. Otherwise a lost retransmission would never time out while other segments arrive (Linux
         // tcp_clean_rtx_queue).
@@ -373,6 +366,36 @@ impl Sender {
     /// Returns the time at which the last byte was acknowledged.
     pub(crate) fn completed_at(&self) -> Option<Time> {
         Some(self.completed_at).filter(|at| *at < Time::NEVER)
+    }
+
+    /// Adds a row to the table of ACKs. `acked` is the number of segments that the ACK newly delivered.
+    #[cold]
+    fn record_ack(&mut self, now: Time, progress: &Progress, acked: u32, rate: &RateSample) {
+        let Some(recorder) = &mut self.acks else { return };
+        let window = &self.control.window;
+        let mut phase = None;
+        self.control.cc.trace(&mut |name, value| {
+            if name == "phase" {
+                phase = Some(value);
+            }
+        });
+        let payload_bits = f64::from(rate.delivered) * f64::from(self.config.mss) * 8.0;
+        let is_valid = rate.delivered > 0 && rate.interval > Span::ZERO;
+        recorder.add(AckRow {
+            at: now,
+            acked,
+            lost: (self.flight.sampler.lost - progress.lost_before) as u32,
+            rtt: progress.rtt,
+            srtt: self.flight.rtt.srtt,
+            delivery: is_valid.then(|| payload_bits / rate.interval.as_secs_f64()),
+            app_limited: rate.app_limited,
+            in_flight: self.flight.board.in_flight(),
+            cwnd: window.cwnd,
+            ssthresh: Some(window.ssthresh).filter(|s| *s < INFINITE_SSTHRESH),
+            pacing: window.pacing_rate.map(|rate| rate.as_bits_per_sec()),
+            state: self.recovery.state as u32,
+            phase,
+        });
     }
 
     /// Marks the segments that the SACK blocks report, and detects a DSACK (RFC 2883).
@@ -488,10 +511,6 @@ impl Sender {
         ack.echo = echo;
         ack.timestamps = read_timestamps(progress.ts, progress.ts_echo);
         self.control.cc.on_sample(&ack);
-        if let Some(newest) = &mut self.newest_ack {
-            let count = newest.count + 1;
-            **newest = NewestAck { count, acked, lost, rtt: ack.rtt, rate, is_new: true };
-        }
         if by_prr {
             let in_flight = self.flight.board.in_flight();
             let w = self.recovery.prr.window(

@@ -14,8 +14,8 @@ use crate::flow::{Body, Delays, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tc
 use crate::net::BothWays;
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
-use crate::probe::Histogram;
-use crate::tcp::{App, Config, Io, NewestAck, Offer, Receiver, RttStats, Sender};
+use crate::probe::{AckRecorder, Histogram};
+use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
 use crate::transport::{FlowSetup, StackFlow, Transport};
 
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
@@ -176,7 +176,9 @@ impl World<'_> {
                 };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
-                sender.newest_ack = self.plan.probes.acks.contains(&index).then(Box::<NewestAck>::default);
+                if self.plan.probes.acks.contains(&index) {
+                    sender.acks = Some(Box::new(AckRecorder::new(meta.id, self.ack_log.clone())));
+                }
                 if meta.is_sampled {
                     sender.rtts.histogram = Histogram::new();
                 }

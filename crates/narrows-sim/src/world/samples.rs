@@ -12,7 +12,7 @@ use crate::flow::{Body, Meta};
 use crate::net::PortTotals;
 use crate::packet::HEADER_BYTES;
 use crate::plan::TransportPlan;
-use crate::probe::{AckLog, Histogram, row};
+use crate::probe::{Histogram, row};
 use crate::tcp::RttStats;
 use crate::transport::{CONNECTION_LOST, label};
 
@@ -89,8 +89,6 @@ impl World<'_> {
             self.events.push(Time::ZERO + interval, Kind::Sample, REGULAR);
         }
         self.events.push(Time::ZERO + self.plan.warmup, Kind::Sample, MEASURE);
-        let probes = &self.plan.probes;
-        self.ack_log = (!probes.acks.is_empty()).then(|| Box::new(AckLog::new(probes.ack_rows)));
     }
 
     pub(super) fn sample_event(&mut self, which: u32) {
@@ -363,9 +361,7 @@ impl World<'_> {
             self.record_signalling(port as u32);
         }
         let stopped = (self.end < Time::ZERO + self.plan.duration).then_some(self.end);
-        if let Some(log) = self.ack_log.take() {
-            self.recorder.acks = log.into_table();
-        }
+        self.recorder.acks = self.ack_log.take().into_table();
         Results { tables: self.recorder.into_tables(), counts: self.counts, stopped }
     }
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Layout
-from narrows.backends.kernel.load import Call
+from narrows.backends.kernel.load import Call, check_names, log_name
 from narrows.backends.kernel.spec import source_ports
 from narrows.congestion import chosen, registered
 from narrows.errors import ScenarioError
@@ -24,6 +24,7 @@ def check(plan: Plan) -> None:
     Raises:
         ScenarioError: for the first flow that it cannot generate.
     """
+    check_names(plan)
     brf: dict[int, bool] = {}
     for number, flow in enumerate(plan["flows"]):
         key = f"flows.{number}"
@@ -82,6 +83,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     server = [TOOL, "-s", "-B", ends.to_address, "-p", port, "-1", "-J"]
     names = [layout.namespace(node) for node in (ends.source, ends.to)]
     return Call(
+        number=number,
         name=flow["name"],
         start=flow["start"],
         stop=stop,
@@ -91,5 +93,5 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
         client=client,
         port=FIRST_PORT + number,
         protocol="tcp",
-        kept={"client": f"iperf3-{flow['name'].replace('/', '_')}.json"},
+        kept={"client": f"iperf3-{log_name(flow['name'])}.json"},
     )

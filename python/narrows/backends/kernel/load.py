@@ -19,15 +19,13 @@ from pathlib import Path
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.shell import KernelError
 from narrows.backends.kernel.timeline import Timeline
-from narrows.errors import one_line
-from narrows.plan import Protocol
+from narrows.errors import ScenarioError, found, one_line
+from narrows.plan import Plan, Protocol
 
 _ENOUGH_SECONDS = 10.0
 """Time within which a server must begin to listen, and an interrupted client must end."""
 _SERVERS_SECONDS = 2.0
 """Time that an interrupted server has to end before it is killed."""
-_MOST_SHOWN = 200
-"""Maximum number of characters of a program's last line in messages."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
 """State of a listening socket in /proc/net/tcp and /proc/net/udp (proc(5), include/net/tcp_states.h)."""
 
@@ -36,6 +34,8 @@ _LISTENS = {"tcp": "0A", "udp": "07"}
 class Call:
     """A flow: a server that waits, and a client that starts at the flow's start time."""
 
+    number: int
+    """Number of the flow in the plan."""
     name: str
     """Name of the flow."""
     start: int
@@ -64,8 +64,7 @@ class Load:
     def __init__(self, programs: Processes, todo: Sequence[Call]) -> None:
         self._programs, self._todo = programs, todo
         self._logs: dict[str, str] = {}
-        self._servers: dict[str, subprocess.Popen[bytes]] = {}
-        self._names: dict[tuple[str, str], str] = {}
+        self._servers: dict[int, subprocess.Popen[bytes]] = {}
         self.complaints: list[str] = []
 
     def listen(self, is_cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -75,27 +74,29 @@ class Load:
             KernelError: if a file cannot be copied, or if a server ends or does not listen in time.
             KeyboardInterrupt: if the run was cancelled.
         """
-        for number, call in enumerate(self._todo):
+        for call in self._todo:
             for role in ("server", "client"):
-                self._prepare(number, call, role)
+                self._prepare(call, role)
         for call in self._todo:
-            self._servers[call.name] = self._start(call, "server", call.server_in, call.server)
+            self._servers[call.number] = self._start(call, "server", call.server_in, call.server)
         for call in self._todo:
-            server = self._servers[call.name]
-            until = time.monotonic() + _ENOUGH_SECONDS
-            while not _listens(server.pid, call.port):
-                if is_cancelled():
-                    raise KeyboardInterrupt
-                if (code := server.poll()) is not None:
-                    raise KernelError(
-                        f"the server of {call.name} {_ended(code)}: {self._words(call, 'server')}"
-                    )
-                if time.monotonic() > until:
-                    raise KernelError(
-                        f"the server of {call.name} does not listen at {call.protocol} port {call.port} "
-                        f"after {_ENOUGH_SECONDS:g} s: {self._words(call, 'server')}"
-                    )
-                time.sleep(0.01)
+            self._wait_for(call, is_cancelled)
+
+    def _wait_for(self, call: Call, is_cancelled: Callable[[], bool]) -> None:
+        """Wait until the server of a flow listens."""
+        server, name = self._servers[call.number], _log(call, "server")
+        until = time.monotonic() + _ENOUGH_SECONDS
+        while not _listens(server.pid, call.port):
+            if is_cancelled():
+                raise KeyboardInterrupt
+            if (code := server.poll()) is not None:
+                raise KernelError(f"the server of {call.name} {self._programs.end_of(name, code)}")
+            if time.monotonic() > until:
+                raise KernelError(
+                    f"the server of {call.name} does not listen at {call.protocol} port {call.port} "
+                    f"after {_ENOUGH_SECONDS:g} s: {self._programs.last_line(name)}"
+                )
+            time.sleep(0.01)
 
     @contextmanager
     def at_work(self, start: int) -> Iterator[None]:
@@ -114,21 +115,21 @@ class Load:
         }
 
     def _work(self, timeline: Timeline) -> None:
-        clients: dict[str, tuple[Call, subprocess.Popen[bytes]]] = {}
+        clients: dict[int, tuple[Call, subprocess.Popen[bytes]]] = {}
         times = [(call.start, 0, call) for call in self._todo] + [(call.stop, 1, call) for call in self._todo]
         for when, ending, call in sorted(times, key=lambda entry: entry[:2]):
             if not timeline.wait_until(when) and not ending:
                 continue
             if not ending:
-                clients[call.name] = (call, self._start(call, "client", call.client_in, call.client))
-            elif call.name in clients:
-                self._interrupt(*clients[call.name])
+                clients[call.number] = (call, self._start(call, "client", call.client_in, call.client))
+            elif call.number in clients:
+                self._interrupt(*clients[call.number])
         until = time.monotonic() + _ENOUGH_SECONDS
-        for name, (_, client) in clients.items():
+        for call, client in clients.values():
             try:
                 client.wait(max(0.1, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self.complaints.append(f"the client of {name} did not end")
+                self.complaints.append(f"the client of {call.name} did not end")
         self._stop_servers()
 
     def _stop_servers(self) -> None:
@@ -142,22 +143,21 @@ class Load:
 
     def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
         """Interrupt a client, unless it has ended. Complain about a program that has failed before."""
-        for role, process in (("server", self._servers[call.name]), ("client", client)):
+        for role, process in (("server", self._servers[call.number]), ("client", client)):
             if code := process.poll():
-                self.complaints.append(f"the {role} of {call.name} {_ended(code)}: {self._words(call, role)}")
+                end = self._programs.end_of(_log(call, role), code)
+                self.complaints.append(f"the {role} of {call.name} {end}")
         _interrupt(client)
 
     def _start(self, call: Call, role: str, namespace: str, words: list[str]) -> subprocess.Popen[bytes]:
-        name = self._names[call.name, role]
+        name = _log(call, role)
         if role in call.kept:
             self._logs[name] = call.kept[role]
         return self._programs.start(namespace, name, words, may_end=True, folder=self._folder(name))
 
-    def _prepare(self, number: int, call: Call, role: str) -> None:
+    def _prepare(self, call: Call, role: str) -> None:
         """Make the working folder of a program."""
-        # Names of flows may be too long for names of files.
-        name = self._names[call.name, role] = f"flow-{number}-{role}"
-        folder = self._folder(name)
+        folder = self._folder(_log(call, role))
         folder.mkdir()
         try:
             for file in map(Path, call.files):
@@ -173,11 +173,32 @@ class Load:
     def _folder(self, name: str) -> Path:
         return self._programs.folder / f"work-{name}"
 
-    def _words(self, call: Call, role: str) -> str:
-        """The last line of a program's output."""
-        log = self._programs.log(self._names[call.name, role])
-        said = log.read_text(errors="replace").strip().splitlines()
-        return one_line(said[-1][:_MOST_SHOWN]) if said else "no output"
+
+def log_name(name: str) -> str:
+    """The name of a flow in names of files, which have at most 255 bytes (NAME_MAX)."""
+    return name.replace("/", "_").encode()[:200].decode(errors="ignore")
+
+
+def check_names(plan: Plan) -> None:
+    """Check that the logs of all flows have different names.
+
+    Raises:
+        ScenarioError: for a flow whose logs would replace those of another flow.
+    """
+    known: dict[str, int] = {}
+    for number, flow in enumerate(plan["flows"]):
+        other = known.setdefault(log_name(flow["name"]), number)
+        if other != number:
+            raise ScenarioError(
+                f"found {found(flow['name'])}, whose logs would have the names of those of flows.{other}, "
+                "expected another name",
+                f"flows.{number}.name",
+            )
+
+
+def _log(call: Call, role: str) -> str:
+    """The name of a program's log during the run. Names of flows may be too long."""
+    return f"flow-{call.number}-{role}"
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
@@ -186,10 +207,6 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
         # The program leads a process group, because it has a session of its own.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
-
-
-def _ended(code: int) -> str:
-    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
 
 
 def _listens(pid: int, port: int) -> bool:

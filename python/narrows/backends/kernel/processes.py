@@ -23,6 +23,8 @@ second, and measured a link at four times its rate. With real-time scheduling, t
 bursts, and its rates were within 5 % (measured).
 """
 _GRACE_SECONDS = 2.0
+_MOST_SHOWN = 200
+"""Maximum number of characters of a program's last line in messages."""
 
 
 class Processes:
@@ -90,22 +92,25 @@ class Processes:
         while not ready():
             self.check()
             if time.monotonic() > until:
-                words = self._words(self._running[-1][0]) if self._running else "no output"
-                raise KernelError(one_line(f"{what} did not start within {seconds:g} s: {words}"))
+                last = self.last_line(self._running[-1][0]) if self._running else "no output"
+                raise KernelError(f"{what} did not start within {seconds:g} s: {last}")
             time.sleep(0.02)
 
     def check(self) -> None:
         """Raise a KernelError with the last output of a program that has ended."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
-                code = process.returncode
-                how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
-                raise KernelError(one_line(f"{name} ended {how}: {self._words(name)}"))
+                raise KernelError(f"{name} {self.end_of(name, process.returncode)}")
 
-    def _words(self, name: str) -> str:
-        """The last line of a program's output so far."""
+    def end_of(self, name: str, code: int) -> str:
+        """How a program ended, with the last line of its output."""
+        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        return f"ended {how}: {self.last_line(name)}"
+
+    def last_line(self, name: str) -> str:
+        """The last line of a program's output so far, shortened."""
         said = self.log(name).read_text(errors="replace").strip().splitlines()
-        return said[-1] if said else "no output"
+        return one_line(said[-1][:_MOST_SHOWN]) if said else "no output"
 
     def stop(self) -> None:
         """Stop all programs in reverse order of their start."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import TypeVar
 
 from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Endpoints, Layout
-from narrows.backends.kernel.load import Call
+from narrows.backends.kernel.load import Call, check_names, log_name
 from narrows.errors import ScenarioError, found
 from narrows.plan import Plan, ProgramTransportPlan
 from narrows.units import NANOS_PER_SEC
+
+_End = TypeVar("_End")
 
 
 def transports(plan: Plan) -> dict[int, ProgramTransportPlan]:
@@ -29,8 +32,8 @@ def check(plan: Plan) -> None:
     Raises:
         ScenarioError: for the first program that cannot.
     """
+    check_names(plan)
     servers: dict[tuple[int, str, int], int] = {}
-    logs: dict[str, int] = {}
     for number, transport in transports(plan).items():
         flow, key = plan["flows"][number], f"flows.{number}"
         if is_brf(flow):
@@ -46,14 +49,7 @@ def check(plan: Plan) -> None:
                     "or './NAME' for one of the files",
                     f"{key}.program.{role}",
                 )
-        other = logs.setdefault(log_name(flow["name"]), number)
-        if other != number:
-            raise ScenarioError(
-                f"found {found(flow['name'])}, whose logs would have the names of those of flows.{other}, "
-                "expected another name",
-                f"{key}.name",
-            )
-        at = flow["to"] if transport.get("client_at", "from") == "from" else flow["from"]
+        at = _ends(transport, flow["from"], flow["to"])[1]
         other = servers.setdefault((at, transport["protocol"], transport["port"]), number)
         if other != number:
             raise ScenarioError(
@@ -86,12 +82,10 @@ def calls(plan: Plan, layout: Layout) -> list[Call]:
 
 def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: ProgramTransportPlan) -> Call:
     flow = plan["flows"][number]
-    places = [
+    (client_in, _), (server_in, address) = _ends(
+        transport,
         (layout.namespace(ends.source), ends.source_address),
         (layout.namespace(ends.to), ends.to_address),
-    ]
-    (client_in, _), (server_in, address) = (
-        places if transport.get("client_at", "from") == "from" else places[::-1]
     )
     stop = min(flow["stop"] or plan["duration"], plan["duration"])
     values = {
@@ -101,6 +95,7 @@ def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: P
     }
     name = log_name(flow["name"])
     return Call(
+        number=number,
         name=flow["name"],
         start=flow["start"],
         stop=stop,
@@ -115,9 +110,9 @@ def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: P
     )
 
 
-def log_name(name: str) -> str:
-    """The name of a flow in names of files. They have at most 255 bytes (NAME_MAX)."""
-    return name.replace("/", "_").encode()[:200].decode(errors="ignore")
+def _ends(transport: ProgramTransportPlan, source: _End, to: _End) -> tuple[_End, _End]:
+    """The ends at which the client and the server run."""
+    return (source, to) if transport.get("client_at", "from") == "from" else (to, source)
 
 
 def _filled(words: list[str], values: dict[str, str]) -> list[str]:

@@ -53,6 +53,7 @@ class Vm:
         image.prepared()
         self._say = say
         self._saved: dict[image.Extra, image.Image] = {}
+        self._checked_extra = image.NO_EXTRA
         self._making = threading.Lock()
         self._cancelled = threading.Event()
 
@@ -65,8 +66,8 @@ class Vm:
 
     def facts(self) -> dict[str, Any]:
         """Facts about the guest, for `metadata.json`."""
-        # The facts do not depend on additional files, so any saved guest will do.
-        saved = next(iter(self._saved.values()), None) or self._image()
+        # The facts do not depend on additional files, so the guest of a checked plan serves.
+        saved = self._image(self._checked_extra)
         kernel = saved.kernel
         return {
             **{key: value for key, value in saved.facts.items() if key != "congestion_controls"},
@@ -86,7 +87,9 @@ class Vm:
                 "rate_controllers.0.kind",
             )
         check_plan(in_guest(plan))
-        foreign.prepared(plan)
+        files = foreign.prepared(plan).files
+        if not self._saved:
+            self._checked_extra = files
         # The guest runs this machine's programs.
         features.require(lambda: features.asked(plan.get("kernel") or {}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -20,6 +21,8 @@ _PYTHON_FACTS = (
     "import json, sys, sysconfig; "
     "print(json.dumps([sys.executable, sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"
 )
+_DEEPEST = 4
+"""Maximum number of scripts that interpret each other, as in the kernel (fs/exec.c, exec_binprm)."""
 _ELF = b"\x7fELF"
 _MOST_BYTES = 512 << 20
 """Maximum size of a plan's additional files, which the guest keeps in its memory of 2 GB."""
@@ -50,7 +53,7 @@ def prepared(plan: Plan) -> Foreign:
         words = {}
         for role, command in (("server", transport["server"]), ("client", transport["client"])):
             first, needs = _command(command[0], transport, f"{key}.{role}")
-            words[role] = [first, *command[1:]]
+            words[role] = [*first, *command[1:]]
             files |= needs
         named = {file for name in transport.get("files", []) for file in _below(Path(name))}
         files |= named | closure.libraries(file for file in named if _starts(file, _ELF))
@@ -58,8 +61,7 @@ def prepared(plan: Plan) -> Foreign:
             **flows[number],
             "transport": {**transport, "server": words["server"], "client": words["client"]},
         }
-    own = {file for file in files if file.is_file()}
-    if (size := sum(file.stat().st_size for file in own)) > _MOST_BYTES:
+    if (size := sum(file.stat().st_size for file in files if file.is_file())) > _MOST_BYTES:
         raise ScenarioError(
             f"found programs with {size >> 20} MB of files, expected at most {_MOST_BYTES >> 20} MB",
             "flows",
@@ -67,62 +69,72 @@ def prepared(plan: Plan) -> Foreign:
     return Foreign({**plan, "flows": flows}, frozenset(files))
 
 
-def _command(word: str, transport: ProgramTransportPlan, key: str) -> tuple[str, set[Path]]:
-    """The first word of a command in the guest, and the files that the program needs."""
+def _command(word: str, transport: ProgramTransportPlan, key: str) -> tuple[list[str], set[Path]]:
+    """The first words of a command in the guest, and the files that the program needs."""
     place = program.place(word, transport)
-    if place is not None and "/" in word and not Path(word).is_absolute():
-        # A program among the files: its path is relative to the working folder there, too.
-        return word, _program(str(place), key)[1]
-    path, needs = _program(word, key)
-    return str(path), needs
+    if place is None:
+        raise ScenarioError(f"found {found(word)}, expected a program that is installed", key)
+    words, needs = _program(place.absolute(), key)
+    if "/" in word and not Path(word).is_absolute():
+        words[-1] = word  # one of the files, which are in the working folder there, too
+    return words, needs
 
 
-def _program(name: str, key: str) -> tuple[Path, set[Path]]:
-    """The path under which a program runs in the guest, and the files that it needs."""
+def _program(place: Path, key: str, depth: int = 0) -> tuple[list[str], set[Path]]:
+    """The words that start a program in the guest, and the files that the program needs.
+
+    The last word is the path of the program. A script is started by its interpreter, because in the guest the
+    interpreter may not be at the place that the script's first line names.
+    """
+    if _PYTHON.fullmatch(place.name):
+        return _python(place, key)
+    if _starts(place, _ELF):
+        return [str(place)], {place, *closure.libraries([place])}
+    if not _starts(place, b"#!") or depth == _DEEPEST:
+        raise ScenarioError(
+            f"found {found(str(place))}, expected a program for this processor, or a script whose first line "
+            "names its interpreter",
+            key,
+        )
+    name, *options = _interpreter(place, key)
     path = shutil.which(name)
     if path is None:
-        raise ScenarioError(f"found {found(name)}, expected a program that is installed", key)
-    if _PYTHON.fullmatch(Path(path).name):
-        return _python(Path(path), key)
-    place = Path(path).absolute()
-    if _starts(place, b"#!"):
-        interpreter = _interpreter(place, key)
-        _, needs = _program(interpreter, key)
-        return place, {place, *needs}
-    if _starts(place, _ELF):
-        return place, {place, *closure.libraries([place])}
-    raise ScenarioError(
-        f"found {found(name)}, expected a program for this processor, or a script whose first line names its "
-        "interpreter",
-        key,
-    )
+        raise ScenarioError(f"found no {name}, the interpreter of {place}", key)
+    words, needs = _program(Path(path).absolute(), key, depth + 1)
+    return [*words, *options, str(place)], {place, *needs}
 
 
-def _interpreter(script: Path, key: str) -> str:
-    """The interpreter that a script's first line names (`#!/usr/bin/env python3` names python3)."""
+def _interpreter(script: Path, key: str) -> list[str]:
+    """The interpreter and options in a script's first line (of `#!/usr/bin/env python3`: python3)."""
     with script.open("rb") as file:
         words = file.readline().removeprefix(b"#!").decode("utf-8", "replace").split()
     if words and Path(words[0]).name == "env":
-        words = [word for word in words[1:] if not word.startswith("-")]
+        words = [word for word in words[1:] if word != "-S"]
     if not words:
         raise ScenarioError(f"found no interpreter in the first line of {script}, expected one", key)
-    return words[0]
+    return words
 
 
-def _python(path: Path, key: str) -> tuple[Path, set[Path]]:
+@functools.cache
+def _facts_of_python(path: Path) -> list[Path] | None:
+    done = subprocess.run([path, "-c", _PYTHON_FACTS], capture_output=True, text=True, check=False)
+    return None if done.returncode else [Path(fact) for fact in json.loads(done.stdout)]
+
+
+def _python(path: Path, key: str) -> tuple[list[str], set[Path]]:
     """A Python interpreter and its standard library.
 
     If `path` is a shim, such as pyenv's, the result has the interpreter itself instead.
     """
-    done = subprocess.run([path, "-c", _PYTHON_FACTS], capture_output=True, text=True, check=False)
-    if done.returncode:
+    facts = _facts_of_python(path)
+    if facts is None:
         raise ScenarioError(f"found {path}, which does not run, expected a Python interpreter", key)
-    executable, *libraries = (Path(fact) for fact in json.loads(done.stdout))
+    executable, *libraries = facts
     tree = {file for folder in set(libraries) if folder.is_dir() for file in closure.tree(folder)}
     shared = [executable, *(file for file in tree if file.suffix == ".so")]
     settings = executable.parent.parent / "pyvenv.cfg"
     files = {executable, *tree, *closure.libraries(shared)}
-    return executable, files | ({settings} if settings.is_file() else set())
+    return [str(executable)], files | ({settings} if settings.is_file() else set())
 
 
 def _below(path: Path) -> Iterator[Path]:

@@ -34,7 +34,7 @@ class Measure:
     title: str
     unit: str
     source: str
-    """Rule id of the measure's definition: MET-n of docs/reference/results.md."""
+    """Rule id of the measure's definition: MET-n of docs/reference/metrics.md."""
     function: Callable[..., float | Measured]
 
     def check(self, args: Iterable[str]) -> None:
