@@ -50,12 +50,16 @@ end
 
 -- Adds a congestion header to the tree. Its first four bytes are option, length, kind and flags. Fields of 32 bits
 -- follow.
-local KINDS = { "RCP", "XCP", "BDR", "BDR member", "OBP" }
+local KINDS = { "RCP", "XCP", "BDR", "BDR member", "OBP", "custom" }
 local ECHO = 0x80
+local CUSTOM = 6
 
 local function add_header(root, option)
   local kind = option(2, 1):uint()
   local name = kind >= ECHO and "echo" or KINDS[kind] or "unknown"
+  if kind == CUSTOM or kind == CUSTOM + ECHO then
+    name = name .. ", protocol " .. option(3, 1):uint()
+  end
   local tree = root:add(narrows, option, "Narrows congestion header: " .. name)
   tree:add(fields.kind, option(2, 1), name)
   for at = 4, option:len() - 4, 4 do

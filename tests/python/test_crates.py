@@ -131,9 +131,31 @@ def test_a_controller_of_another_crate_is_used_by_name(own_crate: Path) -> None:
     assert _goodputs(ran.stdout) == pytest.approx(goodputs, rel=0.01)
 
 
+def test_a_controller_with_a_header_of_its_own_keeps_the_queue_short(own_crate: Path) -> None:
+    ran = _narrows(own_crate, "run", "telemetry.toml", "--json")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    (link,) = (row for row in report["links"] if row["name"] == "bottleneck")
+    # HPCC keeps each link at 95 % of its rate. The additive step of both flows adds up to 2 %.
+    assert link["utilisation"] == pytest.approx(0.96, abs=0.02)
+    assert link["dropped_packets"] == 0
+    assert link["sojourn_p95_s"] < 1e-3
+    goodputs = [row["goodput_bps"] for row in report["flows"]]
+    assert min(goodputs) / max(goodputs) > 0.7
+    # Without the rate controller, headers stay empty, and the window stays at 10 segments for each RTT.
+    alone = _narrows(own_crate, "run", "telemetry.toml", "--set", "rate_controllers=[]", "--json")
+    assert "no [[rate_controllers]] of kind 'telemetry' exists" in alone.stderr
+    (first, second) = json.loads(alone.stdout)["flows"]
+    expected = 10 * (1448 - 52) * 8 / 0.02
+    assert first["goodput_bps"] == pytest.approx(expected, rel=0.05)
+    assert second["goodput_bps"] == pytest.approx(expected, rel=0.05)
+
+
 def test_a_controller_of_another_crate_is_listed_and_its_parameters_are_checked(own_crate: Path) -> None:
     listed = _narrows(own_crate, "list", "congestion")
     assert re.search(r"^constant +a constant window$", listed.stdout, re.MULTILINE)
+    rates = _narrows(own_crate, "list", "rate").stdout
+    assert re.search(r"^telemetry +in-band telemetry for HPCC$", rates, re.MULTILINE)
     assert "constant" not in _narrows(own_crate, "list", "congestion", own=False).stdout.split()
     wrong = _narrows(own_crate, "run", "scenario.toml", "--set", "flows.1.cc.segments=0")
     assert (wrong.returncode, wrong.stdout) == (2, "")

@@ -7,13 +7,15 @@ use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options,
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
-use narrows_sim::capture::{Captured, Segment};
+use narrows_sim::capture::{Captured, Custom, Header, Segment};
 
 /// Number of the IPv4 option for a congestion header and for its echo. The number is reserved for experiments, and such
 /// options are copied to fragments (RFC 4727).
 const HEADER_OPTION: u8 = 158;
 /// Bit in the kind of an option that is set for an echo and not set for a congestion header.
 const ECHO: u8 = 0x80;
+/// Largest number of bytes of the options of IPv4.
+const IP_OPTION_BYTES_MAX: u16 = 40;
 /// Bytes of a UDP header.
 const UDP_BYTES: u16 = 8;
 /// The receive window that is written into all packets, because packets of the simulator have no receive window. The
@@ -23,6 +25,9 @@ const WINDOW: u16 = u16::MAX;
 const WINDOW_SCALE: u8 = 7;
 /// Linux's initial time to live.
 const TTL: u8 = 64;
+/// Kind of a header that another crate defines. The other kinds are those of
+/// [`Header::to_words`](narrows_control::feedback::header::Header::to_words).
+const CUSTOM: u8 = 6;
 /// Bytes of the pseudo header of checksums, and of the longest TCP header.
 const PSEUDO_HEADER_BYTES: usize = 12;
 const TCP_BYTES_MAX: usize = 60;
@@ -37,10 +42,11 @@ pub(crate) fn address(node: u32) -> Ipv4Addr {
 /// the length of the whole datagram. All bytes of the datagram that are not in `bytes` are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     bytes.clear();
+    let size = p.size - excess(p);
     let mut ip = Ipv4Header {
         dscp: IpDscp::ZERO,
         ecn: IpEcn::try_new(p.ecn & 3).unwrap_or_default(),
-        total_len: p.size,
+        total_len: size,
         identification: 0,
         dont_fragment: true,
         more_fragments: false,
@@ -61,7 +67,7 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
             (16, checksum(&ip, &bytes[transport..], p.payload))
         }
         None => {
-            let length = p.size.saturating_sub(transport as u16);
+            let length = size.saturating_sub(transport as u16);
             let header =
                 UdpHeader { source_port: p.ports.0, destination_port: p.ports.1, length, checksum: 0 };
             bytes.extend_from_slice(&header.to_bytes());
@@ -73,7 +79,14 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
         }
     };
     bytes[transport + offset..transport + offset + 2].copy_from_slice(&sum.to_be_bytes());
-    usize::from(p.size).max(bytes.len())
+    usize::from(size).max(bytes.len())
+}
+
+/// Returns the number of bytes of another crate's header that do not fit into the options of IPv4. The captured packet
+/// is shorter than the simulated packet by this number.
+fn excess(p: &Captured<'_>) -> u16 {
+    let length = p.copy.map_or(p.header.wire_bytes(), |copy| copy.echo_bytes());
+    length.saturating_sub(IP_OPTION_BYTES_MAX)
 }
 
 /// Returns the checksum of a TCP or UDP header. The payload consists of zeros, which do not change the sum.
@@ -169,6 +182,10 @@ fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
         let (word, kind) = echo.to_word();
         options.put([HEADER_OPTION, ECHO_BYTES as u8, ECHO | kind, 0]);
         options.put(word.to_be_bytes());
+    } else if let Some(copy) = &p.copy {
+        put_custom(&mut options, copy, ECHO, copy.echo_bytes());
+    } else if let Header::Custom(header) = &p.header {
+        put_custom(&mut options, header, 0, length);
     } else if length > 0 {
         let [kind, fields @ ..] = p.header.to_words();
         options.put([HEADER_OPTION, length as u8, kind as u8, (kind >> 8) as u8]);
@@ -178,6 +195,17 @@ fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
     } else {
         return Ipv4Options::default();
     }
-    // The length of a congestion header is a multiple of four, and at most 20 bytes.
+    // The length of a congestion header is a multiple of four.
     Ipv4Options::try_from(options.as_slice()).unwrap_or_default()
+}
+
+/// Writes the header of another crate. The fourth byte is its protocol, and the words follow. Room without words is
+/// zero.
+fn put_custom(options: &mut Options, header: &Custom, direction: u8, length: u16) {
+    let length = length.min(IP_OPTION_BYTES_MAX);
+    options.put([HEADER_OPTION, length as u8, direction | CUSTOM, header.protocol()]);
+    let words = header.words().iter().copied().chain(std::iter::repeat(0));
+    for word in words.take(usize::from(length / 4 - 1)) {
+        options.put(word.to_be_bytes());
+    }
 }

@@ -1,7 +1,7 @@
 //! Writes the catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
 //! colours of figures and documentation from them.
 
-use narrows_control::catalogue::{Entry, Look, Preset, Service};
+use narrows_control::catalogue::{Entry, Look, Preset, RateEntry, Service};
 use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};
 use narrows_control::rate::registry;
 use serde_json::{Value as Json, json};
@@ -15,7 +15,8 @@ pub(crate) fn congestion() -> String {
 
 /// Returns all rate controllers.
 pub(crate) fn rate() -> String {
-    Json::Array(registry::all().iter().map(rate_controller).collect()).to_string()
+    let built_in = registry::all().iter().map(rate_controller);
+    Json::Array(built_in.chain(catalogue().rate_controllers().iter().map(added)).collect()).to_string()
 }
 
 fn rate_controller(entry: &registry::Entry) -> Json {
@@ -26,6 +27,17 @@ fn rate_controller(entry: &registry::Entry) -> Json {
         "on_switches": entry.on_switches(),
         "parameters": defaults.map(|(p, default)| parameter(p.name, p, &default)).collect::<Vec<_>>(),
         "literal": literal(entry),
+    })
+}
+
+/// Returns a rate controller of another crate. Real switches do not run it.
+fn added(entry: &RateEntry) -> Json {
+    json!({
+        "name": entry.name,
+        "summary": entry.summary,
+        "on_switches": null,
+        "parameters": entry.parameters().map(|(name, p, default)| parameter(&name, p, &default)).collect::<Vec<_>>(),
+        "literal": {},
     })
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
 use narrows_capture::{Folder, Logs};
-use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem};
+use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem, RateEntry};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_quinn::Quinn;
@@ -113,6 +113,10 @@ impl Controllers for WithClasses<'_> {
             None => catalogue().build(choice),
         }
     }
+
+    fn rate_controllers(&self) -> &[RateEntry] {
+        catalogue().rate_controllers()
+    }
 }
 
 /// The names of the user's classes. These names are used only to check a plan, so no instance of the classes is built.
@@ -125,6 +129,10 @@ impl Controllers for ClassNames {
 
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
         catalogue().build(choice)
+    }
+
+    fn rate_controllers(&self) -> &[RateEntry] {
+        catalogue().rate_controllers()
     }
 }
 
@@ -241,7 +249,8 @@ fn stacks() -> BTreeMap<&'static str, Vec<&'static str>> {
 
 #[pyfunction]
 fn rate_controllers() -> Vec<(&'static str, &'static str)> {
-    rate::registry::all().iter().map(|entry| (entry.name, entry.summary)).collect()
+    let built_in = rate::registry::all().iter().map(|entry| (entry.name, entry.summary));
+    built_in.chain(catalogue().rate_controllers().iter().map(|entry| (entry.name, entry.summary))).collect()
 }
 
 #[pyfunction]
@@ -254,7 +263,7 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
 #[cfg(feature = "module")]
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    module(m, &[])
+    module(m, &[], &[])
 }
 
 fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-pub use narrows_control::feedback::header::{Echo, Header};
+pub use narrows_control::feedback::header::{Custom, Echo, Header};
 use narrows_control::units::Time;
 
 /// Receives captured packets, in the order of time.
@@ -54,6 +54,8 @@ pub struct Captured<'a> {
     pub header: Header,
     /// The echo of a congestion header.
     pub echo: Option<Echo>,
+    /// The copy of another crate's congestion header in an ACK.
+    pub copy: Option<Custom>,
     /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
     /// The payload of a datagram, if an external transport has written it. Otherwise only its length is known.

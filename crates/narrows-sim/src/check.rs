@@ -103,7 +103,7 @@ pub(crate) fn check_parts(
             check_steps(&format!("rate_controllers[{i}].shape"), steps)?;
         }
         check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
-        let requirements = build_rate_controller(c, i as u32)?.requirements();
+        let requirements = build_rate_controller(c, i as u32, controllers)?.requirements();
         let is_vlan = c.params.get("share") == Some(&Value::Word("vlan".into()));
         let expected = "another share: simulated packets have no VLAN";
         require(&format!("rate_controllers[{i}].params.share"), "vlan", !is_vlan, expected)?;

@@ -75,7 +75,7 @@ pub(crate) struct Packet {
     /// Timestamp echo, in the same unit as `ts`; 0 if there is no echo.
     pub(crate) ts_echo: u32,
     /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks and store the congestion
-    /// header here.
+    /// header here, or the index of a header of another crate.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
@@ -83,8 +83,9 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
-    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction). In a datagram, the index of
-    /// its contents plus one; 0 if the datagram has no contents.
+    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction). If the kind of echo is 0, the
+    /// index of a header of another crate plus one. In a datagram, the index of its contents plus one; 0 if the
+    /// datagram has no contents.
     pub(crate) echo: u32,
 }
 
@@ -134,8 +135,8 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// Returns the congestion header. Returns [`Header::None`] if the packet has none or travels in the
-    /// reverse direction.
+    /// Returns the congestion header. Returns [`Header::None`] if the packet has none, has one of another crate, or
+    /// travels in the reverse direction.
     pub(crate) fn header(&self) -> Header {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
             return Header::None;
@@ -150,6 +151,29 @@ impl Packet {
         let block = |start, end| SackBlock { start, end };
         self.sack = [block(a, b), block(c, d), block(e, 0)];
         self.flags |= flag::HEADER;
+    }
+
+    /// Returns the index of a header of another crate in [`Packets`](crate::packets::Packets).
+    #[inline]
+    pub(crate) fn custom(&self) -> Option<u32> {
+        if !self.is(flag::HEADER) {
+            None
+        } else if !self.is(flag::REVERSE) {
+            self.sack[2].end.checked_sub(1)
+        } else if self.flags >> flag::ECHO_SHIFT & 3 == 0 {
+            self.echo.checked_sub(1)
+        } else {
+            None
+        }
+    }
+
+    /// Sets the index of a header of another crate. The packet already has [`flag::HEADER`].
+    pub(crate) fn set_custom(&mut self, at: u32) {
+        if self.is(flag::REVERSE) {
+            self.echo = at + 1;
+        } else {
+            self.sack[2].end = at + 1;
+        }
     }
 
     /// Returns the index of a datagram's contents in [`Packets`](crate::packets::Packets).
@@ -178,8 +202,7 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
-    /// Returns the number of bytes that serve rate control: the congestion header or its echo, and the rate option
-    /// (MET-82).
+    /// Returns the number of bytes that serve rate control, without those of a header of another crate.
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {
@@ -190,7 +213,13 @@ impl Packet {
             (true, false) => self.header().wire_bytes(),
             (true, true) => ECHO_BYTES,
         };
-        header + if self.is(flag::RATE) { RATE_OPTION_BYTES as u16 } else { 0 }
+        header + self.option_bytes()
+    }
+
+    /// Returns the number of bytes of the rate option.
+    #[inline]
+    pub(crate) fn option_bytes(&self) -> u16 {
+        if self.is(flag::RATE) { RATE_OPTION_BYTES as u16 } else { 0 }
     }
 
     /// Returns the leaf in which the last controlled port counted the packet.

@@ -1,9 +1,12 @@
 //! The packets in the network, and the contents of datagrams.
 //!
 //! A TCP segment or a datagram of constant size has no contents, only a length. A datagram of a [`Transport`] has the
-//! bytes that the transport wrote. These bytes are stored here, and freed with their packet.
+//! bytes that the transport wrote. A segment may have a congestion header of another crate ([`Custom`]). Contents and
+//! such headers are stored here, and freed with their packet.
 //!
 //! [`Transport`]: crate::transport::Transport
+
+use narrows_control::feedback::header::{Custom, Header};
 
 use crate::engine::Slab;
 use crate::packet::{Packet, flag};
@@ -12,13 +15,15 @@ use crate::packet::{Packet, flag};
 pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
-    /// Whether any packet so far has had contents. If not, the code need not examine each packet.
-    has_contents: bool,
+    headers: Slab<Custom>,
+    /// Whether any packet so far has had contents or a header in `headers`. If not, the code need not examine each
+    /// packet.
+    has_attachments: bool,
 }
 
 impl Packets {
     pub(crate) fn new() -> Self {
-        Packets { packets: Slab::new(), contents: Slab::new(), has_contents: false }
+        Packets { packets: Slab::new(), contents: Slab::new(), headers: Slab::new(), has_attachments: false }
     }
 
     #[inline]
@@ -28,7 +33,7 @@ impl Packets {
 
     /// Adds a datagram with contents.
     pub(crate) fn insert_datagram(&mut self, mut packet: Packet, contents: Vec<u8>) -> u32 {
-        self.has_contents = true;
+        self.has_attachments = true;
         packet.flags |= flag::UDP;
         packet.set_contents(self.contents.insert(contents));
         self.packets.insert(packet)
@@ -47,7 +52,7 @@ impl Packets {
     /// Whether this packet has contents.
     #[inline]
     pub(crate) fn has_contents(&self, packet: &Packet) -> bool {
-        self.has_contents && packet.contents().is_some()
+        self.has_attachments && packet.contents().is_some()
     }
 
     /// Returns the contents of a packet; empty if it has none.
@@ -55,10 +60,74 @@ impl Packets {
         packet.contents().map_or(&[], |at| self.contents.get(at))
     }
 
-    /// Frees a packet and its contents.
+    /// Returns the congestion header of a packet. Returns [`Header::None`] if the packet has none or travels in the
+    /// reverse direction.
+    #[inline]
+    pub(crate) fn header(&self, packet: &Packet) -> Header {
+        match packet.custom() {
+            Some(at) if !packet.is(flag::REVERSE) => Header::Custom(*self.headers.get(at)),
+            _ => packet.header(),
+        }
+    }
+
+    /// Returns the header of another crate in a data packet, or the copy of such a header in an ACK.
+    #[inline]
+    pub(crate) fn custom(&self, packet: &Packet) -> Option<Custom> {
+        if !self.has_attachments {
+            return None;
+        }
+        packet.custom().map(|at| *self.headers.get(at))
+    }
+
+    /// Writes a congestion header into a packet that is about to be inserted, and adds the header's bytes to the size.
+    pub(crate) fn add_header(&mut self, packet: &mut Packet, header: Header) {
+        packet.size += header.wire_bytes();
+        packet.set_header(header);
+        if let Header::Custom(custom) = header {
+            self.has_attachments = true;
+            packet.set_custom(self.headers.insert(custom));
+        }
+    }
+
+    /// Copies a header of another crate into an ACK that is about to be inserted, and adds the copy's bytes to the
+    /// size.
+    pub(crate) fn add_copy(&mut self, ack: &mut Packet, header: Custom) {
+        self.has_attachments = true;
+        ack.size += header.echo_bytes();
+        ack.flags |= flag::HEADER;
+        ack.set_custom(self.headers.insert(header));
+    }
+
+    /// Replaces the header of a packet in the network. A router cannot change the size of a packet, so a header of
+    /// another crate is replaced only by a header of the same size, and never replaces another header.
+    pub(crate) fn replace_header(&mut self, packet: u32, header: Header) {
+        let p = self.packets.get_mut(packet);
+        match (p.custom(), header) {
+            (None, Header::Custom(_)) => {}
+            (None, header) => p.set_header(header),
+            (Some(at), Header::Custom(custom)) => {
+                let current = self.headers.get_mut(at);
+                if current.wire_bytes() == custom.wire_bytes() {
+                    *current = custom;
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
+
+    /// Returns the number of bytes of a packet that serve rate control: the congestion header or its echo, and the
+    /// rate option (MET-82).
+    #[inline]
+    pub(crate) fn signal_bytes(&self, packet: &Packet) -> u16 {
+        let Some(header) = self.custom(packet) else { return packet.signal_bytes() };
+        let bytes = if packet.is(flag::REVERSE) { header.echo_bytes() } else { header.wire_bytes() };
+        bytes + packet.option_bytes()
+    }
+
+    /// Frees a packet with its contents and its header.
     #[inline]
     pub(crate) fn free(&mut self, packet: u32) {
-        if self.has_contents {
+        if self.has_attachments {
             self.take(packet);
         } else {
             self.packets.free(packet);
@@ -73,19 +142,27 @@ impl Packets {
         self.free(packet);
     }
 
-    /// Frees a packet and returns its contents; empty if it has none.
+    /// Frees a packet with its header, and returns its contents; empty if it has none.
     #[cold]
     pub(crate) fn take(&mut self, packet: u32) -> Vec<u8> {
         self.packets.free(packet);
-        let Some(at) = self.packets.get(packet).contents() else { return Vec::new() };
+        let p = self.packets.get(packet);
+        if let Some(at) = p.custom() {
+            self.headers.free(at);
+        }
+        let Some(at) = p.contents() else { return Vec::new() };
         let contents = std::mem::take(self.contents.get_mut(at));
         self.contents.free(at);
         contents
     }
 
-    /// Adds a copy of a packet, with a copy of its contents.
+    /// Adds a copy of a packet, with copies of its contents and its header.
     pub(crate) fn duplicate(&mut self, packet: u32) -> u32 {
-        let copy = *self.packets.get(packet);
+        let mut copy = *self.packets.get(packet);
+        if let Some(at) = copy.custom() {
+            let header = *self.headers.get(at);
+            copy.set_custom(self.headers.insert(header));
+        }
         match copy.contents() {
             None => self.packets.insert(copy),
             Some(at) => {
@@ -114,5 +191,38 @@ mod tests {
         assert!(packets.contents(packets.get(plain)).is_empty());
         packets.free(plain);
         assert_eq!(packets.take(copy), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_custom_header_lives_as_long_as_its_packet_and_keeps_its_size() {
+        let with = |words: &[u32]| {
+            let mut header = Custom::new(9, 4);
+            assert!(header.push(words));
+            header
+        };
+        let mut packets = Packets::new();
+        let mut packet = Template::default().packet(1500);
+        packets.add_header(&mut packet, Header::Custom(with(&[])));
+        assert_eq!(packet.size, 1500 + 20);
+        let first = packets.insert(packet);
+        let copy = packets.duplicate(first);
+        packets.replace_header(first, Header::Custom(with(&[1, 2])));
+        let header = |packets: &Packets, at| packets.header(packets.get(at));
+        assert_eq!(header(&packets, first), Header::Custom(with(&[1, 2])));
+        assert_eq!(header(&packets, copy), Header::Custom(with(&[])), "a duplicate has a header of its own");
+        packets.replace_header(first, Header::Custom(Custom::new(9, 5)));
+        packets.replace_header(first, Header::None);
+        assert_eq!(header(&packets, first), Header::Custom(with(&[1, 2])), "the size may not change");
+        let plain = packets.insert(Template::default().packet(1500));
+        packets.replace_header(plain, Header::Custom(with(&[])));
+        assert_eq!(header(&packets, plain), Header::None);
+        packets.free(first);
+        let mut ack = Template { flags: flag::REVERSE | flag::ACK, ..Template::default() }.packet(52);
+        packets.add_copy(&mut ack, with(&[3]));
+        let ack = packets.insert(ack);
+        assert_eq!(packets.custom(packets.get(ack)), Some(with(&[3])));
+        assert_eq!((packets.get(ack).size, packets.signal_bytes(packets.get(ack))), (52 + 8, 8));
+        assert_eq!(packets.signal_bytes(packets.get(copy)), 20);
+        assert_eq!(packets.get(ack).echo(), None);
     }
 }

@@ -1,4 +1,7 @@
-//! A congestion controller with a constant window.
+//! Two congestion controllers of your own. [`Constant`] has a constant window. [`hpcc`] has a congestion header, and a
+//! rate controller that fills it.
+
+pub mod hpcc;
 
 use narrows_control::catalogue::{Entry, Family, Group};
 use narrows_control::congestion::{Ack, Congestion, Controller, Window};

@@ -1,5 +1,6 @@
 //! A row of the catalogue, and its parts.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::congestion::Controller;
@@ -236,35 +237,65 @@ impl Entry {
     }
 
     /// Returns the full name, the definition and the default of each parameter.
-    pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> {
-        self.parameters.iter().flat_map(|group| {
-            let defaults = (group.defaults)();
-            group
-                .table
-                .iter()
-                .zip(defaults)
-                .map(|(p, value)| (format!("{}{}", group.prefix, p.name), p, value))
-        })
+    pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> + use<> {
+        list_parameters(self.parameters)
     }
 
     /// Returns the definition of a parameter.
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
-        self.parameters.iter().find_map(|group| {
-            let rest = name.strip_prefix(group.prefix)?;
-            group.table.iter().find(|p| p.name == rest)
-        })
+        find_parameter(self.parameters, name)
     }
 
     pub(super) fn check(&self, values: &Values) -> Result<(), Problem> {
-        for (name, value) in values {
-            let Some(parameter) = self.parameter(name) else {
-                let known: Vec<String> = self.parameters().map(|(name, ..)| name).collect();
-                return Err(Problem::unknown_parameter(name, self.name, &known));
-            };
-            if !parameter.shape.accepts(value) {
-                return Err(Problem::of(name, &parameter.shape, value));
-            }
-        }
-        Ok(())
+        check_values(self.name, self.parameters, values)
     }
+}
+
+/// Returns the full name, the definition and the default of each parameter in these groups.
+pub(super) fn list_parameters(
+    groups: &'static [Group],
+) -> impl Iterator<Item = (String, &'static Parameter, Value)> {
+    groups.iter().flat_map(|group| {
+        let defaults = (group.defaults)();
+        group.table.iter().zip(defaults).map(|(p, value)| (format!("{}{}", group.prefix, p.name), p, value))
+    })
+}
+
+/// Returns the definition of a parameter.
+pub(super) fn find_parameter(groups: &'static [Group], name: &str) -> Option<&'static Parameter> {
+    groups.iter().find_map(|group| {
+        let rest = name.strip_prefix(group.prefix)?;
+        group.table.iter().find(|p| p.name == rest)
+    })
+}
+
+/// Checks the parameters of `owner`, and returns the first that is unknown or out of range.
+pub(super) fn check_values(owner: &str, groups: &'static [Group], values: &Values) -> Result<(), Problem> {
+    for (name, value) in values {
+        let Some(parameter) = find_parameter(groups, name) else {
+            let known: Vec<String> = list_parameters(groups).map(|(name, ..)| name).collect();
+            return Err(Problem::unknown_parameter(name, owner, &known));
+        };
+        if !parameter.shape.accepts(value) {
+            return Err(Problem::of(name, &parameter.shape, value));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each parameter has a valid default, and a name that no other parameter has.
+pub(super) fn check_definitions(groups: &'static [Group]) -> Result<(), Problem> {
+    let mut known = BTreeSet::new();
+    for (name, parameter, default) in list_parameters(groups) {
+        let expected = parameter.shape.expected();
+        if !parameter.shape.accepts(&default) {
+            let found = format!("the default {}", parameter.shape.text(&default));
+            return Err(Problem { parameter: Some(name), found, expected });
+        }
+        if !known.insert(name.clone()) || name == "name" {
+            let expected = "a name that no other parameter has".to_owned();
+            return Err(Problem { parameter: None, found: format!("{name:?}"), expected });
+        }
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `entry` | a row, and its parts |
+//! | `rate` | a row for a rate controller of another crate |
 //! | `entries` | the rows of this crate |
 //! | `choice` | an algorithm and its parameters, in the form that plans use |
 //! | `names` | the names of algorithms and presets |
@@ -14,24 +15,29 @@ mod choice;
 mod entries;
 mod entry;
 mod names;
+mod rate;
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 pub use self::choice::Choice;
+use self::entry::check_definitions;
 pub use self::entry::{Constant, Entry, Family, Feedback, Group, Linux, Look, Needs, Preset, Service};
 pub use self::names::{Named, all, build};
+pub use self::rate::RateEntry;
 use crate::congestion::Controller;
 pub use crate::parameter::Problem;
 use crate::parameter::number;
+use crate::rate::registry;
 
 /// A set of algorithms by name.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     entries: Vec<Entry>,
+    rate_controllers: Vec<RateEntry>,
 }
 
-static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue { entries: entries::FAMILIES.concat() });
+static BUILT_IN: LazyLock<Catalogue> =
+    LazyLock::new(|| Catalogue { entries: entries::FAMILIES.concat(), rate_controllers: Vec::new() });
 
 impl Catalogue {
     /// Returns the algorithms of this crate, sorted by family.
@@ -52,21 +58,30 @@ impl Catalogue {
                 return Err(Problem { parameter: None, found: format!("{name:?}"), expected });
             }
         }
-        let mut known = BTreeSet::new();
-        for (name, parameter, default) in entry.parameters() {
-            let expected = parameter.shape.expected();
-            if !parameter.shape.accepts(&default) {
-                let found = format!("the default {}", parameter.shape.text(&default));
-                return Err(Problem { parameter: Some(name), found, expected });
-            }
-            if !known.insert(name.clone()) || name == "name" {
-                let expected = "a name that no other parameter has".to_owned();
-                return Err(Problem { parameter: None, found: format!("{name:?}"), expected });
-            }
-        }
+        check_definitions(entry.parameters)?;
         entry.presets.iter().try_for_each(|preset| entry.check(&preset.params()))?;
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// Adds a rate controller that reads and writes congestion headers.
+    ///
+    /// # Errors
+    /// Returns an error if the name is taken, if a parameter occurs twice, or if a default is out of range.
+    pub fn add_rate_controller(&mut self, entry: RateEntry) -> Result<(), Problem> {
+        let is_added = self.rate_controllers.iter().any(|other| other.name == entry.name);
+        if entry.name.is_empty() || is_added || registry::find(entry.name).is_some() {
+            let expected = "a name that no other rate controller has".to_owned();
+            return Err(Problem { parameter: None, found: format!("{:?}", entry.name), expected });
+        }
+        check_definitions(entry.parameters)?;
+        self.rate_controllers.push(entry);
+        Ok(())
+    }
+
+    /// Returns the rate controllers that were added. [`registry::all`] has the others.
+    pub fn rate_controllers(&self) -> &[RateEntry] {
+        &self.rate_controllers
     }
 
     /// Returns all algorithms.
@@ -150,6 +165,11 @@ pub trait Controllers {
     fn label(&self, choice: &Choice) -> String {
         Catalogue::built_in().label(choice)
     }
+
+    /// Returns the rate controllers beside those of [`registry`].
+    fn rate_controllers(&self) -> &[RateEntry] {
+        &[]
+    }
 }
 
 impl Controllers for Catalogue {
@@ -161,6 +181,9 @@ impl Controllers for Catalogue {
     }
     fn label(&self, choice: &Choice) -> String {
         Catalogue::label(self, choice)
+    }
+    fn rate_controllers(&self) -> &[RateEntry] {
+        Catalogue::rate_controllers(self)
     }
 }
 

@@ -25,7 +25,7 @@ fn refused(name: &str, params: &[(&str, Value)]) -> String {
 
 #[test]
 fn every_row_passes_the_checks_for_rows_from_outside() {
-    let mut catalogue = Catalogue { entries: Vec::new() };
+    let mut catalogue = Catalogue { entries: Vec::new(), rate_controllers: Vec::new() };
     for entry in Catalogue::built_in().entries() {
         catalogue.add(*entry).unwrap_or_else(|problem| panic!("{}: {problem}", entry.name));
     }

@@ -15,7 +15,7 @@ pub mod network;
 #[cfg(test)]
 pub(crate) mod harness;
 
-use crate::feedback::header::{Echo, Header};
+use crate::feedback::header::{Custom, Echo, Header};
 use crate::units::{Rate, Span, Time};
 
 /// Slow-start threshold of a connection that has had no congestion yet (Linux TCP_INFINITE_SSTHRESH).
@@ -419,6 +419,11 @@ pub trait Controller: Send {
     fn header(&mut self, _packet: &Departing, _window: &Window) -> Header {
         Header::None
     }
+
+    /// Called when an ACK returned a header that another crate defines. The header has the words that rate controllers
+    /// on the path added. This call precedes all other calls for the same ACK, also
+    /// [`on_established`](Controller::on_established).
+    fn on_header(&mut self, _now: Time, _header: &Custom) {}
 
     /// Called when the network sent a rate (L3 bytes/s) in a separate message (PAC-3b). The transport never calls this
     /// before the handshake is complete.

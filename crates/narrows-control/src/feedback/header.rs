@@ -7,6 +7,7 @@
 //! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent bytes.
 //! The receiver copies the result into ACKs as one word ([`Echo`]).
 
+pub use super::custom::Custom;
 use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span};
@@ -25,6 +26,7 @@ const KIND_XCP: u32 = 2;
 const KIND_BDR: u32 = 3;
 const KIND_MEMBER: u32 = 4;
 const KIND_OBP: u32 = 5;
+const KIND_CUSTOM: u32 = 6;
 
 /// A congestion header.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -42,6 +44,8 @@ pub enum Header {
     Member,
     /// The header of OBP (OBP-1).
     Obp(Obp),
+    /// A header that another crate defines.
+    Custom(Custom),
 }
 
 /// The fields of RCP's header (RCP-4).
@@ -99,10 +103,11 @@ impl Header {
             Header::Bdr(_) => 16,
             // Kind, length and reserved (4), four rates.
             Header::Obp(_) => 20,
+            Header::Custom(h) => h.wire_bytes(),
         }
     }
 
-    /// Returns the header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s). Changes of a
+    /// Returns the header as words. The words of a [`Custom`] header say only its kind. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s). Changes of a
     /// rate are in bytes/s (up to 17 Gbit/s). Times are in microseconds (up to an hour).
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
@@ -114,6 +119,7 @@ impl Header {
                 let own = h.own.map_or(UNSET, |rate| rate_word(rate).min(UNSET - 1));
                 [KIND_OBP, own, rate_word(h.available), rate_word(h.capacity), rate_word(h.rate)]
             }
+            Header::Custom(_) => [KIND_CUSTOM, 0, 0, 0, 0],
             Header::Bdr(Bdr { report, advice }) => {
                 let (advice, value) = match advice {
                     None => (0, UNSET),
@@ -167,11 +173,11 @@ impl Header {
     }
 
     /// Returns the echo that a receiver must send after this packet. `unsent` is the echo that still waits for an
-    /// ACK. XCP's changes are added up over the packets that one ACK acknowledges. If there are several rates, the
+    /// ACK. A [`Custom`] header has no echo, because the receiver copies it as a whole. XCP's changes are added up over the packets that one ACK acknowledges. If there are several rates, the
     /// newest is sent.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
-            Header::None | Header::Member => unsent,
+            Header::None | Header::Member | Header::Custom(_) => unsent,
             Header::Rcp(Rcp { rate, .. }) | Header::Obp(Obp { rate, .. }) => Some(Echo::Rate(*rate)),
             Header::Xcp(h) => {
                 let earlier = if let Some(Echo::Change(change)) = unsent { change } else { 0 };
@@ -186,8 +192,9 @@ impl Header {
     }
 
     /// Returns whether the receiver must send the ACK at once (BDR-50). The echo is then only in this ACK.
+    /// Words of a [`Custom`] header are also returned at once, because an ACK has the words of one packet only.
     pub const fn is_urgent(&self) -> bool {
-        matches!(self, Header::Bdr(_))
+        matches!(self, Header::Bdr(_) | Header::Custom(_))
     }
 }
 

@@ -14,7 +14,6 @@ use super::queue::{self, Discipline, Losses, Next, Waiting};
 use super::service::Service;
 use super::step_at;
 use crate::engine::{EventQueue, Kind, Ring};
-use crate::packet::Packet;
 use crate::packets::Packets;
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
@@ -287,7 +286,7 @@ impl Port {
                     remove_queued(c, leaf, size);
                 }
                 if let Some(writer) = writer {
-                    self.update_header(now, packets.get_mut(w.packet), writer);
+                    self.update_header(now, w.packet, packets, writer);
                 }
                 self.measure_sojourn(w.since, start);
                 self.transmit(finish, me, w.packet, packets, events);
@@ -321,13 +320,20 @@ impl Port {
 
     /// Lets the rate controller change the header of a packet that has just left the queue. ACKs have no header, but
     /// a controller may measure the queue at their departure (XCP-3).
-    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn HeaderController) {
+    fn update_header(
+        &mut self,
+        now: Time,
+        packet: u32,
+        packets: &mut Packets,
+        writer: &mut dyn HeaderController,
+    ) {
         let queued = self.counters.as_ref().map_or(Bytes::ZERO, |c| c.backlog());
-        let before = packet.header();
+        let p = packets.get(packet);
+        let (size, before) = (Bytes::new(p.size as u64), packets.header(p));
         let mut header = before;
-        writer.on_departure(now, Bytes::new(packet.size as u64), &mut header, queued);
+        writer.on_departure(now, size, &mut header, queued);
         if header != before {
-            packet.set_header(header);
+            packets.replace_header(packet, header);
             self.stats.rewritten += 1;
         }
     }

@@ -36,6 +36,7 @@ pub(crate) use scoreboard::Segment;
 pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;
+use narrows_control::feedback::header::Custom;
 use narrows_control::units::Time;
 
 use crate::packet::Packet;
@@ -47,6 +48,8 @@ pub(crate) struct Io<'a> {
     pub(crate) packets: &'a mut Packets,
     /// Packets to forward, in order.
     pub(crate) out: &'a mut Vec<u32>,
+    /// The header of another crate in the packet that is being received, or its copy in an ACK.
+    pub(crate) header: Option<&'a Custom>,
 }
 
 impl Io<'_> {

@@ -5,7 +5,7 @@
 //! receiver's timer expires.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::feedback::header::Echo;
+use narrows_control::feedback::header::{Custom, Echo};
 use narrows_control::units::{Span, Time};
 
 use super::Io;
@@ -35,6 +35,29 @@ pub(crate) enum Phase {
     Closed,
 }
 
+/// What an ACK returns of received congestion headers.
+#[derive(Default)]
+enum Answer {
+    #[default]
+    Nothing,
+    /// The echo of a header of this crate.
+    Echo(Echo),
+    /// A copy of the newest header of another crate.
+    Copy(Box<Custom>),
+}
+
+impl Answer {
+    /// Writes the answer into an ACK, and adds the answer's bytes to the size.
+    #[inline]
+    fn write(&self, io: &mut Io<'_>, ack: &mut Packet) {
+        match self {
+            Answer::Nothing => {}
+            Answer::Echo(echo) => ack.set_echo(*echo),
+            Answer::Copy(header) => io.packets.add_copy(ack, **header),
+        }
+    }
+}
+
 /// The receiving end of a connection.
 pub(crate) struct Receiver {
     /// Header fields of all packets of the receiver.
@@ -48,8 +71,8 @@ pub(crate) struct Receiver {
     rate_option: bool,
     /// Whether each later ACK carries the rate option, too.
     rate_in_acks: bool,
-    /// The echo of received congestion headers, until the receiver sends it.
-    echo: Option<Echo>,
+    /// What the next ACK returns of received congestion headers.
+    answer: Answer,
     /// Next expected segment.
     next: u32,
     /// The segments from `next` on: 0 if the segment is missing, otherwise its payload in bytes plus 1.
@@ -93,7 +116,7 @@ impl Receiver {
             exact_ce,
             rate_option: false,
             rate_in_acks: false,
-            echo: None,
+            answer: Answer::Nothing,
             next: 0,
             out_of_order: Ring::new(),
             blocks: [SackBlock::default(); BLOCKS],
@@ -144,7 +167,7 @@ impl Receiver {
             self.retry_at = Time::NEVER;
             self.tries = 0;
             self.rto = super::rtt::RTO_MIN + io.now.since(self.syn_ack_at);
-            self.echo = None;
+            self.answer = Answer::Nothing;
         }
         if self.phase == Phase::LastAck && p.payload == 0 && p.is(flag::FIN) && p.seq > self.next - 1 {
             self.phase = Phase::Closed;
@@ -165,9 +188,29 @@ impl Receiver {
         self.ts_recent = p.ts;
         self.rate_option = p.is(flag::RATE);
         self.rate_in_acks = self.rate_option && RateCode::from_bits(p.rate_code) != RateCode::BY_MESSAGE;
-        self.echo = p.header().echo(None);
+        self.answer = Answer::Nothing;
+        self.read_header(io, p);
         self.ecn &= p.is(flag::ECE);
         self.send_syn_ack(io);
+    }
+
+    /// Notes the congestion header of a packet for the next ACK.
+    fn read_header(&mut self, io: &Io<'_>, p: &Packet) {
+        let is_urgent = match io.header {
+            Some(header) => {
+                self.answer = Answer::Copy(Box::new(*header));
+                true
+            }
+            None => {
+                let header = p.header();
+                let unsent = if let Answer::Echo(echo) = self.answer { Some(echo) } else { None };
+                self.answer = header.echo(unsent).map_or(Answer::Nothing, Answer::Echo);
+                header.is_urgent()
+            }
+        };
+        if is_urgent {
+            self.quick = self.quick.max(1);
+        }
     }
 
     fn send_syn_ack(&mut self, io: &mut Io<'_>) {
@@ -181,10 +224,8 @@ impl Receiver {
         if self.ecn {
             p.flags |= flag::ECE;
         }
-        // The echo is kept, because the SYN-ACK may have to be retransmitted.
-        if let Some(echo) = self.echo {
-            p.set_echo(echo);
-        }
+        // The answer is kept, because the SYN-ACK may have to be retransmitted.
+        self.answer.write(io, &mut p);
         io.send(p);
         self.syn_ack_at = io.now;
         self.schedule_retry(io.now);
@@ -227,11 +268,7 @@ impl Receiver {
             }
         }
         if p.is(flag::HEADER) {
-            let header = p.header();
-            self.echo = header.echo(self.echo);
-            if header.is_urgent() {
-                self.quick = self.quick.max(1);
-            }
+            self.read_header(io, p);
         }
         // RFC 7323 section 4.3: echo the timestamp of the first segment that the next ACK acknowledges.
         if p.seq <= self.last_acked && !super::before(p.ts, self.ts_recent) {
@@ -345,9 +382,7 @@ impl Receiver {
     fn send_fin(&mut self, io: &mut Io<'_>) {
         self.ack_at = Time::NEVER;
         let mut p = self.packet(io, flag::ACK | flag::FIN);
-        if let Some(echo) = self.echo.take() {
-            p.set_echo(echo);
-        }
+        std::mem::take(&mut self.answer).write(io, &mut p);
         io.send(p);
         self.schedule_retry(io.now);
     }
@@ -378,9 +413,7 @@ impl Receiver {
             p.rate_code = RateCode::UNASSIGNED.to_bits();
             p.size += RATE_OPTION_BYTES as u16;
         }
-        if let Some(echo) = self.echo.take() {
-            p.set_echo(echo);
-        }
+        std::mem::take(&mut self.answer).write(io, &mut p);
         io.send(p);
     }
 

@@ -167,7 +167,7 @@ impl Sender {
         if self.config.ecn {
             syn.flags |= flag::ECE | flag::CWR;
         }
-        self.add_header(io.now, &mut syn, false);
+        self.add_header(io, &mut syn, false);
         io.send(syn);
         let wait = super::rtt::RTO_INITIAL.scale(1 << (self.handshake.tries - 1).min(6), 1);
         self.recovery.timer = Timer::Retransmit(io.now + wait);
@@ -178,6 +178,9 @@ impl Sender {
         if p.is(flag::RST) {
             self.phase = Phase::Closed;
             return;
+        }
+        if let Some(header) = io.header {
+            self.control.cc.on_header(io.now, header);
         }
         if self.phase == Phase::Closed {
             // In TIME_WAIT, a FIN means that the last ACK was lost, so the ACK is sent again.
@@ -204,7 +207,7 @@ impl Sender {
         if p.is(flag::FIN) {
             self.fin_received = true;
             let mut ack = self.packet(io, flag::ACK | flag::FIN);
-            self.add_header(io.now, &mut ack, false);
+            self.add_header(io, &mut ack, false);
             io.send(ack);
         }
         if self.fin_received && self.completed_at().is_some() {
@@ -238,14 +241,13 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn add_header(&mut self, now: Time, p: &mut Packet, again: bool) {
+    pub(super) fn add_header(&mut self, io: &mut Io<'_>, p: &mut Packet, again: bool) {
         if !self.uses_headers {
             return;
         }
-        let header = self.header_for(now, p, again);
+        let header = self.header_for(io.now, p, again);
         if header != Header::None {
-            p.set_header(header);
-            p.size += header.wire_bytes();
+            io.packets.add_header(p, header);
         }
     }
 

@@ -302,7 +302,7 @@ impl Sender {
                 p.flags |= flag::CWR;
             }
         }
-        self.add_header(io.now, &mut p, again);
+        self.add_header(io, &mut p, again);
         self.counters.sent += 1;
         self.counters.sent_bytes += p.size as u64;
         self.recovery.prr.out += 1;

@@ -143,8 +143,9 @@ impl Captures<'_> {
                 (false, true) => 2,
                 (false, false) => 0,
             },
-            header: p.header(),
+            header: packets.header(p),
             echo: p.echo(),
+            copy: if is_back { packets.custom(p) } else { None },
             segment: (!p.is(flag::UDP)).then(|| flow.segment(p)),
             contents: packets.contents(p),
         };

@@ -232,7 +232,7 @@ impl World<'_> {
     #[inline]
     pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
         let flow = &mut self.flows[slot];
-        let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox };
+        let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox, header: None };
         act(flow, &mut io);
         let (timer, send) = flow.wakes(self.now);
         if timer < flow.timer_at {
@@ -252,7 +252,7 @@ impl World<'_> {
             let p = self.packets.get(packet);
             let meta = &mut self.flows[slot].meta;
             meta.sent_bytes += u64::from(p.size);
-            meta.signal_bytes += u64::from(p.signal_bytes());
+            meta.signal_bytes += u64::from(self.packets.signal_bytes(p));
             let link = self.paths.link(p.hop);
             self.forward(link, packet);
         }

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use narrows_control::catalogue::{Catalogue, Controllers};
+use narrows_control::feedback::header::Custom;
 use narrows_control::units::Time;
 
 use crate::capture::Tap;
@@ -30,6 +31,7 @@ use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::{Plan, check};
 use crate::probe::{AckLog, Recorder, Table};
+use crate::tcp::Io;
 use crate::transport::{NoTransports, Transports};
 pub use arrivals::{Arrivals, starts};
 use captures::Captures;
@@ -397,6 +399,7 @@ impl<'p> World<'p> {
         if self.packets.has_contents(&p) {
             return self.deliver_datagram(packet, &p);
         }
+        let header = self.packets.custom(&p);
         self.packets.free(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;
@@ -404,7 +407,19 @@ impl<'p> World<'p> {
         if p.payload > 0 && !p.is(flag::REVERSE) {
             self.counts.delivered_packets += 1;
         }
-        self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
+        match header {
+            None => self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p)),
+            Some(header) => self.deliver_header(&p, &header),
+        }
+    }
+
+    /// Delivers a packet with a header of another crate to its flow.
+    #[cold]
+    fn deliver_header(&mut self, p: &Packet, header: &Custom) {
+        self.with_flow(p.flow, |flow, io| {
+            let mut io = Io { now: io.now, packets: io.packets, out: io.out, header: Some(header) };
+            flow.on_packet(&mut io, p);
+        });
     }
 
     /// Delivers a datagram with its contents to its flow.

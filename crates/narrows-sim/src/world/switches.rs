@@ -5,6 +5,7 @@
 //! link to a switch, and `switch_timer`. `domain` calls `message_to_switch` for each message to a switch, and
 //! `samples` asks for allocations.
 
+use narrows_control::catalogue::Controllers;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
     self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags, plain_leaf, registry,
@@ -42,7 +43,7 @@ impl World<'_> {
     pub(super) fn start_switches(&mut self) -> Result<(), Error> {
         for (i, plan) in self.plan.rate_controllers.iter().enumerate() {
             let link = plan.link as usize;
-            let controller = build_rate_controller(plan, i as u32)?;
+            let controller = build_rate_controller(plan, i as u32, self.controllers)?;
             self.ports[link].control(
                 plan,
                 controller.requirements().queueing,
@@ -161,7 +162,7 @@ impl World<'_> {
             self.ports[switch.link as usize].release(self.now);
         } else if !has_failed && switch.controller.is_none() {
             // The controller restarts without state and has to find the existing flows again.
-            switch.controller = build_rate_controller(&switch.plan, index).ok();
+            switch.controller = build_rate_controller(&switch.plan, index, self.controllers).ok();
             self.with_port(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
         }
@@ -182,6 +183,7 @@ impl World<'_> {
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);
+        let before = info.header;
         let admission = self.with_port(index, |c, now, port, actions| match c {
             RateController::PerFlow(c) => Some(c.on_data(now, &info, port, actions)),
             RateController::Headers(c) => {
@@ -190,8 +192,8 @@ impl World<'_> {
                 Some(Admission::Queue(plain_leaf(&info)))
             }
         });
-        if has_header && info.header != p.header() {
-            self.packets.get_mut(packet).set_header(info.header);
+        if has_header && info.header != before {
+            self.packets.replace_header(packet, info.header);
             self.ports[link as usize].stats.rewritten += 1;
         }
         match admission {
@@ -269,7 +271,7 @@ impl World<'_> {
             unlimited: (data && p.is(flag::RATE) && !p.is(flag::SYN)).then_some(code == RateCode::UNLIMITED),
             seq: p.seq as u64 * self.mss_of(p),
             timestamps: (!p.is(flag::UDP)).then_some((p.ts, p.ts_echo)),
-            header: p.header(),
+            header: self.packets.header(p),
             vlan: 0,
             mark: u32::from(p.class),
         }
@@ -308,12 +310,24 @@ impl World<'_> {
     }
 }
 
-/// Builds the rate controller of a plan.
-pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<RateController, Error> {
-    registry::build(&plan.kind, &plan.params, port, Bytes::new(1500)).map_err(|problem| {
+/// Builds the rate controller of a plan: a built-in one, or one of `controllers`.
+pub(crate) fn build_rate_controller(
+    plan: &ControllerPlan,
+    port: u32,
+    controllers: &dyn Controllers,
+) -> Result<RateController, Error> {
+    let mtu = Bytes::new(1500);
+    let added = controllers.rate_controllers().iter().find(|entry| entry.name == plan.kind);
+    let built = match added {
+        None => registry::build(&plan.kind, &plan.params, port, mtu),
+        Some(entry) => entry
+            .check(&plan.params)
+            .map(|()| rate::RateController::Headers((entry.build)(&plan.params, port, mtu))),
+    };
+    built.map_err(|problem| {
         let key = match problem.parameter {
             Some(parameter) => format!("params.{parameter}"),
-            None if registry::find(&plan.kind).is_some() => "params".to_owned(),
+            None if added.is_some() || registry::find(&plan.kind).is_some() => "params".to_owned(),
             None => "kind".to_owned(),
         };
         Error::invalid(format!("rate_controllers[{port}].{key}"), problem.found, problem.expected)

@@ -12,6 +12,7 @@ mod brf_return;
 mod brf_sharing;
 mod catalogue;
 mod common;
+mod custom_headers;
 mod explicit;
 mod laws;
 mod max_min;

@@ -1,8 +1,10 @@
-//! Narrows' Python module `_native`, with the controller of this example added.
+//! Narrows' Python module `_native`, with the controllers of this example added.
 
+use own_controller::CONSTANT;
+use own_controller::hpcc::{HPCC, TELEMETRY};
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    narrows_py::module(m, &[own_controller::CONSTANT])
+    narrows_py::module(m, &[CONSTANT, HPCC], &[TELEMETRY])
 }
