@@ -224,6 +224,7 @@ bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent
 	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/throughput.py
 	$(BIN)/python benches/agent.py
+	cargo bench --locked --quiet -p narrows-capture
 
 docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust leaves out the crates
 	$(BIN)/python tools/build_site.py $(ARGS)

@@ -136,7 +136,7 @@ def test_different_seeds_give_different_results():
 
 
 def test_the_columns_match_the_documented_tables():
-    plan = resolve(loads(SHORT + "[probes]\ntraces = true\nacks = true"))
+    plan = resolve(loads(SHORT + "[probes]\ntraces = true\nacks = 'all'"))
     output = sweep.simulator().run(plan)
     for name, schema in SCHEMAS.items():
         assert ["run", *output[name]] == schema.names, name

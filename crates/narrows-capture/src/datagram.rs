@@ -1,9 +1,11 @@
 //! Builds the bytes of a captured packet, with correct checksums. Payload bytes are zero, except in datagrams whose
 //! contents a stack (such as QUIC) has written.
+//!
+//! The headers are written here, not by a library, because a capture may not take much longer than the simulation.
+//! The tests read them with a library.
 
 use std::net::Ipv4Addr;
 
-use etherparse::{IpDscp, IpEcn, IpFragOffset, IpNumber, Ipv4Header, Ipv4Options, TcpHeader, UdpHeader};
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
@@ -14,10 +16,20 @@ use narrows_sim::capture::{Captured, Custom, Header, Segment};
 const HEADER_OPTION: u8 = 158;
 /// Bit in the kind of an option that is set for an echo and not set for a congestion header.
 const ECHO: u8 = 0x80;
+/// Kind of a header that another crate defines. The other kinds are those of
+/// [`Header::to_words`](narrows_control::feedback::header::Header::to_words).
+const CUSTOM: u8 = 6;
 /// Largest number of bytes of the options of IPv4.
 const IP_OPTION_BYTES_MAX: u16 = 40;
-/// Bytes of a UDP header.
-const UDP_BYTES: u16 = 8;
+/// Numbers of the protocols (RFC 790).
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Bytes of the headers without options.
+const IP_BYTES: usize = 20;
+const TCP_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
+/// The bit "don't fragment" in the field of flags and fragment offset (RFC 791).
+const DONT_FRAGMENT: u16 = 0x4000;
 /// The receive window that is written into all packets, because packets of the simulator have no receive window. The
 /// simulator does not use this value, so it never limits a flow.
 const WINDOW: u16 = u16::MAX;
@@ -25,12 +37,6 @@ const WINDOW: u16 = u16::MAX;
 const WINDOW_SCALE: u8 = 7;
 /// Linux's initial time to live.
 const TTL: u8 = 64;
-/// Kind of a header that another crate defines. The other kinds are those of
-/// [`Header::to_words`](narrows_control::feedback::header::Header::to_words).
-const CUSTOM: u8 = 6;
-/// Bytes of the pseudo header of checksums, and of the longest TCP header.
-const PSEUDO_HEADER_BYTES: usize = 12;
-const TCP_BYTES_MAX: usize = 60;
 
 /// Returns the address of a node. The first node has the address 10.0.0.1.
 pub(crate) fn address(node: u32) -> Ipv4Addr {
@@ -41,44 +47,32 @@ pub(crate) fn address(node: u32) -> Ipv4Addr {
 /// Clears `bytes`, and then writes into it the headers of a packet and the contents that a stack has written. Returns
 /// the length of the whole datagram. All bytes of the datagram that are not in `bytes` are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
-    bytes.clear();
     let size = p.size - excess(p);
-    let mut ip = Ipv4Header {
-        dscp: IpDscp::ZERO,
-        ecn: IpEcn::try_new(p.ecn & 3).unwrap_or_default(),
-        total_len: size,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: IpFragOffset::ZERO,
-        time_to_live: TTL,
-        protocol: if p.segment.is_some() { IpNumber::TCP } else { IpNumber::UDP },
-        header_checksum: 0,
-        source: address(p.source).octets(),
-        destination: address(p.destination).octets(),
-        options: congestion_header(p),
-    };
-    ip.header_checksum = ip.calc_header_checksum();
-    bytes.extend_from_slice(&ip.to_bytes());
-    let transport = bytes.len();
-    let (offset, sum) = match &p.segment {
+    let mut out = Bytes::default();
+    put_ip(&mut out, p, size);
+    let transport = out.len;
+    // Length of the TCP segment or of the datagram, headers included.
+    let length = size.saturating_sub(transport as u16);
+    match &p.segment {
         Some(segment) => {
-            bytes.extend_from_slice(&tcp(p, segment).to_bytes());
-            (16, checksum(&ip, &bytes[transport..], p.payload))
+            put_tcp(&mut out, p.ports, segment, p.payload);
+            let length = (out.len - transport) as u16 + p.payload;
+            out.replace(transport + 16, !fold(pseudo_sum(p, TCP, length) + out.sum_from(transport)));
         }
         None => {
-            let length = size.saturating_sub(transport as u16);
-            let header =
-                UdpHeader { source_port: p.ports.0, destination_port: p.ports.1, length, checksum: 0 };
-            bytes.extend_from_slice(&header.to_bytes());
-            let sum = checksum(&ip, &bytes[transport..], length.saturating_sub(UDP_BYTES));
-            let sum = checksum::update(sum, 0, !checksum::compute(p.contents));
-            bytes.extend_from_slice(p.contents);
+            out.put(p.ports.0.to_be_bytes());
+            out.put(p.ports.1.to_be_bytes());
+            out.put(length.to_be_bytes());
+            out.put([0; 2]);
+            let contents = u64::from(!checksum::compute(p.contents));
+            let sum = !fold(pseudo_sum(p, UDP, length) + out.sum_from(transport) + contents);
             // In UDP, zero means "no checksum" (RFC 768).
-            (6, if sum == 0 { u16::MAX } else { sum })
+            out.replace(transport + UDP_BYTES - 2, if sum == 0 { u16::MAX } else { sum });
         }
-    };
-    bytes[transport + offset..transport + offset + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+    bytes.clear();
+    bytes.extend_from_slice(out.as_slice());
+    bytes.extend_from_slice(p.contents);
     usize::from(size).max(bytes.len())
 }
 
@@ -89,123 +83,156 @@ fn excess(p: &Captured<'_>) -> u16 {
     length.saturating_sub(IP_OPTION_BYTES_MAX)
 }
 
-/// Returns the checksum of a TCP or UDP header. The payload consists of zeros, which do not change the sum.
-fn checksum(ip: &Ipv4Header, header: &[u8], payload: u16) -> u16 {
-    let mut bytes = [0; PSEUDO_HEADER_BYTES + TCP_BYTES_MAX];
-    bytes[..4].copy_from_slice(&ip.source);
-    bytes[4..8].copy_from_slice(&ip.destination);
-    bytes[9] = ip.protocol.0;
-    bytes[10..12].copy_from_slice(&(header.len() as u16).wrapping_add(payload).to_be_bytes());
-    let end = PSEUDO_HEADER_BYTES + header.len();
-    bytes[PSEUDO_HEADER_BYTES..end].copy_from_slice(header);
-    checksum::compute(&bytes[..end])
+/// Writes an IPv4 header, with a congestion header or an echo as its option (RFC 791).
+fn put_ip(out: &mut Bytes, p: &Captured<'_>, size: u16) {
+    let protocol = if p.segment.is_some() { TCP } else { UDP };
+    out.put([0x40, p.ecn & 3]);
+    out.put(size.to_be_bytes());
+    out.put([0; 2]);
+    out.put(DONT_FRAGMENT.to_be_bytes());
+    out.put([TTL, protocol, 0, 0]);
+    out.put(address(p.source).octets());
+    out.put(address(p.destination).octets());
+    put_congestion_header(out, p);
+    // Length of the header in words of 32 bits. All congestion headers have a multiple of four bytes.
+    out.bytes[0] |= (out.len / 4) as u8;
+    out.replace(10, !fold(out.sum_from(0)));
 }
 
-/// Returns a TCP header with the options of Linux, in Linux's order.
-fn tcp(p: &Captured<'_>, segment: &Segment) -> TcpHeader {
-    let mut header = TcpHeader::new(p.ports.0, p.ports.1, segment.seq, WINDOW);
-    header.acknowledgment_number = segment.ack_number;
-    header.syn = segment.syn;
-    header.ack = segment.ack;
-    header.fin = segment.fin;
-    header.rst = segment.rst;
-    header.ece = segment.ece;
-    header.cwr = segment.cwr;
-    header.psh = segment.fin && p.payload > 0;
-    let options = options(segment);
-    // All options together have at most 40 bytes, as `Packet::SACKS_BESIDE_RATE` ensures.
-    let _ = header.set_options_raw(options.as_slice());
-    header
+/// Writes a congestion header or an echo as an option of IPv4, if the packet has one.
+///
+/// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
+fn put_congestion_header(out: &mut Bytes, p: &Captured<'_>) {
+    let length = p.header.wire_bytes();
+    if let Some(echo) = p.echo {
+        let (word, kind) = echo.to_word();
+        out.put([HEADER_OPTION, ECHO_BYTES as u8, ECHO | kind, 0]);
+        out.put(word.to_be_bytes());
+    } else if let Some(copy) = &p.copy {
+        put_custom(out, copy, ECHO, copy.echo_bytes());
+    } else if let Header::Custom(header) = &p.header {
+        put_custom(out, header, 0, length);
+    } else if length > 0 {
+        let [kind, fields @ ..] = p.header.to_words();
+        out.put([HEADER_OPTION, length as u8, kind as u8, (kind >> 8) as u8]);
+        for field in &fields[..usize::from(length / 4 - 1)] {
+            out.put(field.to_be_bytes());
+        }
+    }
 }
 
-/// The options of a header, in an array without heap memory.
-#[derive(Default)]
-struct Options {
-    bytes: [[u8; 8]; 5],
+/// Writes the header of another crate. The fourth byte is its protocol, and the words follow. Room without words is
+/// zero.
+fn put_custom(out: &mut Bytes, header: &Custom, direction: u8, length: u16) {
+    let length = length.min(IP_OPTION_BYTES_MAX);
+    out.put([HEADER_OPTION, length as u8, direction | CUSTOM, header.protocol()]);
+    let words = header.words().iter().copied().chain(std::iter::repeat(0));
+    for word in words.take(usize::from(length / 4 - 1)) {
+        out.put(word.to_be_bytes());
+    }
+}
+
+/// Writes a TCP header with the options of Linux, in Linux's order (RFC 9293). The checksum is zero.
+fn put_tcp(out: &mut Bytes, ports: (u16, u16), segment: &Segment, payload: u16) {
+    let start = out.len;
+    out.put(ports.0.to_be_bytes());
+    out.put(ports.1.to_be_bytes());
+    out.put(segment.seq.to_be_bytes());
+    out.put(segment.ack_number.to_be_bytes());
+    let psh = segment.fin && payload > 0;
+    let flags = [segment.fin, segment.syn, segment.rst, psh, segment.ack, false, segment.ece, segment.cwr];
+    out.put([0, flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u8::from(flag))]);
+    out.put(WINDOW.to_be_bytes());
+    // Checksum and urgent pointer.
+    out.put([0; 4]);
+    put_options(out, segment);
+    // Length of the header in words of 32 bits. All options together have a multiple of four bytes, at most 40, as
+    // `Packet::SACKS_BESIDE_RATE` ensures.
+    out.bytes[start + 12] = (((out.len - start) / 4) << 4) as u8;
+}
+
+fn put_options(out: &mut Bytes, segment: &Segment) {
+    if let Some(code) = segment.rate_code {
+        // The rate option precedes the other options (docs/reference/wire-format.md, "Inserting").
+        out.put([1, 1, KIND, LEN as u8]);
+        out.put(EXID.to_be_bytes());
+        out.put(code.to_be_bytes());
+    }
+    if let Some(mss) = segment.mss {
+        out.put([2, 4]);
+        out.put(mss.to_be_bytes());
+        out.put([4, 2]);
+    } else {
+        out.put([1, 1]);
+    }
+    let (value, echo) = segment.timestamps;
+    out.put([8, 10]);
+    out.put(value.to_be_bytes());
+    out.put(echo.to_be_bytes());
+    if segment.mss.is_some() {
+        out.put([1, 3, 3, WINDOW_SCALE]);
+    }
+    if segment.sacks > 0 {
+        out.put([1, 1, 5, 2 + 8 * segment.sacks]);
+        for (start, end) in &segment.sack[..usize::from(segment.sacks)] {
+            out.put(start.to_be_bytes());
+            out.put(end.to_be_bytes());
+        }
+    }
+}
+
+/// The headers of a packet, in an array without heap memory.
+struct Bytes {
+    bytes: [u8; Self::MAX],
     len: usize,
 }
 
-impl Options {
+impl Default for Bytes {
+    fn default() -> Self {
+        Bytes { bytes: [0; Self::MAX], len: 0 }
+    }
+}
+
+impl Bytes {
+    /// IPv4 and TCP headers with all their options.
+    const MAX: usize = IP_BYTES + TCP_BYTES + 2 * 40;
+
+    /// Adds bytes. Bytes beyond the largest header are left out.
+    #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        let flat = self.bytes.as_flattened_mut();
-        if let Some(room) = flat.get_mut(self.len..self.len + N) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + N) {
             room.copy_from_slice(&bytes);
             self.len += N;
         }
     }
 
+    /// Writes a 16-bit number at an offset.
+    fn replace(&mut self, at: usize, value: u16) {
+        self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
     fn as_slice(&self) -> &[u8] {
-        &self.bytes.as_flattened()[..self.len]
+        &self.bytes[..self.len]
+    }
+
+    /// Returns the sum of the 32-bit words from an offset on. [`fold`] reduces it to the Internet checksum's sum.
+    fn sum_from(&self, start: usize) -> u64 {
+        let (words, _) = self.bytes[start..self.len].as_chunks::<4>();
+        words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum()
     }
 }
 
-fn options(segment: &Segment) -> Options {
-    let mut options = Options::default();
-    if let Some(code) = segment.rate_code {
-        // The rate option precedes the other options (docs/reference/wire-format.md, "Inserting").
-        options.put([1, 1, KIND, LEN as u8]);
-        options.put(EXID.to_be_bytes());
-        options.put(code.to_be_bytes());
-    }
-    if let Some(mss) = segment.mss {
-        options.put([2, 4]);
-        options.put(mss.to_be_bytes());
-        options.put([4, 2]);
-    } else {
-        options.put([1, 1]);
-    }
-    let (value, echo) = segment.timestamps;
-    options.put([8, 10]);
-    options.put(value.to_be_bytes());
-    options.put(echo.to_be_bytes());
-    if segment.mss.is_some() {
-        options.put([1, 3, 3, WINDOW_SCALE]);
-    }
-    if segment.sacks > 0 {
-        options.put([1, 1, 5, 2 + 8 * segment.sacks]);
-        for (start, end) in &segment.sack[..usize::from(segment.sacks)] {
-            options.put(start.to_be_bytes());
-            options.put(end.to_be_bytes());
-        }
-    }
-    options
+/// Returns the sum of the pseudo header (RFC 9293, section 3.1). The payload consists of zeros, which do not change
+/// the sum.
+fn pseudo_sum(p: &Captured<'_>, protocol: u8, length: u16) -> u64 {
+    let ends = u64::from(address(p.source).to_bits()) + u64::from(address(p.destination).to_bits());
+    ends + u64::from(protocol) + u64::from(length)
 }
 
-/// Returns a congestion header or an echo as an option of IPv4. Returns empty options if the packet has neither a
-/// congestion header nor an echo.
-///
-/// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
-fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
-    let mut options = Options::default();
-    let length = p.header.wire_bytes();
-    if let Some(echo) = p.echo {
-        let (word, kind) = echo.to_word();
-        options.put([HEADER_OPTION, ECHO_BYTES as u8, ECHO | kind, 0]);
-        options.put(word.to_be_bytes());
-    } else if let Some(copy) = &p.copy {
-        put_custom(&mut options, copy, ECHO, copy.echo_bytes());
-    } else if let Header::Custom(header) = &p.header {
-        put_custom(&mut options, header, 0, length);
-    } else if length > 0 {
-        let [kind, fields @ ..] = p.header.to_words();
-        options.put([HEADER_OPTION, length as u8, kind as u8, (kind >> 8) as u8]);
-        for field in &fields[..usize::from(length / 4 - 1)] {
-            options.put(field.to_be_bytes());
-        }
-    } else {
-        return Ipv4Options::default();
+/// Adds the upper 16-bit words of a sum to its lowest word, with carry (RFC 1071).
+fn fold(mut sum: u64) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
     }
-    // The length of a congestion header is a multiple of four.
-    Ipv4Options::try_from(options.as_slice()).unwrap_or_default()
-}
-
-/// Writes the header of another crate. The fourth byte is its protocol, and the words follow. Room without words is
-/// zero.
-fn put_custom(options: &mut Options, header: &Custom, direction: u8, length: u16) {
-    let length = length.min(IP_OPTION_BYTES_MAX);
-    options.put([HEADER_OPTION, length as u8, direction | CUSTOM, header.protocol()]);
-    let words = header.words().iter().copied().chain(std::iter::repeat(0));
-    for word in words.take(usize::from(length / 4 - 1)) {
-        options.put(word.to_be_bytes());
-    }
+    sum as u16
 }

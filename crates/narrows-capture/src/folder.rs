@@ -1,6 +1,6 @@
 //! Writes one file for each place of the capture, because programs that analyse TCP expect each packet only once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_sim::capture::{Captured, Tap};
 use narrows_sim::plan::Plan;
+use rustc_hash::FxHashMap;
 
 use crate::pcapng::{Interface, Pcapng};
 
 /// The files of a run's capture.
 pub struct Folder {
-    files: HashMap<Interface, Pcapng<BufWriter<File>>>,
+    files: FxHashMap<Interface, Pcapng<File>>,
 }
 
 impl Folder {
@@ -24,10 +25,10 @@ impl Folder {
     /// A file cannot be written.
     pub fn create(path: &Path, plan: &Plan) -> io::Result<Self> {
         let mut taken = BTreeSet::new();
-        let mut files = HashMap::new();
+        let mut files = FxHashMap::default();
         for interface in Interface::all(plan) {
             let file = File::create(path.join(file_name(interface.name(plan), "pcapng", &mut taken)))?;
-            files.insert(interface, Pcapng::new(BufWriter::new(file), plan, interface)?);
+            files.insert(interface, Pcapng::new(file, plan, interface)?);
         }
         Ok(Folder { files })
     }
