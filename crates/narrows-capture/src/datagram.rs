@@ -9,22 +9,22 @@ use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
 use narrows_sim::capture::{Captured, Segment};
 
-/// Number of the IPv4 option for a congestion header and for its echo. The number is reserved for experiments, and such
-/// options are copied to fragments (RFC 4727).
+/// Type of the IPv4 option that carries a congestion header or its echo. RFC 4727 reserves this number for experiments.
+/// Routers copy such options into every fragment.
 const HEADER_OPTION: u8 = 158;
-/// Bit in the kind of an option that is set for an echo and not set for a congestion header.
+/// This bit of the option's kind marks an echo.
 const ECHO: u8 = 0x80;
 /// Bytes of a UDP header.
 const UDP_BYTES: u16 = 8;
-/// The receive window that is written into all packets, because packets of the simulator have no receive window. The
-/// simulator does not use this value, so it never limits a flow.
+/// The receive window in every TCP header. The simulator has no receive windows, so the value is constant.
 const WINDOW: u16 = u16::MAX;
 /// The window scale in the SYN and the SYN-ACK.
 const WINDOW_SCALE: u8 = 7;
 /// Linux's initial time to live.
 const TTL: u8 = 64;
-/// Bytes of the pseudo header of checksums, and of the longest TCP header.
+/// Bytes of the pseudo header in checksums.
 const PSEUDO_HEADER_BYTES: usize = 12;
+/// Bytes of the longest TCP header.
 const TCP_BYTES_MAX: usize = 60;
 
 /// Returns the address of a node. The first node has the address 10.0.0.1.
@@ -33,8 +33,8 @@ pub(crate) fn address(node: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0001_u32.wrapping_add(node & 0x00ff_ffff))
 }
 
-/// Clears `bytes`, and then writes into it the headers of a packet and the contents that a stack has written. Returns
-/// the length of the whole datagram. All bytes of the datagram that are not in `bytes` are zero.
+/// Replaces `bytes` with the headers of a packet and any contents that its stack wrote. Returns the length of the whole
+/// datagram. All later bytes of the datagram are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     bytes.clear();
     let mut ip = Ipv4Header {
@@ -76,7 +76,7 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     usize::from(p.size).max(bytes.len())
 }
 
-/// Returns the checksum of a TCP or UDP header. The payload consists of zeros, which do not change the sum.
+/// Returns the checksum of a TCP or UDP header. The payload is all zeros and does not change the sum.
 fn checksum(ip: &Ipv4Header, header: &[u8], payload: u16) -> u16 {
     let mut bytes = [0; PSEUDO_HEADER_BYTES + TCP_BYTES_MAX];
     bytes[..4].copy_from_slice(&ip.source);
@@ -158,10 +158,9 @@ fn options(segment: &Segment) -> Options {
     options
 }
 
-/// Returns a congestion header or an echo as an option of IPv4. Returns empty options if the packet has neither a
-/// congestion header nor an echo.
+/// Returns the IPv4 option with the congestion header or its echo. The options are empty if the packet has neither.
 ///
-/// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
+/// The option begins with four bytes: type, length, kind and flags. The fields follow as 32-bit words.
 fn congestion_header(p: &Captured<'_>) -> Ipv4Options {
     let mut options = Options::default();
     let length = p.header.wire_bytes();

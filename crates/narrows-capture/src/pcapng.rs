@@ -18,13 +18,14 @@ use pcap_file::{DataLink, PcapError};
 
 use crate::datagram::{address, datagram};
 
-/// Exponent of the resolution of times, which are in nanoseconds.
+/// Resolution of times as a power of ten: 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Values of the two lowest bits of a packet block's flags: the packet was received, or it was sent.
+/// Flag of a packet block: the packet was received.
 const INBOUND: u32 = 1;
+/// Flag of a packet block: the packet was sent.
 const OUTBOUND: u32 = 2;
 
-/// The place where the packets of a file are captured.
+/// The link or host whose packets a file contains.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Interface {
     /// The end of the link with this index in the plan.
@@ -34,14 +35,14 @@ pub(crate) enum Interface {
 }
 
 impl Interface {
-    /// Returns all places of a plan's capture.
+    /// Returns the links and hosts that the plan captures.
     pub(crate) fn all(plan: &Plan) -> Vec<Self> {
         let Some(capture) = &plan.capture else { return Vec::new() };
         let links = capture.links.iter().copied().map(Interface::Link);
         links.chain(capture.hosts.iter().copied().map(Interface::Host)).collect()
     }
 
-    /// Returns the name of the place.
+    /// Returns the name of the link or host.
     pub(crate) fn name(self, plan: &Plan) -> &str {
         match self {
             Interface::Link(link) => plan.links.get(link as usize).map_or("", |l| l.name.as_str()),
@@ -49,7 +50,7 @@ impl Interface {
         }
     }
 
-    /// Returns the file to which packets of a place belong.
+    /// Returns the link or host whose file receives packets of this place.
     pub(crate) fn of(place: Place) -> Self {
         match place {
             Place::Link(link) => Interface::Link(link),
@@ -58,20 +59,20 @@ impl Interface {
     }
 }
 
-/// Writes the packets of one place as pcapng.
+/// Writes the packets of one link or host as pcapng.
 pub(crate) struct Pcapng<W: Write> {
     writer: PcapNgWriter<W>,
     snap: usize,
-    /// The bytes of a packet. The buffer is used again for the next packet.
+    /// A buffer for the bytes of a packet, used again for each packet.
     bytes: Vec<u8>,
     /// The flows whose names are already in the file.
     named: BTreeSet<u32>,
-    /// The first error that occurred while writing. The error ends the run.
+    /// The first write error. It ends the run.
     error: Option<io::Error>,
 }
 
 impl<W: Write> Pcapng<W> {
-    /// Begins a file for the packets of a place.
+    /// Begins a file for the packets of a link or host.
     ///
     /// # Errors
     /// The file cannot be written.
