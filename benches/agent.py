@@ -36,7 +36,7 @@ def output(command: Sequence[str]) -> str:
 
 
 def loop() -> str:
-    """A table of the agent's loop."""
+    """Measures the agent's control loop, and returns a Markdown table."""
     program = cargo_bench("narrows-agent", "agent_loop")
     runs: list[dict[str, Any]] = [
         json.loads(line) for line in output([str(program), *map(str, FLOWS)]).splitlines()
@@ -55,7 +55,7 @@ def loop() -> str:
 
 
 def missing() -> str | None:
-    """The reason why the eBPF programs cannot be measured on this machine."""
+    """Why the eBPF programs cannot be measured on this machine; None if they can."""
     if os.geteuid() != 0:
         return "root is needed"
     tools = [tool for tool in ("iperf3", "ip", "nsenter") if shutil.which(tool) is None]
@@ -63,7 +63,7 @@ def missing() -> str | None:
 
 
 def data_plane(seconds: int, repetitions: int) -> str:
-    """Costs of the eBPF programs, and their effect on a bridge's throughput."""
+    """Measures the eBPF programs, and a bridge's throughput with and without them."""
     command = ["cargo", "run", "--release", "--quiet", "-p", "narrows-agent", "--example", "cost", "--"]
     told = json.loads(output([*command, str(seconds), str(repetitions)]))
     header = ["part", "program", "ns/run", "runs", "verifier: instructions", "bytes", "machine code"]

@@ -1,17 +1,16 @@
-"""Measures the algorithms of `narrows cc` on this kernel, or on the kernel of a guest in virtual time.
+"""Measures the algorithms of `narrows cc` on this machine's kernel or in a guest with virtual time.
 
-It compares BBR v1 in eBPF with the kernel's BBR on a dozen paths, and measures how flows of BBR-A, BBR-B and
-BBR-C share a link.
+The script compares BBR v1 in eBPF with the kernel's BBR on a dozen paths. It also measures how flows of
+BBR-A, BBR-B and BBR-C share a link.
 
     python benches/cc.py                      # as root on an idle machine: 35 minutes
     python benches/cc.py --only paths --runs 5
     python benches/cc.py --on vm              # in a guest (narrows vm prepare), also on a busy machine
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
-The kernel backend or the vm backend runs the scenarios one after the other. A run that the kernel backend
-does not trust is repeated, up to three attempts in all. If no attempt is trusted, the run counts in the
-last column of the table, "not trusted". A run in a guest is not repeated, because its result would be
-identical.
+The scenarios run one after the other. If other work on the machine disturbs a run, the kernel backend does
+not trust the run, and the script repeats it. After three attempts that are not trusted, the run counts in
+the column "not trusted". Runs in a guest are not repeated, because their results would be identical.
 """
 
 import argparse
@@ -87,7 +86,7 @@ def shared(cc: str, seconds: int, seed: int) -> str:
 
 
 def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
-    """The flows of the first trusted run and True; without a trusted run, those of the last and False."""
+    """Runs a scenario until a run is trusted. Returns the last run's flows, and whether it was trusted."""
     for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])
@@ -97,7 +96,7 @@ def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
 
 
 def where(backend: Kernel | Vm) -> str:
-    """The machine of the measurement, in a line."""
+    """One line that describes the machine of the measurement."""
     if not isinstance(backend, Vm):
         return machine()
     guest = backend.facts()["guest"]
@@ -139,7 +138,7 @@ def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
 
 
 def sharing(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
-    """Rows of two flows with different RTTs."""
+    """Table rows for two flows with different RTTs."""
     for cc in SHARING:
         done = [sound(backend, shared(cc, seconds, run + 1)) for run in range(runs)]
         goodput = [[flow["goodput_bps"] / 1e6 for flow in flows] for flows, _ in done]

@@ -3,10 +3,10 @@
     python benches/cluster.py               # 5,000 runs
     python benches/cluster.py --runs 500    # fewer
 
-The cluster has two nodes on this machine, each with half of the cores. The script measures the sweep in
-threads, then on the cluster. During a third sweep, it kills a node with SIGKILL and adds another node. Then
-it kills the driver with SIGKILL, and starts it again with --reuse. All tables must be the same, byte for
-byte. The script needs the extra `ray`.
+The cluster has two nodes on this machine, each with half of the cores. The first sweep runs in threads, and
+the second on the cluster. During the third sweep, the script kills a node and adds another node. Then it
+kills the driver, and starts it again with --reuse. All three sweeps must give identical tables. The script
+needs the extra `ray`.
 """
 
 import argparse
@@ -41,7 +41,7 @@ cc = "bbr"
 
 
 def command(folder: Path, name: str, runs: int, *options: str) -> list[str]:
-    """The command of a sweep into the folder `name`."""
+    """The command that runs a sweep and writes to the folder `name`."""
     words = ["run", "my.toml", "--seeds", str(runs), "--out", str(folder / name), "--formats", "parquet"]
     return [sys.executable, "-m", "narrows", *words, *options]
 
@@ -99,7 +99,7 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Measure and compare."""
+    """Runs the three sweeps, and compares their tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""Measures the controller's CPU time for agents' bodies: 2,500 flows on 16 ports, one port per agent.
+"""Measures the controller's CPU time for the messages of 16 agents with 2,500 flows in all.
 
     python benches/controller.py
 
-A port reports every 20 ms under BRF and every 10 ms under PACEC. Once a second, the port's agent lists all
-flows. Under PACEC, the agent also sends all flows as flow changes. A quarter of the ports is congested
-half of the time.
+Each agent has one port. It reports the state of its port every 20 ms under BRF and every 10 ms under PACEC.
+Once a second, it lists its flows. Under PACEC, it also sends these flows as flow changes. A quarter of the
+ports is congested half of the time.
 """
 
 import json
@@ -72,7 +72,7 @@ def flow(number: int, sport: int) -> dict[str, object]:
 
 
 class Bench:
-    """A domain, and the CPU time of its decisions by type of body."""
+    """A controller's domain, and the CPU time that it spends on each type of message."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.now_ns = kind, SECOND
@@ -81,14 +81,14 @@ class Bench:
         self.count: dict[str, int] = defaultdict(int)
 
     def time(self, what: str, step: Callable[[], list[Effect]]) -> None:
-        """Runs a step."""
+        """Runs a step, and adds its CPU time to the total of its type."""
         start_ns = time.process_time_ns()
         step()
         self.spent_ns[what] += time.process_time_ns() - start_ns
         self.count[what] += 1
 
     def say(self, number: int, body: dict[str, object]) -> None:
-        """Handles a body of an agent."""
+        """Passes an agent's message to the domain."""
         event = AgentMessage(f"a{number}", json.dumps(body, separators=(",", ":")))
         self.time(str(body["type"]), lambda: self.domain.handle(self.now_ns, event))
 
@@ -112,7 +112,7 @@ class Bench:
 
 
 def main() -> None:
-    """Prints the cost of each type of body."""
+    """Prints the CPU time for each type of message."""
     for kind in ("brf", "pacec"):
         bench = Bench(kind)
         bench.run()

@@ -1,11 +1,12 @@
-"""Measures the cost of `narrows matrix`, and estimates the cost of the same matrix in ns-3 from three cells.
+"""Compares the CPU time of `narrows matrix` with an estimate for ns-3.
 
     python benches/matrix.py            # print
     python benches/matrix.py --write    # also into docs/explanation/performance.md
 
-The matrix is reduced to one buffer and one seed, with all default controllers. The CPU time includes the
-whole process: start, tables and page. ns-3 runs three pairs in the same network, each in its own process.
-ns-3 needs g++ and Debian's libns3-dev. If they are missing, ns-3 is left out with a message.
+Narrows runs the matrix of all default controllers with one buffer and one seed. Its CPU time includes start,
+tables and page. ns-3 runs three pairs of controllers in the same network. The estimate for the whole matrix
+assumes that every run takes the mean CPU time of these pairs. ns-3 needs g++ and Debian's libns3-dev. If
+they are missing, ns-3 is left out with a message.
 """
 
 import argparse
@@ -28,9 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 NS3_SOURCE = ROOT / "benches" / "ns3" / "narrows_matrix.cc"
 BUFFER = "1bdp"
 PACKETS = 333
-"""One BDP of 100 Mbit/s and 40 ms in full packets."""
+"""One BDP at 100 Mbit/s and 40 ms, in full packets."""
 BUFFERS, SEEDS = 3, 5
-"""Buffers and seeds of the whole matrix, by default."""
+"""Number of buffers and seeds in the default matrix."""
 CELLS = {
     ("cubic", "bbr"): ("ns3::TcpCubic", "ns3::TcpBbr"),
     ("cubic", "reno"): ("ns3::TcpCubic", "ns3::TcpLinuxReno"),
@@ -62,7 +63,7 @@ def timed(command: list[str]) -> Cost:
 
 
 def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
-    """The reduced matrix: its cost, its number of runs, and the share of the first flow of each pair."""
+    """Runs the reduced matrix. Returns its cost, number of runs, and the first flow's share by pair."""
     narrows = Path(sys.executable).with_name("narrows")
     command = [str(narrows), "matrix", "--buffer", BUFFER, "--seeds", "1", "--out", str(out), "--no-figures"]
     cost = timed(command)
@@ -75,7 +76,7 @@ def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
 
 
 def build(folder: Path) -> Path:
-    """Compiles the cell in ns-3."""
+    """Compiles the ns-3 program, which runs one pair."""
     if not Path("/usr/include/ns3/core-module.h").is_file():
         raise BenchError("ns-3's headers are needed (Debian: apt-get install g++ libns3-dev)")
     program = folder / "narrows_matrix"
@@ -89,7 +90,7 @@ def build(folder: Path) -> Path:
 
 
 def in_ns3(program: Path) -> dict[tuple[str, str], tuple[Cost, float]]:
-    """Each of the three cells in ns-3: its cost, and the first flow's share."""
+    """Runs three pairs in ns-3. Returns each pair's cost and the first flow's share."""
     found = {}
     for pair, types in CELLS.items():
         progress(f"{' and '.join(pair)} in ns-3 ...")

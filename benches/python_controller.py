@@ -40,7 +40,7 @@ class Reno:
         self.count = 0
 
     def on_ack(self, ack: Any, window: Any) -> None:
-        """Grows by the acknowledged segments in slow start, and afterwards by one segment per window."""
+        """Grows by the acknowledged segments in slow start, and later by one segment per window."""
         if not ack.cwnd_limited:
             return
         if window.cwnd < window.ssthresh:

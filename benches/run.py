@@ -7,9 +7,9 @@
     python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
 
 The script builds both programs (crates/narrows-sim/benches/scenarios.rs and benches/ns3/narrows_bench.cc).
-Both simulate the same scenarios and print the same counts. The cost is the user and system CPU time of the
-whole process, including its start and set-up. The script needs cargo. ns-3 also needs g++ and Debian's
-libns3-dev. The script uses only the standard library, so it runs before anything is installed.
+Narrows and ns-3 simulate the same scenarios and print the same counts. The cost is the user and system CPU
+time of the whole process, including its start and set-up. The script needs cargo. ns-3 also needs g++ and
+Debian's libns3-dev. The script uses only the standard library, so it runs before anything is installed.
 """
 
 import argparse
@@ -53,9 +53,8 @@ class Scenario:
         what: Description in the legend of the table.
         seconds: Simulated time, s.
         ns3: Whether ns-3 runs the scenario, too.
-        speed: Whether the speed table contains the scenario. The scenarios that it does not contain are
-            run to measure memory.
-        completions: Whether the completion times of the scenario's flows are compared.
+        speed: Whether the speed table contains the scenario. Other scenarios only measure memory.
+        completions: Whether the table of flow completion times contains the scenario.
     """
 
     name: str
@@ -81,8 +80,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The ratio of these two scenarios is of interest, so their runs alternate. Each of them runs often, because
-# a run takes only 0.1 s (0.2 s on a busy machine).
+# The runs of J and K alternate, because the report compares their times. A run takes only
+# 0.1 s (0.2 s on a busy machine), so each scenario runs at least `PAIRS` times, unless one run was requested.
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -104,12 +103,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Cost:
-    """The time that one side needed for one scenario, over its repetitions.
+    """The CPU times of one simulator for one scenario.
 
     Attributes:
         scenario: What was run.
         side: "narrows" or "ns-3".
-        runs: The repetitions. Their counts are the same, because both simulators are deterministic.
+        runs: Repeated runs. Their counts are equal, because both simulators are deterministic.
     """
 
     scenario: Scenario
@@ -123,7 +122,7 @@ class Cost:
 
     @property
     def spread(self) -> float:
-        """Distance from the fastest run to the slowest, as a fraction of the median."""
+        """The range of the CPU times, as a fraction of the median."""
         times = [run.cpu for run in self.runs]
         return (max(times) - min(times)) / self.cpu if self.cpu else 0.0
 
@@ -191,14 +190,14 @@ def progress(text: str) -> None:
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Groups of scenarios: PAIR is one group, and each other scenario is a group of its own."""
+    """Groups scenarios whose runs alternate: those of PAIR together, and every other scenario alone."""
     listed = list(scenarios)
     pair = [s for s in listed if s.name in PAIR]
     return [*([s] for s in listed if s not in pair), *([pair] if pair else [])]
 
 
 def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
-    """Runs every scenario on every side. Sides that are compared run in turn."""
+    """Runs every scenario on every simulator. Runs that are compared alternate."""
     costs = []
     for together in in_turn(scenarios):
         runs: dict[tuple[Scenario, str], list[Run]] = {}
@@ -230,7 +229,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time per delivered packet in ns-3, divided by the same time in Narrows. In D, sizes are random."""
+    """Ratio of the CPU times of ns-3 and Narrows, per delivered packet because D has random sizes."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -320,7 +319,7 @@ def memory_lines(costs: Sequence[Cost]) -> list[str]:
 
 
 def controller_lines(bench: str) -> list[str]:
-    """The output of a bench of the controllers."""
+    """The output of a benchmark that measures only controllers."""
     program = cargo_bench("narrows-control", bench)
     printed = subprocess.run([program, "--bench"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return ["```", *printed.rstrip().splitlines(), "```"]
@@ -362,7 +361,7 @@ def circumstances(repeat: int, costs: Sequence[Cost]) -> str:
 
 
 def tables(costs: Sequence[Cost]) -> list[str]:
-    """The tables with a row for each scenario and side, with their headings."""
+    """The tables and their headings. Each row has one scenario on one simulator."""
     speed = [c for c in costs if c.scenario.speed]
     completing = [c for c in costs if c.scenario.completions]
     parts = []
@@ -395,7 +394,7 @@ def cells_of(lines: Sequence[str]) -> list[list[str]]:
 
 
 def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
-    """Rows grouped by scenario, which is in the first cell of each group's first row."""
+    """Groups rows by scenario. Only the first row of a scenario names it."""
     blocks: dict[str, list[list[str]]] = {}
     name = ""
     for row in rows:
@@ -405,14 +404,14 @@ def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def merged(old: str, new: str) -> str:
-    """The table `old`, in which the rows of `new` replace the rows of the same scenarios."""
+    """Replaces rows of the table `old` by the rows of `new` for the same scenarios."""
     header, *rows = cells_of(old.splitlines())
     blocks = by_scenario(rows) | by_scenario(cells_of(new.splitlines())[1:])
     return table(header, [row for name in sorted(blocks) for row in blocks[name]])
 
 
 def pacing_line(costs: Sequence[Cost]) -> list[str]:
-    """The cost of BBR v3 in the simulator compared with Reno, if both were run."""
+    """The CPU time of BBR v3 compared with Reno, if both ran."""
     pair = [c for name in PAIR for c in costs if c.scenario.name == name]
     if len(pair) < len(PAIR):
         return []
@@ -427,12 +426,12 @@ def pacing_line(costs: Sequence[Cost]) -> list[str]:
 
 
 def blocks_of(benches: Sequence[str]) -> dict[str, str]:
-    """The output of the benches of controllers, under their headings."""
+    """The output of the controller benchmarks, by heading."""
     return {title: "\n".join(controller_lines(b)) for b, title in CONTROLLER_BENCHES.items() if b in benches}
 
 
 def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp: str) -> str:
-    """The measured section, with these rows and blocks replaced or added, and a line with the date."""
+    """Updates the measured section with new rows and blocks, and adds a line with the date."""
     paragraphs = measured.strip().split("\n\n")
     heading = ""
     for part in tables(costs):

@@ -3,11 +3,11 @@
     python benches/throughput.py                         # 10 and 1,000 seeds
     python benches/throughput.py --seeds 10,1000,100000
 
-The side "Rust" is a loop over seeds that discards the results, on all cores. This loop is the bench
-crates/narrows-sim/benches/seeds.rs, which needs cargo. The sides "Threads" and "Ray" are whole calls of
-`narrows run`, with start, tables and merge. The cluster has one node on this machine with all cores
-(extra `ray`). A side that needs a missing program or package is left out, with a message. The overhead
-of a run is (wall time x cores - time of the simulations) / number of runs.
+"Rust" simulates all seeds on all cores and discards the results. It is the benchmark
+crates/narrows-sim/benches/seeds.rs, which needs cargo. "Threads" and "Ray" are complete calls of
+`narrows run`, including start, tables and merge. The Ray cluster has one node with all cores of this machine,
+and needs the extra `ray`. A measurement that lacks a program or package is left out with a message. The
+overhead of a run is (wall time x cores - time of the simulations) / number of runs.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def scenario() -> str:
 
 
 def build() -> Path | None:
-    """The program with the loop in Rust, or None without cargo."""
+    """Builds the Rust benchmark, and returns its path; None without cargo."""
     if shutil.which("cargo") is None:
         print("Rust is left out: cargo is missing", file=sys.stderr)
         return None
@@ -70,7 +70,7 @@ def overhead_ms(out: Path, wall_s: float, runs: int) -> float:
 
 
 def measure(seeds: int, folder: Path, loop: Path | None, cluster: Cluster | None) -> None:
-    """Measure all sides, and print a line for each."""
+    """Measure each way to run the sweep, and print a line for each."""
     env = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     rates: dict[str, float] = {}
     if loop is not None:

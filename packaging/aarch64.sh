@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Cross-builds the static agent for aarch64 into target/aarch64-unknown-linux-gnu/release, for `make agent-aarch64`.
-# If this machine's toolchain has the standard library for aarch64 and a cross compiler, the script uses it.
+# If this machine's toolchain has the standard library for aarch64 and a cross compiler, the script uses this toolchain.
 # Otherwise the script needs root, and uses Debian's toolchain in a root file system of Debian unstable. debootstrap
 # creates this file system once, in target/aarch64-root.
 set -euo pipefail

@@ -26,7 +26,7 @@ def stated(root: Path) -> tuple[str, str]:
 
 
 def team(repository: str) -> str:
-    """The part of a team's name in CODEOWNERS that names the owner, e.g. `@OWNER/`."""
+    """The prefix of team names in CODEOWNERS, e.g. `@OWNER/`."""
     return f"@{repository.split('/')[3]}/"
 
 

@@ -4,9 +4,9 @@
     python tools/build_site.py --no-rust    # without the crates' documentation
 
 Every page must be reachable from docs/index.md: the home page links to the index of each section, and the
-index of a section links to its pages. The navigation follows the order of these links. A section may include
-Markdown files from elsewhere in the repository (LIMITATIONS.md). Other links that leave docs/ lead to the
-source on the web.
+index of a section links to its pages. The navigation follows the order of these links. The index of a section
+may also link to Markdown files outside of docs/, such as LIMITATIONS.md, which then become pages. All other
+links out of docs/ lead to the source on the web.
 """
 
 import argparse
@@ -30,11 +30,11 @@ from typer.cli import get_docs_for_click
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
-"""Libraries whose documentation is part of the site. Links to the libraries' folders lead to it."""
+"""Crates whose rustdoc is part of the site. Links to their folders lead to their rustdoc."""
 COMMANDS = "<!-- commands -->"
 """The place in a page where the reference of the command line is inserted."""
 PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
-"""The template of all pages. It leaves out the script that the generator loads from a content network."""
+"""The template of all pages. It leaves out a script that the generator loads from a public server."""
 BLOB_WORKER = """
 window.Worker = class extends Worker {
   constructor() {
@@ -114,7 +114,7 @@ def places(section: Section) -> dict[Path, PurePosixPath]:
 
 
 def navigation(section: Section, where: dict[Path, PurePosixPath]) -> list[Any]:
-    """The section's pages in the form that the generator expects."""
+    """The section as an entry of the generator's navigation."""
     entries: list[Any] = [where[section.index].as_posix()]
     for part in section.parts:
         if isinstance(part, Section):
@@ -128,7 +128,7 @@ class Pages:
     """Rewrites links for the site."""
 
     def __init__(self, where: dict[Path, PurePosixPath], source: str, with_rust: bool) -> None:
-        """Takes each page's place in the site, the repository's address, and whether the site has rustdoc."""
+        """Takes the pages' paths in the site, the repository's address, and whether the site has rustdoc."""
         self.where = where
         self.source = source
         self.with_rust = with_rust
@@ -228,8 +228,8 @@ def _title(page: Path) -> str:
 def search_from_files(out: Path) -> None:
     """Makes search work without a server.
 
-    Only a page that is read from the file system loads search.js, which holds the search index. The page
-    loads this file before it starts the worker, so the script that this function appends takes effect.
+    A page from the file system first loads the search index from search.js, and then starts the search
+    worker. This function appends a script to search.js, so that the worker can start without a server.
     """
     (worker,) = out.glob("assets/javascripts/workers/search.*.js")
     with (out / "search.js").open("a", encoding="utf-8") as index:

@@ -34,7 +34,7 @@ def text(schema: Schema) -> str:
 
 
 def into(stub: str, schema: Schema) -> str:
-    """The text of the stub, with the types of this schema."""
+    """The text of the stub, with its generated types replaced."""
     before, _, rest = stub.partition(BEGIN)
     _, _, after = rest.partition(END)
     return formatted(f"{before}{BEGIN}\n{text(schema)}\n{END}{after}", STUB)
@@ -55,7 +55,7 @@ def _class(name: str, fields: tuple[str, ...], defined: dict[str, Schema]) -> st
 
 
 def _plain(schema: Schema, defined: dict[str, Schema]) -> Schema:
-    """The schema, with each reference to a type outside of `READ` replaced by the type's definition."""
+    """The schema, with references to types outside of `READ` replaced by their definitions."""
     match schema:
         case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in READ:
             return _plain(defined[name], defined)

@@ -3,8 +3,8 @@
     python tools/clean_install.py dist/narrows-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
 
 pip installs the wheel into a new virtual environment in a temporary folder, with binary packages only. PATH
-holds only the environment's programs, so neither a compiler nor the repository is used. The script prints the
-times, and does not check them.
+contains only the programs of this environment, so neither a compiler nor the repository is used. The script
+prints the times, and does not check them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ cc = "bbr"
 
 
 class Installation:
-    """A virtual environment without anything else in PATH."""
+    """A virtual environment. PATH has only its programs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

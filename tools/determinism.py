@@ -1,4 +1,4 @@
-"""Runs the quick BRF study on one thread and on two, and compares all tables byte for byte."""
+"""Runs the quick BRF study on one thread and on two, and compares the tables byte for byte."""
 
 import filecmp
 import subprocess

@@ -6,8 +6,8 @@
     tools/fuzz.py switch --input FILE      # run one input again
     tools/fuzz.py http --keep              # add inputs that reach new code to the corpus
 
-Each target first runs all inputs of tests/fuzz/corpus and tests/fuzz/regressions. New inputs and findings
-go to results/fuzz. The same seed gives the same sequence of inputs, so a failure is reproducible.
+Each target first runs its inputs in tests/fuzz/corpus and tests/fuzz/regressions. New inputs and findings go
+to results/fuzz. A seed always gives the same sequence of inputs, so a failure is reproducible.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JOBS = 2
 
 @dataclass(frozen=True)
 class Target:
-    """A fuzzer, and how it is started."""
+    """A fuzzer, and the command that starts it."""
 
     name: str
     parser: str
@@ -48,14 +48,14 @@ class Target:
 
     @property
     def command(self) -> list[str]:
-        """The program with its fixed options."""
+        """The command without libFuzzer's options."""
         if self.language == "rust":
             return [str(ROOT / "target/debug" / f"fuzz-{self.name}")]
         return [str(INPUTS / "harness.py")]
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of the environment: this script's Python first in PATH, and a fixed hash seed."""
+        """The environment variables: this script's Python is first in PATH, and the hash seed is fixed."""
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         own = {
             "FUZZ_TARGET": self.name,
@@ -97,19 +97,19 @@ class Outcome:
 
     @property
     def runs(self) -> str:
-        """Number of inputs. Atheris does not print libFuzzer's statistics."""
+        """Number of inputs, from the line `Done`. Atheris does not print libFuzzer's statistics."""
         lines = [line.split() for line in self.output.splitlines() if line.startswith("Done ")]
         return lines[-1][1] if lines else "-"
 
     @property
     def coverage(self) -> str:
-        """Number of edges of the control flow that were reached."""
+        """Number of reached edges in the control flow."""
         lines = [line.split() for line in self.output.splitlines() if " cov: " in line]
         return lines[-1][lines[-1].index("cov:") + 1] if lines else "-"
 
 
 def obstacle(target: Target) -> str | None:
-    """Why a target cannot run here (None: it can)."""
+    """Why a target cannot run here; None if it can."""
     if target.needs_root and os.geteuid() != 0:
         return "needs root"
     if target.language == "python":
@@ -119,12 +119,12 @@ def obstacle(target: Target) -> str | None:
 
 
 def build(targets: list[Target]) -> None:
-    """Builds the Rust targets with counters of coverage."""
+    """Builds the Rust targets with coverage counters."""
     names = [target.name for target in targets if target.language == "rust"]
     if not names:
         return
-    # `--workspace` and `--test` select the features with which `make test` built the dependencies, so these
-    # dependencies are reused.
+    # With `--workspace` and `--test`, cargo selects the same features as `make test`. It then reuses the
+    # dependencies that are already built.
     command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--test", "nothing"]
     command += [argument for name in names for argument in ("--bin", f"fuzz-{name}")]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(WRAPPER)})

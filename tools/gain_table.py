@@ -66,7 +66,7 @@ class Runs:
         return 1e3 * fmean(row["rtt_mean_s"] for flows, _ in self.points[point] for row in flows)
 
     def dropped(self, point: Point) -> float:
-        """Dropped packets in percent of the packets that reached the bottleneck, averaged over the seeds."""
+        """Packets dropped at the bottleneck in percent of its arrivals, averaged over the seeds."""
         return fmean(lost for _, lost in self.points[point])
 
 
@@ -83,7 +83,7 @@ def _labels() -> list[str]:
 
 
 def two_paths(results: Results) -> str:
-    """The table of experiment G1, which includes the other readings of the paper's gains."""
+    """The table of experiment G1, including other interpretations of the paper's gains."""
     runs = Runs(results, [CC])
     rows = []
     for cc in (*SHOWN, *READINGS):
@@ -95,7 +95,7 @@ def two_paths(results: Results) -> str:
 
 
 def buffers(results: Results) -> str:
-    """The table of experiments G2 and G7. Each cell has both goodputs and Jain's index."""
+    """The table of experiment G2 or G7. Each cell has two goodputs and Jain's index."""
     runs = Runs(results, [QUEUE, CC])
 
     def cell(point: Point) -> str:
@@ -140,7 +140,7 @@ def delay(results: Results) -> str:
 
 
 def alone(results: Results) -> str:
-    """G6."""
+    """The table of experiment G6."""
     runs = Runs(results, [CC])
     rows = []
     for cc in SHOWN:
@@ -166,7 +166,7 @@ TABLES = {
 
 
 def main() -> None:
-    """Fills those tables of the page for which there are results."""
+    """Fills each table of the page for which results exist."""
     text = PAGE.read_text(encoding="utf-8")
     for experiment, table in TABLES.items():
         folder = Path(sys.argv[1]) / "results" / experiment

@@ -35,7 +35,7 @@ def speeds() -> list[dict[str, Any]]:
     text = (PAGES / "performance.md").read_text(encoding="utf-8")
     pair = r"^\| ([A-Z]) \| narrows \| +([\d.]+) .*\n\|   \| ns-3    \| +([\d.]+) "
     rows = re.findall(pair, text, re.MULTILINE)
-    # The first table has the CPU time. Later tables use the same letters for the scenarios.
+    # Only the first table has CPU times. Later tables use the same letters.
     found: dict[str, tuple[float, float]] = {}
     for letter, ours, other in rows:
         found.setdefault(letter, (float(ours), float(other)))

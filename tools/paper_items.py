@@ -47,7 +47,7 @@ class Item:
 
     @property
     def status(self) -> str:
-        """Whether the item works, in words."""
+        """The item's status in words: works or missing."""
         if not self.is_covered:
             return f"missing: {self.missing}"
         return f"works; {self.lacks}" if self.lacks else "works"
@@ -84,7 +84,7 @@ def items_of(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Item]:
 
 
 def cites(text: str, place: str) -> bool:
-    """Whether a text cites a place of the paper: `Figure 9` is in `4.2, Figure 9a` and not in `Figure 90`."""
+    """Whether a text cites a place. `4.2, Figure 9a` cites `Figure 9`, and `Figure 90` does not."""
     if not place:
         return False
     found = re.search(rf"(?<![\w.]){re.escape(place)}(?!\d|\.\d)", text)
@@ -103,7 +103,7 @@ def _once(names: Iterable[str]) -> list[str]:
 
 
 def problems(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Problems of a list: unknown names, items without a place, and claims that no item names."""
+    """Problems of a list: unknown names, items without a place, and claims that belong to no item."""
     rows = list(rows)
     items = items_of(study, rows)
     known = {
@@ -181,7 +181,7 @@ def _where(study: Study, item: Item) -> str:
 
 
 def ranges(names: Iterable[str], order: Sequence[str]) -> list[str]:
-    """The names, with `C1 to C4` instead of three or more that follow each other in `order`."""
+    """The names, with three or more consecutive names shortened to a range such as `C1 to C4`."""
     runs: list[list[str]] = []
     for name in sorted(names, key=order.index):
         if runs and order.index(name) == order.index(runs[-1][-1]) + 1:

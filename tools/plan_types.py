@@ -31,7 +31,7 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 '''
 
 WIDTH = 110
-"""Columns of a line."""
+"""Longest line, in characters."""
 
 Schema = dict[str, Any]
 
@@ -42,7 +42,7 @@ def text(schema: Schema) -> str:
     """The Python module for a schema."""
     root = {key: value for key, value in schema.items() if key != "$defs"}
     defined: dict[str, Schema] = {**schema["$defs"], schema["title"]: root}
-    # An alias must come after the names that it contains: numbers and words first, unions last.
+    # Names must be defined before an alias uses them. So simple types come first, and unions last.
     plain, classes, unions = [], [], []
     for name, inner in defined.items():
         if _is_plain(inner):
@@ -57,12 +57,12 @@ def text(schema: Schema) -> str:
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether a definition is a number or a word."""
+    """Whether a definition is a simple value or a set of constants."""
     return schema.get("type") in _PLAIN or all("const" in variant for variant in schema.get("oneOf", [{}]))
 
 
 def _variant(union: str, schema: Schema) -> str:
-    """The name of one object of a union: `FqCodelQueuePlan` is the `QueuePlan` of the kind `fq-codel`."""
+    """The class name of a variant: kind `fq-codel` of `QueuePlan` is `FqCodelQueuePlan`."""
     return "".join(word.capitalize() for word in schema["properties"]["kind"]["const"].split("-")) + union
 
 
@@ -101,7 +101,7 @@ def _alias(name: str, type_: str, schema: Schema) -> str:
 
 
 def _class(name: str, schema: Schema) -> str:
-    """A TypedDict. Reserved words of Python cannot be keys of a class, so a base class has these keys."""
+    """A TypedDict. Its base class has the keys that are reserved words, which a class body cannot define."""
     properties, required = schema["properties"], schema.get("required", ())
     types = {
         key: python_type(inner) if key in required else f"NotRequired[{python_type(inner)}]"
@@ -111,7 +111,7 @@ def _class(name: str, schema: Schema) -> str:
     before, base = "", "TypedDict"
     if reserved:
         base = f"_{name}"
-        # The types are quoted, because the call of TypedDict evaluates its arguments at once.
+        # The types are quoted, because the call of TypedDict evaluates its arguments immediately.
         keys = "".join(f'"{key}": "{types[key]}",' for key in reserved)
         meanings = " ".join(f"`{key}`: {properties[key]['description']}" for key in reserved)
         before = f'{base} = TypedDict("{base}", {{{keys}}})\n{docstring(meanings)}\n'
@@ -127,7 +127,7 @@ def _class(name: str, schema: Schema) -> str:
 
 
 def docstring(meaning: str, indent: str = "") -> str:
-    """The docstring with this meaning."""
+    """Formats a text as a docstring."""
     paragraphs = [
         textwrap.fill(" ".join(paragraph.split()), WIDTH - 6 - len(indent), break_on_hyphens=False)
         for paragraph in meaning.split("\n\n")
@@ -138,7 +138,7 @@ def docstring(meaning: str, indent: str = "") -> str:
 
 
 def formatted(source: str, file: Path) -> str:
-    """The source, formatted as the formatter would format it in `file`."""
+    """Formats source code as ruff would format it in `file`."""
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(file), "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 

@@ -41,7 +41,7 @@ class Part:
     """A part of `make test` that runs only if its tools are present."""
 
     subject: str
-    """Name of the part in a sentence."""
+    """The part's name in messages."""
     tools: tuple[Tool, ...]
     needs_root: bool = False
     optional: bool = True
@@ -135,7 +135,7 @@ def install(tools: Iterable[Tool]) -> list[str]:
 
 
 def install_components(components: list[str]) -> list[str]:
-    """Install components of the Rust toolchain with rustup; returns the same as `install`."""
+    """Install components of the Rust toolchain with rustup; returns one line for each failure."""
     if not components:
         return []
     command = ["rustup", "component", "add", *components]
@@ -143,7 +143,7 @@ def install_components(components: list[str]) -> list[str]:
 
 
 def install_packages(packages: list[str]) -> list[str]:
-    """Install Debian packages; returns the same as `install`."""
+    """Install Debian packages; returns one line for each failure."""
     if not packages:
         return []
     print(f"installing {' '.join(packages)}", flush=True)

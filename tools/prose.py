@@ -91,7 +91,7 @@ def files() -> list[str]:
 
 
 def study_prose(text: str) -> str:
-    """The strings of a study that people read as Markdown, each on its own line of the file."""
+    """The Markdown strings of a study. Each string keeps its line number in the file."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines():
@@ -147,7 +147,7 @@ def check(found: list[Finding]) -> int:
 
 
 def below(path: str, places: list[str]) -> bool:
-    """Whether `path` is one of `places` or lies in one of them."""
+    """Whether `path` is one of `places` or is below one."""
     return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)
 
 

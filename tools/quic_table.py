@@ -53,11 +53,11 @@ LOST = "lost"
 """Number of runs in which the connection was lost. Medians are taken over all other runs."""
 
 Values = dict[str, float]
-"""Medians over runs of a cell's tested flow (`near`), by figure."""
+"""Median of each figure over the runs of a cell, for the tested flow (`near`)."""
 
 
 def simulated(work: tuple[grid.Cell, str, Variant, int]) -> Values:
-    """The figures of a cell with these senders."""
+    """Simulates a cell with these senders, and returns its figures."""
     cell, algorithm, variant, seeds = work
     overrides: dict[str, object] = {}
     if variant.transport != "tcp":
@@ -97,7 +97,7 @@ def _text(values: Values | None, figure: str, unit: float, digits: int) -> str:
 
 
 def table(algorithm: str, seeds: int) -> str:
-    """The table of an algorithm. A cell of the table has the values of Linux and of each variant."""
+    """The table of one algorithm, with the values of Linux and of each variant."""
     cells, recording = grid.core(), Recording()
     work = [(cell, algorithm, variant, seeds) for cell in cells for variant in VARIANTS]
     with ProcessPoolExecutor(2) as pool:

@@ -4,8 +4,8 @@
     python tools/release.py sdist deb     these parts only; the others stay in dist/
     python tools/release.py --partial     succeed even if a part cannot be built
 
-Each part is built by targets of the Makefile, whose output goes to target/release-logs. A failed part is
-reported in one line.
+Targets of the Makefile build each part. Their output goes to target/release-logs. The script reports a failed
+part in one line.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ PARTS = (
 
 
 def remove_earlier(part: Part) -> None:
-    """Remove the part's files, of any version, from dist/, so that earlier files do not count as built."""
+    """Remove the part's files of any version from dist/. Otherwise old files would count as built."""
     for pattern in part.artifacts:
         # pathlib rejects `**` within a name.
         for path in DIST.glob(pattern.replace(VERSION, "[0-9]*").replace("**", "*")):
@@ -98,8 +98,8 @@ def build(part: Part) -> str:
         done = subprocess.run(
             ["make", "--no-print-directory", *part.targets],
             cwd=ROOT,
-            # The variable sets `is_release` in crates/narrows-py. Cache keys of a release do not contain the
-            # hash of the module.
+            # NARROWS_RELEASE sets `is_release` in crates/narrows-py. The keys of the run cache then do not
+            # contain the hash of the module.
             env={**os.environ, "NARROWS_RELEASE": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-//! Compiles the eBPF programs of bpf/ and writes a skeleton for each.
+//! Compiles the eBPF programs of bpf/, and writes a skeleton for each.
 
 use std::path::{Path, PathBuf};
 use std::{env, process};
@@ -11,11 +11,11 @@ const PROGRAMS: [&str; 4] = ["switch", "sender", "receiver", "cc"];
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let bpf = root.join("bpf");
-    // BTF names the source file of each line. The paths are replaced, so that artifacts contain no paths of the build
-    // machine. The replacements are absolute, because clang prepends the current folder to relative paths.
+    // BTF names the source file of each line. Replace the paths, so that artifacts contain no paths of the build
+    // machine. The new paths are absolute, because clang prepends the current folder to relative ones.
     let source_map = format!("-ffile-prefix-map={}=/narrows-agent", root.display());
     // <asm/types.h> is in a folder of the architecture on Debian, and in another folder when cross-compiling. For the
-    // BPF target, clang searches neither of the two folders.
+    // BPF target, clang searches neither folder.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     // libbpf's own headers, from the build of libbpf-sys.
     let libbpf_headers = env::var("DEP_BPF_INCLUDE").unwrap_or_default();

@@ -8,8 +8,8 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 
 cargo_deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
 if [ ! -x "$cargo_deb" ]; then
-  # cargo-deb is built in debug mode, because this takes half the time and its speed does not matter. Without
-  # default features, it needs the program xz instead of liblzma.
+  # A debug build of cargo-deb takes half the time, and the speed of cargo-deb does not matter. Without default
+  # features, cargo-deb needs the program xz instead of liblzma.
   cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
 fi
 # `make agent` builds in a separate folder, so that it can run at the same time as other builds.

@@ -1,5 +1,5 @@
--- Wireshark dissector for Narrows. It shows the rate option and the report of a designated packet in TCP headers. It
--- also shows congestion headers in IPv4 headers, which only captures of simulations have.
+-- Wireshark dissector for Narrows. It shows the rate option and the report of a designated packet (BDR) in TCP headers.
+-- It also shows congestion headers in IPv4 headers, which only captures of simulations have.
 --
 -- Copy this file into Wireshark's folder of personal Lua plugins (Help, About, Folders), or run
 -- tshark -X lua_script:narrows.lua -r FILE. docs/reference/wire-format.md of the project has the formats.

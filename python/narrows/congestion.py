@@ -85,8 +85,8 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """The algorithm that behaves like this algorithm if no packets are marked. None if this algorithm does
-    not use marks."""
+    """Another algorithm. If no packets are marked, this algorithm behaves like that one. None if this
+    algorithm does not use marks."""
     service: Service | None
     linux: Linux | None
     look: Look | None
@@ -146,7 +146,7 @@ def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
 
 
 def spelled(row: Algorithm, preset: Preset) -> str:
-    """The value of `cc` that means the same as the preset's name: the algorithm with its parameters."""
+    """The value of `cc` for a preset: the algorithm with the preset's parameters."""
     params = (f"{key} = {row.parameters[key].spelled(value)}" for key, value in preset.params.items())
     return f'{{ name = "{row.name}", {", ".join(params)} }}'
 

@@ -197,8 +197,9 @@ def _import(path: str, text: str) -> _Imported:
     sys.modules[module.__name__] = module
     known = set(sys.modules)
     sys.path.insert(0, str(file.parent))  # the file may import other files of its folder
-    # Python recognizes that a compiled file is outdated by the time (in seconds) and the length of its
-    # source. If an imported file was changed within a second, Python would therefore use the old version.
+    # Python detects an outdated compiled file by the length and the modification time (in seconds) of its
+    # source. If an imported file changes twice within a second, Python could use the old version. Therefore
+    # write no compiled files.
     writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     try:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
@@ -213,10 +214,10 @@ def _import(path: str, text: str) -> _Imported:
 
 
 def _take_neighbours(known: set[str], folder: Path) -> list[str]:
-    """Remove the modules of this folder that were just imported from `sys.modules`, and return their texts.
+    """Remove the folder's newly imported modules from `sys.modules`, and return their texts.
 
-    If they stayed there, a file in another folder that imports the same names would get these modules.
-    Besides, a changed file would not be read again.
+    Otherwise, a file in another folder that imports the same names would get these modules. A changed file
+    would not be read again either.
     """
 
     def is_neighbour(name: str) -> bool:

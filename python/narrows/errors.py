@@ -18,7 +18,7 @@ class NarrowsError(Exception):
     """
 
     left: object = None
-    """If this error stopped a sweep, and the results of the sweep's finished runs are on disk: these results.
+    """The results of the sweep's finished runs, if this error stopped a sweep and the results are on disk.
     See `narrows.results.results.left_by`."""
 
 

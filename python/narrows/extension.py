@@ -23,7 +23,10 @@ NAME = "narrows._native"
 
 
 def use() -> None:
-    """Make Python import `narrows._native` from the variable's path, even if a worker has another folder."""
+    """Make Python import `narrows._native` from the variable's path.
+
+    The path in the variable becomes absolute, because workers may run in another folder.
+    """
     file = Path(os.environ[VARIABLE]).absolute()
     os.environ[VARIABLE] = str(file)
     sys.meta_path.insert(0, _Finder(file))

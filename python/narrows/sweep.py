@@ -53,7 +53,7 @@ Clock = Callable[[Pace, int], None]
 """Called several times a second with the progress of the active runs, and with the number of all runs."""
 
 Hosts = Callable[[str, int, int], None]
-"""Called with the name of a host, and with the numbers of runs that finished and that failed on this host."""
+"""Called with the name of a host, and its numbers of finished and failed runs."""
 
 MAX_JOBS = 1024
 """Maximum number of concurrent runs."""
@@ -103,8 +103,8 @@ def run(
             merges the results of all parts.
         progress: called after each finished run.
         clock: called with the progress of active runs, if the backend reports it.
-        resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
-            if that sweep was interrupted or killed.
+        resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`. The
+            earlier sweep may have been interrupted or killed.
         executor: where the runs take place: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
             or an executor (default: `local`). Executors other than `local` need the simulator and refuse
             `clock`.
@@ -306,7 +306,7 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
     """Resolve and check all runs, and return the plan of the first run.
 
     Raises:
-        ScenarioError: if one of them is not valid.
+        ScenarioError: if a run is not valid.
     """
     first: Plan | None = None
     for item in runs:
@@ -477,7 +477,7 @@ class _Cut:
 
 
 def _begin(backend: Backend) -> None:
-    """Prepare the backend for new runs, because it may be used again after a sweep that was ended."""
+    """Prepare the backend for new runs. It may have been used in an earlier sweep that was interrupted."""
     if isinstance(backend, Monitored):
         backend.begin()
 

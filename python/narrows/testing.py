@@ -81,7 +81,7 @@ class Runner:
             scenario: the path of its file, relative to the test's file; TOML text with several lines; or a
                 scenario.
             seeds: number of seeds (default: the scenario's).
-            override: values by dotted key that replace the file's or the text's.
+            override: values by dotted key, which replace values of the file or the text.
             on: the backend: sim, kernel or vm.
 
         Raises:

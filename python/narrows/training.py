@@ -48,8 +48,8 @@ class Training:
     covered: float
     """Share of the held-out records in which the flow used no more than predicted."""
     error: float
-    """Median factor between predicted and used rate, over the held-out records of limited flows (NaN: there
-    are no such records)."""
+    """Median ratio between the predicted and the used rate in the held-out records of limited flows (NaN:
+    there are no such records)."""
 
 
 _Floats = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ def _table(path: Path) -> pa.Table:
 
 
 def _logged(path: Path) -> Iterator[dict[str, Any]]:
-    """The flow records in the log of an agent. Other lines, such as those of other programs, are left out."""
+    """The flow records in the log of an agent. All other lines are left out."""
     with path.open(encoding="utf-8") as log:
         for line in log:
             if '"flow-record"' not in line:

@@ -1,7 +1,7 @@
 """Parses and prints values with units.
 
-Times become integer nanoseconds, rates integer bit/s, sizes integer bytes, probabilities floats. Prefixes
-of rates and sizes are decimal (1 kbit = 1000 bit, 1 kB = 1000 B), except the binary ones (KiB, Mibit).
+Times become integer nanoseconds, rates integer bit/s, sizes integer bytes, probabilities floats. Prefixes of
+rates and sizes are decimal (1 kbit = 1000 bit, 1 kB = 1000 B), except for binary prefixes (KiB, Mibit).
 ``Mbps`` is megabit per second, unlike in ``tc``, where it is megabyte per second. Bytes need a capital B:
 ``MB/s``.
 """

@@ -1,4 +1,4 @@
-"""A backend without a simulator, to test the code around a run."""
+"""Fixtures and a backend without a simulator."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import pytest
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
-# Each run draws the same examples, so that failures are reproducible. With --hypothesis-profile=default, each
-# run draws other examples.
+# Fixed examples make failures reproducible. Use --hypothesis-profile=default to draw other examples.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# A background job of a shell ignores Ctrl-C, and its children inherit this. Tests interrupt their children.
+# Some tests interrupt their children. Children of a background job would ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

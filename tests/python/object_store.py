@@ -2,9 +2,9 @@
 
     python tests/python/object_store.py PORT JOURNAL [DIE_AT]
 
-moto keeps objects in memory. This server appends each changing request to JOURNAL before it executes the
-request. When it starts, it repeats the requests of JOURNAL. With DIE_AT, it kills itself in the middle of the
-DIE_AT-th request that writes a Parquet file, as a crash would.
+moto keeps objects in memory. This server appends each changing request to JOURNAL before the request runs,
+and repeats the requests of JOURNAL when it starts. With DIE_AT, it kills itself during the DIE_AT-th upload
+of a Parquet file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ START_SECONDS = 60
 
 
 def _journaled(app, journal, die_at):
-    """A WSGI application that writes changing requests to the journal first."""
     lock = threading.Lock()
     written = 0
 
@@ -47,7 +46,7 @@ def _journaled(app, journal, die_at):
 
 
 def _entry(environ):
-    """Makes a line of the journal from a request. Afterwards, the request can be read again."""
+    """Makes a line of the journal, and keeps the request's body readable."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     headers = {
@@ -81,7 +80,6 @@ def _replay(app, journal):
 
 
 def serve(port, journal, die_at=0):
-    """Serve until the process is killed."""
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
     from werkzeug.test import Client
@@ -93,15 +91,12 @@ def serve(port, journal, die_at=0):
 
 
 def free_port():
-    """A port of this machine that nothing uses."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
 
 
 class Server:
-    """A server in a process of its own."""
-
     def __init__(self, port, journal):
         self.port, self.journal = port, journal
         self.address = f"http://127.0.0.1:{port}"
@@ -109,7 +104,6 @@ class Server:
         self._process = None
 
     def start(self, die_at=0):
-        """Start the server, and wait until it answers."""
         self.starts += 1
         command = [sys.executable, __file__, str(self.port), str(self.journal), str(die_at)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -119,18 +113,18 @@ class Server:
                 return
             except OSError as error:
                 if getattr(error, "code", None) is not None:
-                    return  # the server answers, even if only with an error
+                    return  # an HTTP error is also an answer
             if self._process.poll() is not None:
                 raise RuntimeError("the S3 server has ended")
             time.sleep(0.05)
         raise RuntimeError("the S3 server does not answer")
 
     def wait(self):
-        """Wait until the server has died."""
+        """Wait until the server has killed itself."""
         self._process.wait()
 
     def kill(self):
-        """Kill the server. Its objects stay in the journal."""
+        """Kill the server. The journal keeps its objects."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

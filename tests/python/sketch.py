@@ -1,7 +1,7 @@
-"""A backend that invents results instead of simulating: correct tables with plausible curves.
+"""A backend that invents plausible results instead of simulating.
 
-The backend contains no congestion control. Tests of studies and reports use it, because it needs only seconds
-and no native module. Users must never see its numbers.
+Tests of studies and reports use it, because it is fast and needs no native module. Users must never see its
+numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT_UNDER_LOSS = {"cubic": lambda p: min(1.0, 0.0085 / math.sqrt(p) * 0.8), "bb
 
 
 class Sketch:
-    """Draws results for any plan."""
+    """Draws tables for any plan."""
 
     name = "sketch"
     most_jobs: int | None = None
@@ -32,11 +32,9 @@ class Sketch:
         """Accepts any plan."""
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names for `cc`."""
         return [(name, "") for name in ("cubic", "bbr", "brf", "brf-literal", "reno")]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names for `kind`."""
         return [("brf", "")]
 
     def run(self, plan: Any) -> Output:
@@ -56,7 +54,7 @@ class _Drawing:
                 "cc": f["transport"]["cc"].removesuffix("-literal"),
                 "name": f["name"] + (f".{i}" if f["count"] > 1 else ""),
                 "source": f["name"],
-                # Flows with a size start late, because their measures leave out the first 3 s.
+                # Measures leave out the first 3 s, so flows with a size start later.
                 "start": (f["start"] + i * f["spacing"]) / 1e9 + (4.0 if "size" in f["app"] else 0.0),
                 "ends": "size" in f["app"],
             }
@@ -92,7 +90,7 @@ class _Drawing:
         return 0.1 + 0.1 * self.random.random(self.t.size)
 
     def events(self) -> dict[str, Any]:
-        """The states of the port at each link. Each port changes its state forty times in a run."""
+        """Each port changes its state forty times in a run."""
         states = ["state-measure", "state-alloc", "state-settle", "state-congestion"]
         times = [self.end * i / 40 for i in range(40)]
         names = [link["name"] for link in self.plan["links"]]

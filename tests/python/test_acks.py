@@ -1,4 +1,4 @@
-"""The state of flows after each ACK: the table agrees with the other tables, and is bounded."""
+"""The table of flow states after each ACK agrees with the other tables and is bounded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def test_each_segment_is_acknowledged_once():
     rtts = column(acks, "rtt_s", 0)
     assert np.nanmin(rtts) == pytest.approx(flow["min_rtt_s"], rel=1e-6)
     assert column(acks, "t_s", 0)[-1] == pytest.approx(flow["start_s"] + flow["fct_s"], rel=1e-6)
-    # BBR's phase belongs to BBR only.
     assert np.isnan(column(acks, "phase", 0)).all()
 
 
@@ -69,7 +68,7 @@ def test_samples_show_the_state_after_the_newest_ack():
 def test_recording_changes_nothing_else():
     plain, recorded = run(), run("acks = 'all'\n")
     for name in ("flows", "links", "flow_samples", "link_samples", "distributions", "events"):
-        # The text shows NaN as equal.
+        # Compare as text, because NaN differs from itself.
         assert repr(plain.table(name).to_pylist()) == repr(recorded.table(name).to_pylist()), name
 
 

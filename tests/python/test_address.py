@@ -1,6 +1,4 @@
-"""`Cargo.toml` states the project's address, other files repeat it, and `tools/address.py` changes all of
-them.
-"""
+"""`tools/address.py` changes the project's address in `Cargo.toml` and in all files that repeat it."""
 
 import re
 import runpy
@@ -23,7 +21,7 @@ def tracked():
 
 @pytest.fixture
 def copy(tmp_path):
-    """A repository with all files that contain the address, and one file that does not."""
+    """A repository with the files that contain the address, and one other file."""
     stated = TOOL["stated"](ROOT)
     for path in TOOL["repeated"](ROOT, [*stated, TOOL["team"](stated[0])]):
         target = tmp_path / path.relative_to(ROOT)
@@ -62,7 +60,6 @@ def test_setting_the_address_leaves_no_trace_of_the_old_one(copy, capsys):
     assert not any(text in rest for text in (*old, TOOL["team"](old[0])))
     assert (copy / ".github/CODEOWNERS").read_text() == "* @group/maintainers\n"
     assert (copy / "pins.txt").read_text() == "/sys/fs/bpf/narrows-cc"
-    # Setting the old address again restores every file.
     assert TOOL["main"](list(old), copy) == 0
     diff = subprocess.run(["git", "diff", "--stat"], cwd=copy, check=True, capture_output=True, text=True)
     assert diff.stdout == ""

@@ -1,4 +1,4 @@
-"""The content of the agent's wheel, and that `narrows` finds the program that pip installs."""
+"""The agent's wheel, and the search of `narrows` for the installed program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build(binary: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def wheel(tmp_path):
-    """The wheel of the static binary that `make agent` builds."""
+    """A wheel of the binary that `make agent` builds."""
     binary = ROOT / "target/release/narrows-agent"
     if not binary.exists():
         line = "found no target/release/narrows-agent: make agent"
@@ -106,7 +106,6 @@ def test_the_same_binary_makes_the_same_wheel(wheel, tmp_path):
 
 
 def elf(machine: int, segment: int) -> bytes:
-    """The header of an ELF file of 64 bits with one segment."""
     header = bytearray(120)
     header[:6] = b"\x7fELF\x02\x01"
     header[18:20] = machine.to_bytes(2, "little")

@@ -1,4 +1,4 @@
-"""Measures of allotted rates, of the response to a change of capacity, and of the count of flows."""
+"""Measures of allotted rates, of the response to capacity changes, and of the flow count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_run(
     start: tuple[float, ...] = (0.0, 0.0),
     end: tuple[float, ...] = (math.nan, math.nan),
 ) -> Run:
-    """Flows with these rates (Mbit/s) in bins of 0.1 s, on a link with this capacity."""
+    """Flows with rates in Mbit/s, in bins of 0.1 s."""
     count, k = len(told), len(capacity)
     t = np.round(0.1 * (np.arange(k) + 1), 9)
     nothing = np.full(count * k, math.nan)
@@ -49,7 +49,7 @@ ONE = {"routes": {"f*": ["l"]}, "after_s": 0.0}
 
 @pytest.mark.parametrize("column", ["allocation_bps", "pacing_bps"])
 def test_the_error_of_the_allotted_rate_is_relative_to_the_share(column: str) -> None:
-    # Two flows share 100 Mbit/s, so each share is 50. The errors are 0, 10, 20 and 40 %.
+    # Each share is 50, so the errors are 0, 10, 20 and 40 %.
     run = a_run([[50, 45], [60, 70]], [100, 100], column=column)
     assert measure_run("allocation_error", run, **ONE).value == pytest.approx(17.5)
     assert measure_run("allocation_error", run, **{**ONE, "after_s": 0.15}).value == pytest.approx(25.0)
@@ -58,7 +58,7 @@ def test_the_error_of_the_allotted_rate_is_relative_to_the_share(column: str) ->
 
 
 def test_shares_follow_the_flows_that_are_active_and_the_capacity() -> None:
-    # The second flow runs from 0.1 s to 0.3 s, and the capacity halves at 0.3 s. So the shares are 100, 50,
+    # The second flow runs from 0.1 s to 0.3 s, when the capacity halves. The first flow's shares are 100, 50,
     # 50 and 50.
     nan = math.nan
     run = a_run(
@@ -90,14 +90,14 @@ def test_the_response_ends_when_a_flow_is_near_its_new_share() -> None:
     fast = a_run([[50, 50, 40, 27, 25, 50, 50], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     assert measure_run("responsiveness", fast, link="l", change_s=0.2).value == pytest.approx(0.05)
     assert not measure_run("responsiveness", fast, link="l", change_s=0.2).censored
-    # If a flow is near its share only after the second change of capacity, it did not respond to the first.
+    # The flow comes near its share only after the second change of capacity.
     slow = a_run([[50, 50, 40, 40, 40, 25, 25], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     found = measure_run("responsiveness", slow, link="l", change_s=0.2)
     assert found.censored and found.value == pytest.approx(0.1)
 
 
 def test_max_min_shares_are_computed_from_the_routes() -> None:
-    # f.0 crosses l (100) and m (40), f.1 crosses only l. The shares are 40 and 60.
+    # f.0 crosses l (100) and m (40), and f.1 crosses l. The shares are 40 and 60.
     routes = {"f.0": ["l", "m"], "f.1": ["l"]}
     assert measure_run("jain_max_min", a_run([[20], [30]], [100]), routes=routes).value == pytest.approx(1.0)
     uneven = measure_run("jain_max_min", a_run([[30], [30]], [100]), routes=routes).value
@@ -115,8 +115,7 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
     }
     flows = {"start_s": np.array([0.5, 2.5]), "fct_s": np.array([math.nan, math.nan])}
     run = Run({}, 1, {"traces": traces, "flows": flows})
-    # From 1.5 s on, the count is first 1.2 with one flow, and then 1 with two flows. The errors are +20 % and
-    # -50 %.
+    # After 1.5 s, the counts are 1.2 for one flow, and 1 for two flows. The errors are +20 % and -50 %.
     args = {"link": "l", "after_s": 1.5}
     values = {
         s: measure_run("flow_count_error", run, **args, statistic=s).value for s in ("mean", "bias", "rms")
@@ -127,7 +126,6 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
 
 
 def test_every_measure_of_a_run_is_in_some_study() -> None:
-    """If no figure and no claim used a measure, the measure would appear nowhere."""
     text = ""
     for name in known_studies():
         folder = load_study(find_study(name)).folder

@@ -1,4 +1,4 @@
-"""Arrow arrays that Narrows makes without pandas are equal to the arrays that pyarrow makes."""
+"""Arrow arrays made without pandas equal those made by pyarrow."""
 
 import math
 

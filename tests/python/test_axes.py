@@ -1,4 +1,4 @@
-"""Ticks, bands and marks of figures."""
+"""Ticks, bands and markers of figures."""
 
 import math
 from dataclasses import replace

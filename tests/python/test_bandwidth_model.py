@@ -1,4 +1,4 @@
-"""BRF's bandwidth models: training from flow records, the file, and its use in simulations (BRF-31)."""
+"""BRF's bandwidth models: training, file format, and use in simulations (BRF-31)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ params = { predictor = PREDICTOR }
 
 
 def model(bps, service=443):
-    """A model that predicts this rate for flows of this service, and no limit for all others."""
+    """A model with a limit for one service and none for others."""
     split = ["service", service - 0.5, 1, 2]
     upper = ["service", service + 0.5, 3, 4]
     tree = [split, 25.0, upper, math.log(bps), 25.0]
@@ -57,7 +57,7 @@ def fct_s(results):
 
 
 def records(count=400):
-    """Flow records of two services on a link of 100 Mbit/s. One of the services uses 1 Mbit/s."""
+    """Flow records at 100 Mbit/s. One of two services uses 1 Mbit/s."""
     rows = []
     for i in range(count):
         service, limited = (1883, 1) if i % 2 else (80, 0)
@@ -80,7 +80,7 @@ def records(count=400):
 
 
 def predicted_bps(model, features):
-    """The prediction of a model, computed by the definition of the file format."""
+    """The prediction, as the file format defines it."""
     total = model["base"]
     for tree in model["trees"]:
         at = 0
@@ -167,7 +167,7 @@ def test_training_finds_the_services():
     features = {"source_high": 0, "source_low": 2, "destination_high": 0, "destination_low": 9}
     features |= {"ip_version": 4, "protocol": 6, "second_of_day": 100}
     assert predicted_bps(trained.model, {**features, "service": 80}) > trained.model["unlimited_bps"]
-    # The model predicts the 0.9 quantile of rates from 0.8 to 1.2 Mbit/s.
+    # The rates are 0.8 to 1.2 Mbit/s, and the model predicts their 0.9 quantile.
     assert 1.1e6 < predicted_bps(trained.model, {**features, "service": 1883}) < 1.25e6
     assert trained.covered > 0.8
     assert trained.error < 1.5
@@ -175,8 +175,7 @@ def test_training_finds_the_services():
 
 
 def test_the_file_predicts_what_the_library_predicts():
-    """The test vectors also test the evaluation in Rust. If NARROWS_WRITE is set, this test writes the
-    vectors."""
+    """The test vectors also test the evaluation in Rust. NARROWS_WRITE=1 writes them."""
     ensemble = pytest.importorskip("sklearn.ensemble", reason="the extra train is not installed")
     table = records()
     inputs = np.column_stack([table[name].to_numpy() for name in training.FEATURES])

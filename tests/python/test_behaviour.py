@@ -1,9 +1,9 @@
-"""The simulator's behaviour has a version (`narrows_sim::BEHAVIOUR`), because a cache must not return the
-results of an earlier behaviour.
+"""The behaviour version of the simulator (`narrows_sim::BEHAVIOUR`) changes whenever an output changes.
 
-tests/vectors/behaviour.json has the version, and the hash of the output of short runs that together use every
-congestion controller, rate controller, queue, kind of traffic and QUIC. If an output changes, increase
-BEHAVIOUR in crates/narrows-sim/src/lib.rs and run this file with NARROWS_BEHAVIOUR=write.
+Otherwise a cache would return results of an older behaviour. tests/vectors/behaviour.json has the version and
+the hash of the outputs of short runs. Together, the runs use every congestion controller, rate controller,
+queue, kind of traffic and QUIC. If an output changes, increase BEHAVIOUR in crates/narrows-sim/src/lib.rs and
+run this file with NARROWS_BEHAVIOUR=write.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ TRAFFIC = {
         ("late starts", "pairs = 4", 'count = 4\nstart_jitter = "20ms"'),
     )
 }
-# quinn's CUBIC is left out, because its results depend on the machine's math library.
+# quinn's CUBIC is left out, because it depends on the machine's math library.
 QUIC = {
     f"quinn {cc}": DUMBBELL.format(more='loss = "0.1%"', flow=f'transport = "quinn"\ncc = "{cc}"')
     for cc in ("bbr", "newreno", "narrows:cubic", "bbr3")
@@ -76,7 +76,7 @@ RATE = {
     f"rate {name}": DUMBBELL.format(more="", flow=f'cc = "{name}"')
     + f'[[rate_controllers]]\nlink = "bottleneck"\nkind = "{name}"\n'
     for name, _ in _native.rate_controllers()
-    if name != "pacec"  # PACEC needs an SDN controller; two of the scenario files have one
+    if name != "pacec"  # needs an SDN controller, as in two of the scenario files
 }
 FAT_TREE = """
 duration = "1s"
@@ -94,7 +94,7 @@ OWN = {**CONGESTION, **RATE, **QUEUES, **TRAFFIC, **QUIC, "pattern": FAT_TREE}
 
 
 def outputs():
-    """Name and plan of each run."""
+    """The name and plan of each run."""
     for path in sorted((ROOT / "scenarios").glob("*.toml")):
         yield path.stem, expand(load(path, {"duration": "12s"}), 1)[0].point
     for name, text in OWN.items():
@@ -102,7 +102,6 @@ def outputs():
 
 
 def fingerprint(output):
-    """The hash of all columns of all tables."""
     content = hashlib.sha256()
     for table in sorted(output):
         for column, values in sorted(output[table].items()):
@@ -127,7 +126,7 @@ def test_equal_plans_give_equal_results_as_long_as_the_version_is_equal():
 
 
 IDEAL = ("ideal_fct_s", "rtt_empty_s")
-"""Columns that depend on the mean rate of a link until the end of the plan."""
+"""Columns that depend on a link's mean rate until the end of the plan."""
 
 
 def test_a_stopped_run_has_the_output_of_a_shorter_plan():
@@ -138,7 +137,7 @@ def test_a_stopped_run_has_the_output_of_a_shorter_plan():
         monitor.stop()
         stopped = _native.run(plan_json(plan), monitor=monitor)
         if stopped.get("stopped_s", 0.0) * 1e9 <= plan["warmup"]:
-            continue  # the run was not stopped, or was stopped in the warm-up
+            continue  # not stopped, or stopped in the warm-up
         shorter = plan | {"duration": round(stopped.pop("stopped_s") * 1e9)}
         whole = _native.run(plan_json(shorter))
         for output in (stopped, whole):

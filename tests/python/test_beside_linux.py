@@ -1,4 +1,4 @@
-"""The simulator compared with the included recording of Linux 6.1: fifteen algorithms, without a kernel."""
+"""The simulator compared with a recording of Linux 6.1, for fifteen algorithms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EACH = {"goodput_bps": 0.05, "rtt_mean_s": 0.03, "window": 0.15}
 
 @pytest.fixture(scope="module")
 def beside_linux(tmp_path_factory):
-    """Every recorded single flow, simulated with the seed of the real flow."""
+    """The recorded single flows, simulated with the seeds of the real flows."""
     alone = tuple(cell for cell in grid.core() if cell.flows is Flows.SINGLE)
     source = Recording()
     (duration,) = source.durations
@@ -34,9 +34,7 @@ def test_all_fifteen_algorithms_are_present(beside_linux):
 
 @pytest.mark.parametrize("figure", WHOLE)
 def test_a_flow_alone_is_near_linuxs(beside_linux, figure):
-    """The bounds are about twice the present errors, so the test fails if a change makes the errors
-    larger.
-    """
+    """The bounds are about twice the present errors."""
     assert judge.size(beside_linux.findings, figure) < WHOLE[figure]
     groups = judge.by_algorithm(beside_linux.findings)
     found = {name: judge.size(rows, figure) for name, rows in groups.items()}

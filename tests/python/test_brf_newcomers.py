@@ -1,4 +1,4 @@
-"""Short flows under BRF are fast and cause no queue, with and without the predictor (BRF-15, BRF-34)."""
+"""Short flows under BRF are fast and cause no queue (BRF-15, BRF-34)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WITHOUT_PREDICTOR = ", predictor_samples = 1000000000"
 
 
 def short_flows(load_percent: int, parameters: str = "") -> narrows.Results:
-    """The study's short flows at this load, with BRF at the bottleneck."""
+    """The study's short flows under BRF at this load."""
     text = STUDY.read_text()
     rate = FLOWS_PER_SECOND_AT_60_PERCENT * load_percent // 60
     text = text[: text.index("[sweep]")].replace('cc = "cubic"', 'cc = "brf"')

@@ -1,7 +1,6 @@
-"""The report in a real browser: every chart is drawn without requests to the network, in both themes and at
-any width.
+"""Reports in a real browser, in both themes and at any width.
 
-Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIRE_BROWSER=1.
+Without Chromium the tests are skipped with a warning, or fail with NARROWS_REQUIRE_BROWSER=1.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from test_study import a_run
 
 
 def chromium() -> str:
-    """The browser's path. Skips the test if there is no browser."""
+    """The browser's path. Skips the test without a browser."""
     path = os.environ.get("NARROWS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         message = "no Chromium: set NARROWS_CHROMIUM or install it; the report was not tested"
@@ -46,7 +45,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NARROWS_DATA", "/nowhere")
         folder = tmp_path_factory.mktemp("report")
-        # With those of `both`, these experiments have a figure of each kind.
+        # These experiments and those of `both` have every kind of figure.
         study, only = load_study(find_study("brf")), ["E1", "E2", "E3", "E7"]
         outcome = run_study(study, folder, quick=True, only=only, backend=Sketch())
         yield write(outcome, folder, files=False)
@@ -54,7 +53,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a study with simulated and real runs. Both are sketched."""
+    """A report with sketched simulations and sketched real runs."""
     folder = tmp_path_factory.mktemp("both")
     study = load_study(find_study("brf"))
     outcome = run_on_both(study, folder, Sketch(), quick=True, only=["E5", "E6"], simulator=Sketch())
@@ -63,7 +62,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a sweep that belongs to no study."""
+    """The report of a sweep without a study."""
     scenario = narrows.loads(
         """
         duration = "5s"
@@ -120,7 +119,7 @@ def test_the_report_of_any_results_is_drawn(browser: Any, plain: Path, width: in
 
 
 def draw(browser: Any, report: Path, width: int, theme: str) -> int:
-    """Opens a report, draws all its charts, checks that none is empty, and returns their number."""
+    """Draws all charts of a report, checks that none is empty, and returns their number."""
     page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme).new_page()
     troubles: list[str] = []
     page.on(
@@ -149,7 +148,6 @@ def draw(browser: Any, report: Path, width: int, theme: str) -> int:
     assert not empty
     assert not troubles
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
-    # No element is wider than the page.
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     return len(charts)
@@ -172,7 +170,7 @@ def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_all_charts_are_printed_on_white(browser: Any, plain: Path, theme: str, tmp_path: Path) -> None:
-    """Charts below the window are printed, too. A dark page is printed in the colours for white paper."""
+    """Charts below the window are printed. A dark page is printed in the light theme's colours."""
     page = browser.new_context(viewport={"width": 1200, "height": 400}, color_scheme=theme).new_page()
     strokes = "[...document.querySelectorAll('.chart .mark-line path')].map(p => p.getAttribute('stroke'))"
     page.add_init_script(

@@ -1,4 +1,4 @@
-"""`--cache`: a run whose output is in the cache is not repeated. Its tables are those of the first run."""
+"""With `--cache`, a run whose output is in the cache is not repeated, and its tables are the same."""
 
 import json
 import math
@@ -106,8 +106,6 @@ def test_another_behaviour_has_other_keys(monkeypatch):
 
 
 class Fixed:
-    """A controller with a constant window."""
-
     def on_ack(self, ack, window):
         window.cwnd = 10
 
@@ -251,7 +249,7 @@ def test_pruning_removes_only_entries(tmp_path):
     (elsewhere / ("0" * 62 + ".run")).write_text("mine")
     (cache.folder / "cd").symlink_to(elsewhere)
     (cache.folder / "00" / "data.run").write_text("mine")
-    (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # an empty file, as after a loss of power
+    (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # an empty file, as after a power failure
     assert len(cache.prune(unused_s=-math.inf)) == 2
     assert (cache.folder / "00" / "data.run").exists() and len(list(elsewhere.iterdir())) == 1
 

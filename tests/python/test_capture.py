@@ -44,7 +44,7 @@ arrivals = {{ rate = 3, size = {{ distribution = "pareto", mean = "150kB" }} }}
 
 @pytest.fixture
 def tshark() -> str:
-    """The path of tshark. Without tshark, a test is skipped, unless all tests are required."""
+    """The path of tshark. Without it, the test is skipped or fails."""
     found = shutil.which("tshark")
     if found is None:
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -56,7 +56,6 @@ def tshark() -> str:
 def read(
     tshark: str, file: Path, *fields: str, where: str = "", options: tuple[str, ...] = ()
 ) -> list[list[str]]:
-    """Fields of all packets that match a filter."""
     chosen = [argument for field in fields for argument in ("-e", field)]
     command = [
         tshark,
@@ -74,7 +73,6 @@ def read(
 
 
 def captures(folder: Path, run: int = 0) -> dict[str, Path]:
-    """The capture files of a run, by the place of the capture."""
     return {path.stem: path for path in (folder / "logs" / str(run)).iterdir()}
 
 
@@ -88,7 +86,7 @@ REPEATED = " || ".join(
         "keep_alive",
     )
 )
-"""A filter of tshark for packets with data that the host has sent before."""
+"""A filter for packets with data that the host has sent before."""
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,6 @@ REPEATED = " || ".join(
 def test_tshark_counts_what_the_simulator_counts(
     tshark: str, tmp_path: Path, seed: int, cc: str, delay: str
 ) -> None:
-    """About 90 flows of random size in each run."""
     text = SCENARIO.format(seed=seed, cc=cc, delay=delay)
     results = narrows.run(narrows.loads(text), out=tmp_path / "out")
     places = captures(tmp_path / "out")
@@ -112,8 +109,8 @@ def test_tshark_counts_what_the_simulator_counts(
     assert {port: counts[port] for port in flows} == {
         port: flow["retransmits"] for port, flow in flows.items()
     }
-    # The minimum RTTs of tshark and of the table agree within a microsecond. Flows with retransmissions are
-    # left out, because RTTs of retransmissions come from timestamps, whose tick is 1 ms.
+    # Minimum RTTs agree within a microsecond. Flows with retransmissions are left out, because RTTs of
+    # retransmissions come from timestamps with a tick of 1 ms.
     rtts: dict[int, float] = {}
     for port, rtt in read(
         tshark, sender, "tcp.dstport", "tcp.analysis.ack_rtt", where="tcp.analysis.ack_rtt"
@@ -129,7 +126,6 @@ def test_tshark_counts_what_the_simulator_counts(
     assert len(clean) > 10
     for port, flow in clean.items():
         assert rtts[port] == pytest.approx(flow["min_rtt_s"], abs=1e-6), flow["name"]
-    # All checksums are right, and no header is malformed.
     checks = ("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE")
     faulty = 'ip.checksum.status == "Bad" || tcp.checksum.status == "Bad" || _ws.malformed'
     for place in places.values():

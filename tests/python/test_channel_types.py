@@ -1,4 +1,4 @@
-"""The JSON schema and Python types of the agents' channel, which tools/channel_types.py generates."""
+"""The generated JSON schema and Python types of the agents' channel are current."""
 
 from __future__ import annotations
 

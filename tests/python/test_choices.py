@@ -1,4 +1,4 @@
-"""Verdicts that depend on an input that the paper does not give, and verdicts on both readings of a paper."""
+"""Verdicts that depend on inputs that a paper does not give, or on how a paper is interpreted."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ ABOVE = a_claim(a={"where": {"algorithm": "bbr"}}, expect={"above": 50.0})
     [
         ({0.0: 40, 0.05: 90}, Verdict.UNJUDGED, "it holds with 1% and 5%, it does not hold with 0%"),
         ({0.0: 80, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
-        # If the claim cannot be judged with one value, this neither contradicts nor confirms the other
-        # verdicts.
+        # With loss 0%, the claim cannot be judged. The other verdicts still count.
         (
             {0.0: 49.85, 0.05: 90},
             Verdict.REPRODUCED,
@@ -81,7 +80,7 @@ def test_only_the_case_that_depends_on_our_choice_has_no_verdict() -> None:
     assert every.verdict is Verdict.UNJUDGED
     some = judge_choices(ABOVE.model_copy(update={"across": "any"}), an_experiment(), runs, varied)
     assert some.verdict is Verdict.REPRODUCED
-    # If a case fails with all values, it decides the claim. The verdict of the other case does not matter.
+    # A case that fails with all values decides the claim alone.
     failing = {"E": Runs([*own(90, buffer=10.0)["E"], *own(20, buffer=20.0)["E"]])}
     assert judge_choices(ABOVE, an_experiment(), failing, varied).cases[1].verdict is Verdict.UNJUDGED
     low = {"loss": Runs([*over({0.0: 40}, buffer=10.0), *over({0.0: 20}, buffer=20.0)])}
@@ -97,7 +96,7 @@ def test_a_factor_or_an_argument_may_be_our_choice() -> None:
     # A claim about all buffers does not depend on the choice of one buffer.
     assert judge_choices(ABOVE, buffer, runs, {}).verdict is Verdict.NOT_REPRODUCED
 
-    # The first flow has 90 Mbit/s, which is above 50. The second flow has 40, which is not.
+    # The first flow has 90 Mbit/s and the second has 40.
     flows = an_experiment(id="flows", key="", arg="flows", ours="long", others=["short"])
     assert judge_choices(ABOVE, flows, own(90), {}).verdict is Verdict.UNJUDGED
     elsewhere = ABOVE.model_copy(update={"args": {"flows": "*"}})
@@ -121,8 +120,7 @@ def test_a_free_input_is_one_thing_with_other_values(more: dict[str, Any]) -> No
 
 
 def test_every_free_input_of_the_library_has_the_value_of_the_scenario() -> None:
-    """If the two values differed, the report would say that a verdict holds with a value that was never
-    run."""
+    """Otherwise the report would state a value that was never run."""
     seen = 0
     for name in known_studies():
         study = load_study(find_study(name))
@@ -210,8 +208,7 @@ def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))
     assert study.readings
-    # A model that is computed has only one reading. The readings differ in the ends of phases, which the
-    # model's equations do not contain.
+    # A computed model has only one reading of the paper, because its equations contain no ends of phases.
     for experiment in (experiment for experiment in study.experiments if experiment.computed is None):
         text = (study.folder / experiment.scenario).read_text()
         for claim in _claims(study, experiment):

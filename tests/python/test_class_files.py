@@ -50,7 +50,6 @@ cc = "own/fixed.py:Fixed"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a scenario and a controller."""
     (tmp_path / "own").mkdir()
     (tmp_path / "own/fixed.py").write_text(FIXED)
     (tmp_path / "own/neighbour.py").write_text("LEAST = 2\n")
@@ -112,7 +111,7 @@ def test_results_of_a_changed_class_are_not_reused(folder: Path) -> None:
 
 
 def test_a_changed_neighbour_changes_the_class(folder: Path) -> None:
-    """The change is found even if it happens within a second and keeps the length of the file."""
+    """The change keeps the file's length, and happens within a second."""
     neighbour = folder / "own/neighbour.py"
     before = neighbour.stat()
     first = narrows.run(folder / "my.toml", out=folder / "out")

@@ -25,7 +25,6 @@ TEXT = TWO_FLOWS
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, backend):
-    """An empty folder with `demo.toml`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     (tmp_path / "demo.toml").write_text(TEXT)
@@ -221,7 +220,7 @@ def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
     assert (code, out) == (0, "report in results/demo/report.html, figures in pictures\n")
     written = {path.suffix for path in (tmp_path / "pictures").glob("points.*")}
     assert written >= {".svg", ".png", ".pdf"}
-    # The files of the figures block neither the next report nor the next run.
+    # Figure files do not block later reports and runs.
     assert narrows("report", "results/demo", "--figures", "results/demo/figures")[0] == 0
     assert narrows("run", "demo.toml", *sweep)[0] == 0
     assert (tmp_path / "results/demo/figures/points.pdf").exists()

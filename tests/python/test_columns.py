@@ -1,5 +1,4 @@
-"""Tables of a study split by run: they have the same figures as the whole tables, and only requested columns
-are read."""
+"""Tables that are read by run have the same figures, and only the requested columns are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Congestion controllers with parameters, in scenarios, sweeps, errors and results, and their catalogue."""
+"""Congestion controllers with parameters, in scenarios, sweeps, errors and results."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def test_a_parameter_changes_the_result_and_identifies_the_flow():
 
 @pytest.mark.parametrize("name", sorted(congestion.catalogue()))
 def test_defaults_that_a_scenario_writes_out_change_nothing(name):
-    """A scenario with the defaults of the reference has the same plan or the same run as without them."""
+    """Written-out defaults give the same plan or the same run."""
     row = congestion.catalogue()[name]
     params = "".join(f", {p.name} = {p.spelled(p.default)}" for p in row.parameters.values())
     plain, written = run(f'"{name}"'), run(f'{{ name = "{name}"{params} }}')
@@ -163,8 +163,6 @@ def test_the_schema_accepts_what_the_simulator_accepts():
 
 
 class Fixed:
-    """A window of `segments`."""
-
     def __init__(self, segments=10, label=""):
         self.segments = segments
 

@@ -1,4 +1,4 @@
-"""The page that lists the items of the papers is current, and its lists agree with the study files."""
+"""The page that lists the items of the papers is current."""
 
 from __future__ import annotations
 

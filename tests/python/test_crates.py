@@ -1,4 +1,4 @@
-"""Checks the requirements of crates.io for published crates, and builds a foreign crate with their packages.
+"""Crates meet the requirements of crates.io, and another crate can use their packages.
 
 `make crates` packages and builds all of them.
 """
@@ -49,7 +49,6 @@ def test_a_published_crate_is_described(packages: dict[str, dict[str, Any]], cra
         "rust_version",
     ):
         assert package[key], key
-    # Limits of crates.io.
     assert 1 <= len(package["keywords"]) <= 5 and all(len(word) <= 20 for word in package["keywords"])
     assert 1 <= len(package["categories"]) <= 5
 
@@ -80,7 +79,7 @@ def test_the_requirement_on_a_crate_is_the_version_of_the_workspace(crate: str) 
 
 @pytest.fixture(scope="module")
 def own_crate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `examples/own-controller`, built with local packages instead of those of crates.io."""
+    """The folder of `examples/own-controller`, built with local packages."""
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo")
     folder = tmp_path_factory.mktemp("own")
@@ -110,7 +109,6 @@ def _narrows(folder: Path, *arguments: str, own: bool = True) -> subprocess.Comp
 
 
 def _goodputs(text: str) -> dict[str, float]:
-    """Goodput by flow, in Mbit/s, from lines that begin with the name, the controller and the goodput."""
     rows = re.findall(r"^(default|half)\s+constant(?:\(segments=20\))?\s+([\d.]+)", text, re.MULTILINE)
     return {name: float(goodput) for name, goodput in rows}
 
@@ -122,8 +120,7 @@ def test_a_controller_of_another_crate_is_used_by_name(own_crate: Path) -> None:
     program = [own_crate / "bin/own-controller", "plan.json"]
     printed = subprocess.run(program, cwd=own_crate, capture_output=True, text=True, check=True).stdout
     goodputs = _goodputs(printed)
-    # A constant window is sent once per RTT. The RTT is the propagation delay, plus 0.5 ms in devices and
-    # queue.
+    # One window per RTT. Devices and queue add 0.5 ms to the RTT.
     assert goodputs["default"] == pytest.approx(40 * 1448 * 8 / 0.0405 / 1e6, rel=0.01)
     assert goodputs["half"] == pytest.approx(goodputs["default"] / 2, rel=0.01)
     ran = _narrows(own_crate, "run", "scenario.toml")

@@ -1,5 +1,4 @@
-"""If results are of another version or contain a foreign file, a command prints one line with the file's
-name."""
+"""Damaged results: commands print one line with the name of the wrong file."""
 
 import json
 import re
@@ -24,13 +23,12 @@ duration = "2s"{SLOW}[[flows]]
 
 @pytest.fixture
 def results(tmp_path):
-    """A folder of results."""
     sweep.run(loads(TEXT), backend=Sketch(), out=tmp_path / "o")
     return tmp_path / "o"
 
 
 def refused(narrows, folder, line):
-    """Whether every command that reads results prints exactly this line about them."""
+    """Every command that reads results prints exactly this line."""
     sound = folder.parent / "sound"
     for arguments in (("report", folder), ("compare", folder, sound), ("compare", sound, folder)):
         assert narrows(*arguments) == (2, "", f"{line}\n")

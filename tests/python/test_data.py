@@ -32,7 +32,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
-    """A folder that a server on loopback serves, set as the mirror."""
+    """A folder that a local server serves as the mirror."""
     folder = tmp_path / "mirror"
     folder.mkdir()
     handler = functools.partial(Quiet, directory=str(folder))
@@ -59,8 +59,6 @@ def data_set(*files, by_hand=""):
 
 @pytest.fixture
 def catalogue(monkeypatch):
-    """Replaces the catalogue by one data set."""
-
     def replace(data):
         for module in ("narrows.data.fetch", "narrows.cli.data"):
             monkeypatch.setattr(f"{module}.DATA_SETS", (data,))
@@ -91,12 +89,11 @@ def test_each_data_set_says_how_to_get_it():
         for file in data.files:
             assert (len(file.sha256) == 64) == data.is_fetchable
             assert (file.extract is not None) == bool(file.download_sha256)
-            # The URL contains a commit, so the file does not change.
             assert not file.url or len(file.url.split("/")[5]) == 40
 
 
 def test_the_files_of_a_given_data_folder_match_the_catalogue():
-    """Checks real files if NARROWS_DATA names a folder that has some."""
+    """Checks real files if NARROWS_DATA is set."""
     folder = data_folder()
     states = {file.path: state(file, folder) for data in DATA_SETS for file in data.files}
     assert State.DIFFERENT not in states.values(), states
@@ -178,7 +175,6 @@ def test_a_download_is_verified_and_written_once(narrows, tmp_path, mirror, cata
 
 
 def failing(narrows, folder, *names):
-    """The error of a command that prints one line, exits with 2, and does not create the folder."""
     code, out, err = narrows("data", "fetch", *names, "--data", folder)
     assert (code, out) == (2, "")
     assert not folder.exists()
@@ -206,7 +202,7 @@ def test_a_missing_file_on_the_server_leaves_nothing_behind(narrows, tmp_path, m
 
 def test_a_missing_network_gives_a_one_line_error(narrows, tmp_path, monkeypatch, catalogue):
     catalogue(data_set(trace("first", b"1\n")))
-    monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")  # nothing listens on this port
+    monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")
     line = failing(narrows, tmp_path / "data", "example")
     assert line == (
         "data: cannot download http://127.0.0.1:1/first: no connection to the server; nothing was written"
@@ -250,14 +246,13 @@ def contents(folder):
 
 @pytest.fixture
 def two_files(mirror, catalogue):
-    """A data set of two files that the mirror has."""
     catalogue(data_set(trace("first", b"1\n"), trace("second", b"2\n")))
     (mirror / "first").write_bytes(b"1\n")
     (mirror / "second").write_bytes(b"2\n")
 
 
 def refused(narrows, folder):
-    """The error of a fetch that downloads nothing and leaves the data folder unchanged."""
+    """The error of a fetch that changes nothing."""
     code, out, err = narrows("data", "fetch", "example", "--data", folder)
     assert (code, out) == (2, "")
     return err
@@ -328,7 +323,7 @@ def test_a_file_that_cannot_be_written_leaves_the_folder_as_before(
 
 
 def test_a_reader_sees_no_part_of_a_file(tmp_path):
-    """An open file keeps its old content, so the new file took its place in one step."""
+    """The open file keeps its old content, because the new file replaces it in one step."""
     source, target = tmp_path / "source", tmp_path / "data" / "target"
     target.parent.mkdir()
     source.write_bytes(b"new")
@@ -379,7 +374,7 @@ def test_columns_are_extracted_from_an_archive(tmp_path, mirror):
 
 
 def test_no_shipped_file_names_a_path_of_a_workspace():
-    # The words are spelled in parts, because otherwise this file would match.
+    # The words are split, so that this file does not match.
     wanted = ("/" + "work/", ".." + "/shared", "shared" + "/data", "parents[" + "4]")
     listed = subprocess.run(
         ["git", "-C", REPOSITORY, "ls-files", "-z"], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Datasets: layout, commits and reading. `test_object_store` has the tests with a server."""
+"""Datasets: layout, commits and reading, without a server."""
 
 import itertools
 import json
@@ -57,12 +57,12 @@ def url(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Each finished run is written at once."""
+    """Writes each finished run at once."""
     monkeypatch.setattr(store, "SEGMENT_SECONDS", 0.0)
 
 
 def assert_equal(a, b):
-    """Checks that both results have the same metadata, and the same rows in the same order."""
+    """Checks for the same metadata, and for the same rows in the same order."""
     for name in NAMES:
         assert same(a.table(name), b.table(name)), name
     assert a.metadata == b.metadata
@@ -156,7 +156,7 @@ AWKWARD = ["a/b", "x=y", "100%", "%2F", "ü ñ", "#?*[z]", "..", "a&b+c", "\"q'"
 
 
 def put_runs(url, factors, seeds=1):
-    """Write a dataset with a point for each entry of `factors`, and return its metadata."""
+    """Write a dataset with a point for each entry of `factors`. Returns its metadata."""
     runs = [
         {"run": number, "seed": seed + 1, **point}
         for number, (point, seed) in enumerate(itertools.product(factors, range(seeds)))
@@ -207,8 +207,7 @@ def test_partitions_never_multiply_the_segments(sizes, seeds):
         for seed in range(seeds)
     ]
     chosen = Layout.of({"factors": names, "runs": runs})
-    # A segment follows the order of runs. The number of folders limits how often it crosses a border between
-    # partitions.
+    # With few folders, segments cross few borders between partitions.
     assert len(chosen.folders) <= layout.MOST_PARTITIONS
     for run in random.Random(1).sample(runs, min(50, len(runs))):
         wanted = "/".join(layout.part(key, run[key]) for key in chosen.keys)
@@ -260,7 +259,7 @@ sweep.run(test_datasets.scenario(), out={url!r}, backend=Slow(), jobs=1)
 
 
 def start_and_kill(url, is_time):
-    """Start a sweep in another process, and kill the process as soon as `is_time()` returns true."""
+    """Start a sweep in a process, and kill it when `is_time()` returns true."""
     paths = [str(Path(__file__).parent), *sys.path]
     child = subprocess.Popen([sys.executable, "-c", KILLED.format(paths=paths, url=url)])
     try:
@@ -280,7 +279,7 @@ def test_a_killed_sweep_continues(tmp_path, url, backend):
     results = sweep.run(scenario(), out=url, backend=backend, resume=True)
     assert len(backend.plans) == RUNS - kept
     assert_equal(sweep.run(scenario(), backend=backend), results)
-    # Another tool that reads all files also finds each run only once.
+    # Tools that read all files also find each run once.
     assert sorted(ds.dataset(remote / "runs", partitioning="hive").to_table()["run"].to_pylist()) == list(
         range(RUNS)
     )
@@ -294,7 +293,7 @@ def test_workers_in_processes_write_the_dataset(tmp_path, url):
 
 
 def begun(url, backend):
-    """A dataset that a sweep has begun, and the tables of its runs."""
+    """A dataset without runs, the jobs of all runs, and the tables of all runs."""
     runs = sweep.expand(scenario())
     resolver = sweep.Resolver(backend)
     metadata = sweep.describe(scenario(), runs, backend, sweep.check(runs, resolver, backend))

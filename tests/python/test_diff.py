@@ -15,8 +15,7 @@ SEEDS = 8
 
 
 class Noisy:
-    """A backend whose goodputs depend on the seed and on a factor. The factor stands for a version of an
-    algorithm."""
+    """Goodputs depend on the seed, and on a factor that stands for the version of an algorithm."""
 
     def __init__(self, backend, slower=1.0, *, noise=0.02, unsound=(), stream=0):
         self._backend, self._slower, self._noise = backend, slower, noise
@@ -48,7 +47,6 @@ def outcomes(result, figure="goodput_bps"):
 
 
 def both(backend, slower, tmp_path, text=TWO_FLOWS, seeds=SEEDS):
-    """Writes two folders of results."""
     for name, factor in (("base", 1.0), ("head", slower)):
         sweep.run(loads(text), seeds=seeds, backend=Noisy(backend, factor), out=tmp_path / name)
     return tmp_path / "base", tmp_path / "head"
@@ -75,8 +73,7 @@ def test_runs_whose_links_differ_are_not_identical(backend):
 
 
 def test_runs_with_the_same_seed_are_paired(backend):
-    """A change of a third of the spread over seeds is found, because both runs of a pair have the same
-    noise."""
+    """Both runs of a pair have the same noise, so a change of a third of the spread is found."""
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))
     result = diff(base, head)
     assert outcomes(result) == {"cubic": Outcome.CHANGED, "bbr": Outcome.CHANGED}
@@ -105,8 +102,7 @@ def test_only_common_seeds_count_if_there_are_several(backend):
 
 
 def test_repetitions_of_one_run_are_no_replicates(backend):
-    """Without noise, all seeds give the same run. There is no interval then, and the difference is not
-    judged."""
+    """Without noise, all seeds give the same run, so there is no interval."""
     base, head = (side("x", Noisy(backend, factor, noise=0)) for factor in (1, 0.5))
     result = diff(base, head)
     assert set(outcomes(result).values()) == {Outcome.UNJUDGED}
@@ -141,8 +137,6 @@ def test_a_figure_that_only_one_side_defines_is_a_change(backend):
 
 
 class Unfinished(Noisy):
-    """Flows of these seeds do not finish."""
-
     def __init__(self, backend, seeds):
         super().__init__(backend)
         self.without = seeds
@@ -188,13 +182,12 @@ def test_the_correction_counts_all_figures_of_all_scenarios(backend):
 
 
 def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(backend):
-    """At 95 % confidence, about 5 alarms are expected in 105 comparisons. The comparisons are not
-    independent."""
+    """At 95 % confidence, about 5 alarms are expected in 105 comparisons, which are not independent."""
     base = [side("", Noisy(backend, stream=stream), seeds=5) for stream in range(15)]
     alarms = [
         diff(a, b).is_changed
         for i, a in enumerate(base)
-        for b in base[:i]  # 105 pairs
+        for b in base[:i]
     ]
     assert sum(alarms) <= 14
 

@@ -1,4 +1,4 @@
-"""`narrows diff --scenario`: engines of git revisions, here with a small repository and a small compiler."""
+"""`narrows diff --scenario` with engines of git revisions, from a small repository and a fake compiler."""
 
 import os
 import shutil
@@ -39,7 +39,6 @@ def git(folder, *words):
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A repository with three commits, each with another engine."""
     (tmp_path / "bin").mkdir()
     cargo = tmp_path / "bin/cargo"
     cargo.write_text(CARGO)

@@ -34,16 +34,16 @@ def blocks(page, language):
 
 def generator(name="reference"):
     if (tools := str(ROOT / "tools")) not in sys.path:
-        sys.path.append(tools)  # tools import each other from this folder
+        sys.path.append(tools)
     spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
+    sys.modules[spec.name] = module  # dataclasses need this
     spec.loader.exec_module(module)
     return module
 
 
 def example(change):
-    """The ten-line example of docs/reference/scenarios.md, with the changes of a later block."""
+    """The example of docs/reference/scenarios.md, with the changes of a later block."""
     data = tomllib.loads(blocks("docs/reference/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
@@ -54,7 +54,6 @@ def example(change):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder with `my.toml` and the example's trace."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.toml").write_text(blocks("docs/reference/scenarios.md", "toml")[0])
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
@@ -126,7 +125,7 @@ def test_every_congestion_controller_has_its_source_on_the_page():
 
     text = (ROOT / "docs/reference/congestion-controllers.md").read_text()
     named = set(re.findall(r"`([\w-]+)`", text))
-    # On the page, "`bbr-a`, ...: `-literal`" stands for this variant of each of the three algorithms.
+    # The page abbreviates the variants of `bbr-a`, `bbr-b` and `bbr-c` to `-literal` and `-recent`.
     variants = {f"{of}{kind}" for of in ("bbr-a", "bbr-b", "bbr-c") for kind in ("-literal", "-recent")}
     assert {"-literal", "-recent"} <= named
     assert {name for name, _ in _native.congestion_controllers()} <= named | variants
@@ -186,7 +185,6 @@ def test_python_of_the_pages_runs(page, folder):
     (folder / "my.toml").write_text(text)
     namespace: dict = {}
     for block in blocks(page, "python"):
-        # The value of a block's last expression is not printed here, but the block must run without an error.
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(block, page, "exec"), namespace)
     assert isinstance(namespace["results"], package.Results)
@@ -202,7 +200,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """A scenario with all parameters, written as on the page, gives the same run as only the mode."""
+    """All parameters of the page give the same run as only the mode."""
     row = rate.catalogue()["brf"]
     defaults = {p.name: p.default for p in row.parameters.values()} | (
         row.literal if mode == "literal" else {}
@@ -222,7 +220,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
         outputs.append(sweep.run(Scenario(**data, rate_controllers=controllers)))
     preset, spelled_out = (output.pandas("traces") for output in outputs)
     assert len(preset) > 100
-    # The comparison uses pandas, because two NaN values differ for Arrow and are equal for pandas.
+    # Compare with pandas, in which NaN equals NaN.
     assert preset.equals(spelled_out)
 
 

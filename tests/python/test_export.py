@@ -1,4 +1,4 @@
-"""`narrows export`: each format has the values of the tables. flent's own loader reads flent's files."""
+"""`narrows export` writes the values of the tables in each format."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def runs(folder: Path) -> list[Run]:
 
 
 def _row(run: Run, name: str) -> int:
-    """The row of a flow in the table `flows`."""
     return run.names("flows", "name").index(name)
 
 
@@ -114,15 +113,15 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, windows = _counter(trace, processes["flow first/flow, cubic"], "cwnd, segments")
     t, cwnd = runs[1].flow_series(_row(runs[1], "first/flow"), "cwnd")
     assert times == pytest.approx(t * 1e6) and windows == pytest.approx(cwnd)
-    # The mean over an interval is at the beginning of the interval.
+    # A mean is placed at the start of its interval.
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
-    # After the end of a flow, its counters are set to 0. Otherwise the viewer would continue the last value.
+    # Counters are 0 after the end of a flow, because the viewer repeats the last value.
     times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
     (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
     assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
-    # Each value of the counter has the drops of one interval, so the values add up to the drops of the run.
+    # The drops of all intervals add up to the drops of the run.
     row = runs[1].link("bottleneck")
     _, drops = _counter(trace, processes["link bottleneck"], "drops")
     assert sum(drops) == runs[1].column("links", "dropped_packets")[row] > 0
@@ -137,7 +136,6 @@ def test_perfetto_has_lifetimes_states_and_traces(folder: Path, runs: list[Run],
     assert life["pid"] == processes["flow late, bbr"] and life["ts"] == 2e6
     ends = runs[0].column("flows", "end_s")
     assert life["dur"] == pytest.approx((ends[_row(runs[0], "late")] - 2) * 1e6)
-    # The slices of the first flow cover all samples whose state is not open.
     t, states = runs[0].flow_series(_row(runs[0], "first/flow"), "state")
     own = [e for e in slices if e["pid"] == processes["flow first/flow, cubic"] and e["name"] != "first/flow"]
     assert {event["name"] for event in own} <= {"disorder", "CWR", "recovery", "loss"}
@@ -166,7 +164,7 @@ def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> 
     }
     t, goodput = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert read.x_values == pytest.approx(t) and read.series("TCP upload::1") == pytest.approx(goodput / 1e6)
-    # The second flow has no value before its start, so the sum is the value of the first flow.
+    # Before the second flow starts, the sum is the first flow's value.
     late = read.series("TCP upload::2")
     assert late[10] is None and read.series("TCP upload sum")[10] == read.series("TCP upload::1")[10]
     middle = len(t) // 2
@@ -175,7 +173,7 @@ def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> 
     fairness = sum(both) ** 2 / (2 * sum(value**2 for value in both))
     assert read.series("TCP upload fairness")[middle] == pytest.approx(fairness)
     rtts = dict(read.raw_series("TCP upload::1", raw_key="tcp_rtt"))
-    t, rtt = runs[1].flow_series(_row(runs[1], "first/flow"), "srtt_s")  # as ss reports it
+    t, rtt = runs[1].flow_series(_row(runs[1], "first/flow"), "srtt_s")
     assert list(rtts) == pytest.approx(t[np.isfinite(rtt)], abs=1e-5)
     assert list(rtts.values()) == pytest.approx(rtt[np.isfinite(rtt)] * 1e3)
 
@@ -203,7 +201,7 @@ def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
 
 
 def test_flent_draws_its_file(folder: Path, tmp_path: Path) -> None:
-    """flent needs more metadata for a plot than for loading. The output `summary` needs the keys of plots."""
+    """flent's output `summary` needs the metadata of a plot."""
     pytest.importorskip("flent")
     export("flent", folder, (0,), tmp_path)
     command = [sys.executable, "-m", "flent", "-i", str(tmp_path / "run-0.flent.gz"), "-f", "summary"]

@@ -1,4 +1,4 @@
-"""NARROWS_NATIVE with a file that is not the module. `test_crates.py` tests a module that can be used."""
+"""NARROWS_NATIVE with a file that is not the module."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def _python(folder: Path, file: Path | str, *arguments: str) -> subprocess.Compl
 
 
 def _run(folder: Path, file: Path | str) -> str:
-    """Runs a scenario, which has to fail, and returns the message."""
     (folder / "own.toml").write_text(SCENARIO, encoding="utf-8")
     done = _python(folder, file, "-m", "narrows", "run", "own.toml")
     assert (done.returncode, done.stdout) == (2, "")

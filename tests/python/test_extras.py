@@ -1,4 +1,4 @@
-"""A command that lacks an optional dependency names the extra in one line. Other commands work."""
+"""A command that lacks an optional dependency names the extra in one line."""
 
 import ast
 import importlib.util
@@ -26,7 +26,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
 }
-# pandas is left out: pyarrow looks for it, and treats None in sys.modules as a broken installation.
+# pandas is left out, because pyarrow treats None in sys.modules as a broken installation.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
 SCENARIO = f'duration = "1s"{SLOW}[[flows]]\ncc = "cubic"\n'
@@ -36,7 +36,7 @@ native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None,
 
 @pytest.fixture
 def bare(tmp_path):
-    """Runs the command line in an interpreter that has none of these modules."""
+    """Runs the command without these modules."""
     (tmp_path / "my.toml").write_text(SCENARIO)
 
     def call(*words, absent=ALL):
@@ -94,7 +94,7 @@ def test_a_page_that_installs_extras_from_a_release_names_the_folder_of_its_whee
 @pytest.mark.skipif(sys.platform != "linux", reason="the wheels of a release are for Linux")
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorials/first-comparison.md"])
 def test_the_command_to_install_a_release_chooses_the_wheel_of_this_processor(page, tmp_path):
-    """The folder has small wheels of the same version for two processors. pip uses no index."""
+    """The folder has wheels of one version for two processors. pip uses no index."""
     version = WORKSPACE["package"]["version"]
     (command,) = re.findall(r"^pip install .*", (ROOT / page).read_text(), re.MULTILINE)
     for processor in ("x86_64", "aarch64"):
@@ -115,7 +115,7 @@ def test_the_command_to_install_a_release_chooses_the_wheel_of_this_processor(pa
 
 
 def wheel_for(processor, version, folder):
-    """A wheel without code, which holds the name of its processor."""
+    """A wheel that contains only the name of its processor."""
     tag = f"cp311-abi3-manylinux2014_{processor}"
     about = f"narrows-{version}.dist-info"
     with zipfile.ZipFile(folder / f"narrows-{version}-{tag}.whl", "w") as archive:

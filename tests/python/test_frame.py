@@ -1,5 +1,4 @@
-"""Columns as numpy arrays have the same values as in Arrow, and are grouped as a dictionary would group
-them."""
+"""Columns as numpy arrays have the values of the Arrow columns, and are grouped correctly."""
 
 import math
 
@@ -18,7 +17,7 @@ NUMBERS = st.lists(st.none() | st.floats(allow_nan=True), max_size=20)
 
 
 def chunked(values, kind, cut):
-    """A column of two chunks. The second chunk is a slice."""
+    """A column of two chunks. The second is a slice."""
     first, second = pa.array(values[:cut], kind), pa.array([*values[:1], *values[cut:]], kind)
     return pa.chunked_array([first, second.slice(min(1, len(values)))])
 

@@ -1,4 +1,4 @@
-"""The paper's equations for BBR-A, BBR-B and BBR-C: the gains, and the solution of the fluid model."""
+"""The gain equations of BBR-A, BBR-B and BBR-C, and the solution of the fluid model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIANTS = ("bbr-a", "bbr-b", "bbr-c")
 
 
 def two_flows(algorithm: str = "bbr", *, longest_queue_s: float = 0.25, seconds: float = 30.0) -> Solution:
-    """A flow with an RTT of 10 ms and a flow with 50 ms. Each flow begins with half of the link."""
+    """Flows with RTTs of 10 and 50 ms, each with half of the link."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + longest_queue_s, 0.5, up) for p in (0.01, 0.05)]
     return solve(flows, seconds, 0.08)
@@ -68,8 +68,7 @@ def test_measures_of_the_curves_find_what_they_look_for() -> None:
 def test_effective_gains_are_those_of_the_worked_example() -> None:
     """A queue of 10 ms reduces a gain of 1.25 to 0.625 for an RTT of 10 ms, and to 1.042 for 50 ms."""
     rtprops = np.array([0.01, 0.05])
-    # Two flows with this data in flight cause the queue of 10 ms. p/T is a half for the first flow, and five
-    # sixths for the second.
+    # This data in flight causes a queue of 10 ms. p/T is 1/2 for the first flow and 5/6 for the second.
     in_flight = np.array([0.5 * 0.02, 0.5 * 0.06])
     queue = queueing_delay(in_flight, rtprops)
     assert queue == pytest.approx(0.01)
@@ -92,8 +91,7 @@ def test_rates_add_up_to_the_link_or_the_queue_is_empty(seed: int) -> None:
     assert (total[~full] <= 1.0 + 1e-9).all()
     assert (found.queueing_s >= 0).all()
     rtts = found.queueing_s[:, None] + np.array([flow.rtprop_s for flow in flows])
-    # By equation 9, the data in flight of a flow is g p B. It is at most g p times the rate of the link,
-    # because B is at most this rate.
+    # By equation 9, the data in flight of a flow is g p B, where B is at most the link's rate.
     assert (found.share * rtts <= found.gain * [flow.rtprop_s for flow in flows] + 1e-9).all()
 
 
@@ -115,7 +113,7 @@ def test_flows_with_equal_rtts_keep_their_shares(algorithm: str) -> None:
 def test_the_longer_path_takes_the_link_with_every_gain(
     algorithm: str, longest_queue_s: float, seconds: float
 ) -> None:
-    """With a given queue, only one flow can keep its estimate, because two equations have one unknown."""
+    """With a given queue, only one flow can keep its estimate: two equations have one unknown."""
     found = two_flows(algorithm, longest_queue_s=longest_queue_s, seconds=seconds)
     assert found.share[-1][0] < 0.01
     at_end = found.queueing_s[-1]
@@ -134,8 +132,7 @@ def test_a_larger_gain_makes_a_longer_queue() -> None:
 
 @pytest.mark.parametrize("algorithm", ["bbr", *VARIANTS])
 def test_a_smaller_step_gives_the_same_solution(algorithm: str) -> None:
-    """The solution does not depend on the step, because all delays of the model are whole numbers of
-    steps."""
+    """The step has no effect, because all delays are whole numbers of steps."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + 0.1, 0.5, up) for p in (0.01, 0.05)]
     coarse, fine = solve(flows, 12.0, 0.08), solve(flows, 12.0, 0.01)

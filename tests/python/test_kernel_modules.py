@@ -1,4 +1,4 @@
-"""Parameters of congestion controllers on real stacks: the kernel's modules, on a copy of their files."""
+"""Parameters of the kernel's congestion control modules, on a copy of their files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The README as a landing page: its picture and its output come from real runs."""
+"""The README's picture and output come from real runs."""
 
 import importlib.util
 import tomllib
@@ -20,7 +20,6 @@ def test_the_picture_is_drawn_from_the_measured_tables(tool):
 
 
 def test_the_tables_figures_are_those_of_the_pages(tool):
-    """Compares one value of each table with the page that shows it."""
     speeds = {(row["what"], row["simulator"]): row["value"] for row in tool.speeds()}
     errors = {(row["what"], row["simulator"]): row["value"] for row in tool.errors()}
     assert len(speeds) == 2 * len(tool.SCENARIOS)

@@ -1,4 +1,4 @@
-"""The packages of `narrows` import each other in one direction only, as ARCHITECTURE.md lists them."""
+"""The packages of `narrows` import each other only as ARCHITECTURE.md allows."""
 
 import ast
 import functools
@@ -76,7 +76,7 @@ TOP = {"__init__", "__main__"}
 
 
 def imported(tree):
-    """Parts of `narrows` that a module imports, at the top level or in functions."""
+    """The parts of `narrows` that a module imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
             if node.module == "narrows":
@@ -89,7 +89,7 @@ def imported(tree):
 
 @functools.cache
 def arrows():
-    """The imports of each part of `narrows`: names of other parts, with a file that has the import."""
+    """The parts that each part imports, with a file that contains the import."""
     found = {}
     for file in PACKAGE.rglob("*.py"):
         part = file.relative_to(PACKAGE).with_suffix("").parts[0]

@@ -1,4 +1,4 @@
-"""Looks of algorithms in figures: colours, dashes and markers."""
+"""Colours, dashes and markers of algorithms in figures."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_controllers_that_are_drawn_together_differ_by_more_than_colour() -> Non
 
 
 def test_colours_have_contrast_on_their_page() -> None:
-    """The contrast with the page is at least 3:1, which WCAG 2.1 (1.4.11) requires of graphics."""
+    """WCAG 2.1 (1.4.11) requires a contrast of 3:1 for graphics."""
     for name, entry in looks().items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
 
 
 def oklab(colour: str) -> tuple[float, float, float]:
-    """The colour in OKLab (Ottosson 2020), where the distance of two colours is their visible difference."""
+    """A colour in OKLab (Ottosson 2020), where distance is the visible difference."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     l_ = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)
@@ -46,7 +46,7 @@ def oklab(colour: str) -> tuple[float, float, float]:
     [("rates", "few"), ("pacec", "p1"), ("pacec", "line"), ("bdr", "b1-100"), ("bdr", "b3")],
 )
 def test_bars_of_one_chart_have_different_colours(study: str, file: str) -> None:
-    """Bars have neither dash nor marker, so their colours must differ. A distance of 0.039 was too small."""
+    """Bars have no dash or marker, so their colours must differ. A distance of 0.039 was too small."""
     text = (find_study(study) / f"{file}.toml").read_text(encoding="utf-8")
     names = [case["name"] for case in tomllib.loads(text)["sweep"]["case"]]
     assert len(names) > 2

@@ -1,4 +1,4 @@
-"""The matrix of controllers: its runs, its cells, its page."""
+"""The matrix of pairs of controllers: runs, cells and page."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ FAIR = 0.5 * 1448 / 1500 * 100e6
 
 
 def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], seed: int = 1) -> Run:
-    """A hand-made run of a pair, with goodput, mean RTT, and goodput in bins of 500 ms for each flow."""
+    """A run of a pair: goodput, mean RTT, and goodput in bins of 500 ms for each flow."""
     ccs = [name.split("-")[0] for name in flows]
     samples = [
         (flow, 0.5 * (i + 1), rate) for flow, of in enumerate(flows.values()) for i, rate in enumerate(of[2])
@@ -74,7 +74,7 @@ def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], se
 
 @pytest.fixture
 def by_hand(monkeypatch):
-    """Cells of runs made by hand: reno and vegas alone, and together."""
+    """Cells from runs of reno and vegas, alone and together."""
 
     def make(met: dict[str, tuple[float, float, Iterable[float]]], warmup: float = 6.0) -> list[Cell]:
         ask = Ask(("reno", "vegas"), buffers=("1bdp",), seeds=1)
@@ -94,14 +94,14 @@ def by_hand(monkeypatch):
 
 
 def harmed(**figures: float) -> dict[str, Interval]:
-    """A cell's figures. Each figure has the same value for every seed, or NaN if it is not given."""
+    """Figures with the same value for every seed; NaN if not given."""
     return {name: Interval(value, value, value, 2) for name, value in figures.items()} | {
         name: Interval(math.nan, math.nan, math.nan, 0) for name in FIGURES if name not in figures
     }
 
 
 def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[Cell]:
-    """Hand-made cells, with the harm that the first controller of each pair suffers from the second."""
+    """Cells in which the first controller suffers this harm from the second."""
     return [
         Cell("1bdp", own, rival, 2, **harmed(harm_goodput=harm, share=share))
         for (own, rival), harm in harms.items()
@@ -172,8 +172,7 @@ def test_two_shares_sum_to_one_and_harm_is_relative_to_a_run_alone(measured):
                 assert one.jain.mean == pytest.approx(other.jain.mean)
             alone = cell(found, buffer, a, None)
             beside = cell(found, buffer, a, b)
-            # Ware et al. (2019): (solo - with) / solo, seed by seed. The solo rates of the seeds hardly
-            # differ.
+            # Harm is (solo - with) / solo (Ware et al., 2019). The solo rates of the seeds hardly differ.
             expected = 1 - beside.goodput_bps.mean / alone.goodput_bps.mean
             assert beside.harm_goodput.mean == pytest.approx(expected, abs=1e-2)
             assert beside.seeds == 2
@@ -218,7 +217,7 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
     assert (reno.share.mean, vegas.share.mean) == (pytest.approx(0.75), pytest.approx(0.25))
     assert reno.harm_goodput.mean == pytest.approx(1 - 60 / 90)
     assert vegas.harm_goodput.mean == pytest.approx(1 - 20 / 80)
-    # A lower RTT is better, so harm is a fraction of the RTT next to the rival (Ware et al., 2019).
+    # For RTT, harm is relative to the value next to the rival (Ware et al., 2019).
     assert vegas.harm_rtt.mean == pytest.approx((50 - 40) / 50)
     assert reno.harm_rtt.mean == pytest.approx((50 - 60) / 50)
 
@@ -226,10 +225,10 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
 @pytest.mark.parametrize(
     ("low", "warmup", "starved"),
     [
-        ((20, 41), 6.0, 1.0),  # lasts 10.5 s without a break
-        ((20, 40), 6.0, 0.0),  # lasts exactly 10 s, which is not more than 10 s
-        ((0, 21), 6.0, 0.0),  # only 4.5 s of it are after the warm-up
-        ((0, 33), 6.0, 1.0),  # bins from 6 s to 16.5 s
+        ((20, 41), 6.0, 1.0),  # lasts 10.5 s
+        ((20, 40), 6.0, 0.0),  # lasts only 10 s
+        ((0, 21), 6.0, 0.0),  # lasts only 4.5 s after the warm-up
+        ((0, 33), 6.0, 1.0),  # lasts from 6 s to 16.5 s
         ((0, 32), 6.0, 0.0),
         ((0, 21), 0.0, 1.0),
     ],
@@ -259,7 +258,7 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
 
 
 def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> list[Cell]:
-    """The cells of `matrix_of` with intervals, which are unknown for one seed."""
+    """The cells of `matrix_of` with intervals."""
     half = half if seeds > 1 else math.nan
     return [
         replace(c, seeds=seeds, harm_goodput=Interval(mean, mean - half, mean + half, seeds))
@@ -363,9 +362,7 @@ def test_the_width_of_a_map_follows_its_columns(measured):
 
 @given(st.floats(-3, 3), st.sampled_from([SHARE, HARM]))
 def test_text_is_legible_on_any_fill(value, ramp):
-    """The contrast is at least 4.5:1, which WCAG 2.1 (1.4.3) requires of text. Whether the text is black or
-    white depends only on the fill.
-    """
+    """WCAG 2.1 (1.4.3) requires a contrast of 4.5:1 for text."""
     assert contrast(ramp.text(value), ramp.fill(value)) >= 4.5
     assert ramp.text(value) == text_on(ramp.fill(value))
 
@@ -406,7 +403,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Without the note on loss, readers could mistake figures of a lossy link for figures without loss."""
+    """Without a note, figures of a lossy link would look like those of a link without loss."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

@@ -1,4 +1,4 @@
-"""The version and the URLs of every package agree with the workspace's."""
+"""Versions and URLs of all packages agree with those of the workspace."""
 
 import re
 import subprocess
@@ -89,7 +89,7 @@ def test_make_help_lists_every_public_target():
 
 
 def test_every_pinned_package_accepts_the_oldest_python():
-    """Debian 12 has Python 3.11.2. pip fails there if a pinned version does not accept this Python."""
+    """Debian 12 has Python 3.11.2, and pip fails if a pinned version requires a newer one."""
     pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     needs = {
         found.name: found.metadata["Requires-Python"] for found in distributions() if found.name in pinned

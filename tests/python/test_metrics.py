@@ -1,4 +1,4 @@
-"""The metrics: worked examples, and properties for any input."""
+"""Metrics: worked examples, and properties for any input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from narrows import metrics
 
-# A rate is zero, or at least one bit in a quarter of an hour. Scaling smaller rates would give denormal
-# numbers.
+# A rate is 0 or at least 1e-3 bit/s, because smaller rates give denormal numbers.
 RATES = st.lists(st.just(0.0) | st.floats(1e-3, 1e11), min_size=1, max_size=50)
 SOME_RATE = RATES.filter(lambda rates: max(rates) > 0)
 
@@ -75,7 +74,7 @@ def test_met_32_two_flow_ratio(index: float, ratio: float) -> None:
 
 
 @pytest.mark.parametrize(
-    # Two-sided 95 % points, as in every printed table of Student's t.
+    # Two-sided 95 % points of Student's t.
     ("dof", "point"),
     [
         (1, 12.7062),
@@ -152,7 +151,7 @@ def test_smoothness_is_undefined_when_many_terms_are() -> None:
     assert metrics.smoothness([0, 5, 10, 10], times_s=[0, 1, 2, 3]).index == 0.0
 
 
-# --- what holds for any input
+# --- properties for any input
 
 
 @given(SOME_RATE)
@@ -201,7 +200,7 @@ def test_max_min_never_exceeds_demand_or_capacity(demands: list[float], capacity
 
 
 def test_max_min_over_two_links() -> None:
-    # A long flow uses both links, and each link has a short flow. The second link has the lower capacity.
+    # A long flow uses both links, and each link has a short flow.
     shares = metrics.max_min_shares([10.0, 6.0], [[0, 1], [0], [1]])
     assert shares == pytest.approx([3.0, 7.0, 3.0])
 
@@ -235,7 +234,7 @@ def _newcomer(rates: list[float], *, other: float = 50.0) -> metrics.Censored:
 
 def test_convergence_is_the_first_bin_that_is_held() -> None:
     assert _newcomer([10, 20, 45, 48, 50, 50, 50, 50]) == metrics.Censored(pytest.approx(0.2), False)
-    # One bin outside the tolerance ends the period. A new period starts after this bin.
+    # A bin outside the tolerance starts the period again.
     assert _newcomer([50, 50, 50, 20, 50, 50, 50, 50, 50]).seconds == pytest.approx(0.4)
     assert _newcomer([50] * 6) == metrics.Censored(0.0, False)
 
@@ -270,9 +269,6 @@ def test_epsilon_fairness_and_responsiveness() -> None:
     assert metrics.responsiveness([0, 1], [1, 1], 20.0, change_s=0.0).censored
 
 
-# --- the rest
-
-
 def test_slowdown_lists_the_unfinished() -> None:
     values = metrics.slowdown([0.052, math.nan, 0.104], [0.052, 0.052, 0.052])
     groups = metrics.slowdown_by_size([1, 2, 3], values, groups=1)
@@ -289,7 +285,7 @@ def test_processor_sharing_and_estimates() -> None:
 
 
 def test_the_cost_of_feedback() -> None:
-    # Feedback takes twelve bytes in a full packet, and eight bytes in an ACK of 60 bytes (MET-82).
+    # Twelve bytes in a full packet, and eight in an ACK of 60 bytes (MET-82).
     assert metrics.feedback_share(12 + 8, 1500 + 60) == pytest.approx(0.01282, abs=1e-5)
     assert metrics.feedback_rate(500, 20.0) == 25.0
 
@@ -305,7 +301,7 @@ def test_quantile_of_a_stored_distribution() -> None:
 
 # --- differences of two sides
 
-# Student's data on sleep (Biometrika 6, 1908), which R has as `sleep`. The figures are those of R's t.test.
+# Student's data on sleep (Biometrika 6, 1908), and the figures of R's t.test.
 FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 
@@ -324,7 +320,7 @@ def test_met_92_unpaired_difference_of_a_published_example() -> None:
 
 
 def test_met_93_correction_of_a_published_example() -> None:
-    """The 15 p-values of Benjamini and Hochberg (1995), section 3.2: four are rejected at 0.05."""
+    """15 p-values of Benjamini and Hochberg (1995), section 3.2. Four are rejected at 0.05."""
     published = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
     published += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     found = metrics.adjusted(published)
@@ -340,7 +336,7 @@ def test_differences_without_spread_are_judged_by_exact_tests() -> None:
     assert metrics.unpaired_difference([2, 2, 2], [1, 1]).p == 1 / 10
     rounded = [1 - 1e-16] * 9 + [1.0]
     assert metrics.unpaired_difference([1.0] * 10, rounded).p == 1
-    # Binary fractions are rounded: these differences are not all equal.
+    # Because of rounding, these differences are not all equal.
     assert metrics.paired_difference([0.15, 0.25, 0.35], [0.1, 0.2, 0.3]).p == 2 / 2**3
     assert metrics.paired_difference([0.1 + 0.2, 0.7 + 0.1], [0.3, 0.8]).p == 1
 

@@ -1,4 +1,4 @@
-"""The planted changes of tools/mutations fit the sources, and its suite is valid."""
+"""The mutations of tools/mutations fit the sources, and their test scenarios are valid."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""Tests that need runs of the simulator."""
+"""Tests that run the simulator."""
 
 import json
 import os
@@ -116,9 +116,7 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
 
 
 def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
-    """A packet counts when its transmission begins. The throughput can therefore exceed the capacity, but the
-    utilisation is at most 1.
-    """
+    """A packet counts when its transmission begins, so the throughput can exceed the capacity."""
     beyond = []
     for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
         results = sweep.run(loads(FULL.replace("WARMUP", warmup)))
@@ -150,7 +148,7 @@ def test_a_clean_link_is_full_and_fair():
     links = results.links.to_pylist()
     assert links[0]["utilisation"] > 0.95
     flows = results.flows.to_pylist()
-    # Goodput is at most 1448 of 1500 bytes of each packet (MET-6).
+    # Payload is at most 1448 of 1500 bytes of each packet (MET-6).
     total = sum(flow["goodput_bps"] for flow in flows)
     assert 0.9 * 20e6 < total <= 1448 / 1500 * 20e6
     assert min(flow["rtt_mean_s"] for flow in flows) >= 0.02
@@ -182,7 +180,7 @@ def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, 
 )
 @settings(deadline=None, max_examples=200)
 def test_routes_are_the_same_as_in_the_simulator(edges):
-    """Python's routes determine warm-ups and queues in BDP. Packets take the simulator's routes."""
+    """Python computes warm-ups and BDPs from its own routes, and packets take the simulator's."""
     seen = set()
     text = ""
     for a, b, delay in edges:

@@ -126,7 +126,7 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks/buffers.ipynb"
 
 
 def shown(cell, names):
-    """Runs a cell, and returns the value of its last expression, which a notebook displays."""
+    """The value of a cell's last expression, which a notebook displays."""
     code = ast.parse("".join(cell["source"]))
     last = code.body.pop() if isinstance(code.body[-1], ast.Expr) else None
     exec(compile(code, str(NOTEBOOK), "exec"), names)
@@ -147,7 +147,7 @@ def test_each_cell_of_the_notebook_runs_and_shows_its_result(tmp_path, monkeypat
     for value in results:
         has_html = getattr(value, "_repr_html_", None)
         assert (has_html and has_html()) or value.to_dict(validate=False)["$schema"]
-    # The text of the notebook claims these relations.
+    # The notebook's text states these relations.
     shares = results[1]
     assert shares["bbr"]["0.25bdp"] > 2 * shares["cubic"]["0.25bdp"]
     assert shares["cubic"]["4bdp"] > shares["bbr"]["4bdp"]

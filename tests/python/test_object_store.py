@@ -25,10 +25,11 @@ s3fs = pytest.importorskip("s3fs")
 _numbers = itertools.count()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
-"""Number of the Parquet file during whose upload the server kills itself. The sweep writes more files."""
+"""The server kills itself during the upload of this Parquet file. The sweep writes more files."""
 DIE_LATER_AT = 20
-"""The same number for a test in which two workers write at a time. A segment has six files, so at least one
-segment is complete when the server kills itself."""
+"""Like `DIE_AT`, for two workers that write at a time. A segment has six files, so at least one segment is
+complete.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,6 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def mortal(tmp_path, monkeypatch):
-    """A server that a test may kill."""
     one = Server(free_port(), tmp_path / "journal")
     use(one, monkeypatch)
     yield one
@@ -50,7 +50,7 @@ def mortal(tmp_path, monkeypatch):
 
 
 def use(server, monkeypatch):
-    """Make the S3 clients of this process and of its child processes use a server."""
+    """S3 clients of this process and of its children use this server."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.address,
         "AWS_ACCESS_KEY_ID": "somebody",
@@ -63,7 +63,7 @@ def use(server, monkeypatch):
 
 
 def try_only(monkeypatch, times):
-    """Set the number of attempts of an S3 request."""
+    """Sets the number of attempts of an S3 request."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", str(times))
     s3fs.S3FileSystem.clear_instance_cache()
 

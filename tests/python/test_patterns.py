@@ -1,4 +1,4 @@
-"""Keys that describe many flows in few lines: pairs of hosts, equal paths, measured sizes."""
+"""Scenario keys that describe many flows: pairs of hosts, equal paths, measured sizes."""
 
 from pathlib import Path
 from typing import get_args
@@ -76,7 +76,7 @@ def test_hosts_of_other_networks():
 
 @pytest.mark.parametrize(("k", "most"), [(2, 1), (4, 4)])
 def test_all_equal_paths_are_known(k, most):
-    """Between two pods of a fat tree there are (k/2)^2 paths, which share only the links of hosts."""
+    """Between two pods there are (k/2)^2 paths, which share only the hosts' links."""
     text = TREE.replace("k = 4", f"k = {k}") + f"from = 'h1'\nto = 'h{k**3 // 4}'"
     seen = survey(loads("ecmp = true\n" + text))
     path = seen.paths[0]
@@ -90,8 +90,7 @@ def test_all_equal_paths_are_known(k, most):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_equal_links_are_those_of_all_shortest_paths(data):
-    """Lists all simple paths of a small random graph, and compares the links with those of the shortest
-    paths."""
+    """Compares the links with those of the shortest among all simple paths."""
     nodes = data.draw(st.integers(2, 6))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
     links = []
@@ -154,7 +153,7 @@ def test_the_format_and_its_page_have_all_measured_distributions():
 
 
 def drawn_mean(points):
-    """The mean of sizes that are drawn by inversion, as in the simulator."""
+    """The mean of sizes drawn by inversion, as in the simulator."""
     sizes, shares = zip(*points, strict=True)
     return np.interp((np.arange(1_000_000) + 0.5) / 1_000_000, shares, sizes).mean()
 
@@ -198,7 +197,7 @@ def test_too_many_pairs_are_refused_before_they_are_made():
 
 
 def test_few_arrivals_do_not_mix_flows_of_seeds_in_the_summary():
-    """The number of arrivals depends on the seed, and so do the indices of the flows after the arrivals."""
+    """The number of arrivals depends on the seed, and so does the index of every later flow."""
     text = (
         "duration = '2s'\n[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n"
         "[[flows]]\nname = 'web'\narrivals = { rate = 2, size = '5kB' }\n"

@@ -1,4 +1,4 @@
-"""The plan's JSON schema and Python types, which tools/plan_types.py generates."""
+"""The generated JSON schema and Python types of the plan are current."""
 
 import json
 import sys
@@ -39,6 +39,6 @@ def test_the_generator_refuses_a_value_that_it_does_not_know():
 
 @pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
 def test_a_scenarios_plan_follows_the_schema(file):
-    # Convert to JSON and back, because the validator does not support tuples.
+    # JSON turns tuples into lists, which the validator needs.
     made = json.loads(json.dumps(resolve(load.load(file))))
     jsonschema.validate(made, SCHEMA)

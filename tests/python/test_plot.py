@@ -1,4 +1,4 @@
-"""`narrows plot`: iperf3's JSON as pictures."""
+"""`narrows plot` draws iperf3's JSON."""
 
 import json
 import math
@@ -263,7 +263,7 @@ RUN = st.fixed_dictionaries(
         "end": JSON | st.fixed_dictionaries({"sender_tcp_congestion": JSON}),
     },
 )
-"""JSON that resembles the output of iperf3."""
+"""JSON that resembles iperf3's output."""
 
 
 @given(JSON | RUN)

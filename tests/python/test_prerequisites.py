@@ -1,4 +1,4 @@
-"""`tools/prerequisites.py`: what `make test` installs, and the line for each part that it leaves out."""
+"""`tools/prerequisites.py`: what it installs, and what it says about parts that it leaves out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "prerequisites.py"
 
 @pytest.fixture
 def bare(tmp_path):
-    """Runs the script on a machine that has only the programs in `tmp_path`, so it has no package manager."""
+    """Runs the script with only the programs in `tmp_path`."""
 
     def call(*words, **environment):
-        # The script adds the folders of system programs to PATH, so the test removes these folders, too.
+        # The script adds folders of system programs to PATH.
         source = SCRIPT.read_text().replace('"/usr/local/sbin:/usr/sbin:/sbin"', '""')
         copy = tmp_path / "prerequisites.py"
         copy.write_text(source)
@@ -60,7 +60,7 @@ def test_a_missing_required_part_gives_a_one_line_error_with_the_packages(bare):
 
 
 APT = "apt-get -o DPkg::Lock::Timeout=300"
-"""The start of each call. It waits for dpkg's lock: automatic upgrades often hold it on a new machine."""
+"""The start of each call. It waits for dpkg's lock, which automatic upgrades often hold."""
 RECORD = """#!/bin/sh
 echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
 """
@@ -68,9 +68,10 @@ echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
 
 @pytest.fixture
 def root(bare, tmp_path):
-    """Runs the script as root, with stubs of apt-get and rustup that record their calls.
+    """Runs the script as root.
 
-    Each package that apt-get installs becomes a program. `refuses` are packages that apt-get does not know.
+    Stubs of apt-get and rustup record their calls. Each package that apt-get installs becomes a program.
+    apt-get does not know the packages in `refuses`.
     """
 
     def call(*words, refuses=(), rustup=0, **environment):
@@ -129,8 +130,7 @@ def test_a_package_that_apt_does_not_know_leaves_the_others(root):
 
 
 def test_a_required_part_is_installed_and_looked_at_again(root):
-    # The stub gives each program the name of its package. Some programs have other names, so they stay
-    # missing.
+    # The stub names programs after their packages. Programs with other names stay missing.
     done, calls = root("require", "agent")
     assert "autoconf" in calls[1]
     assert done.returncode == 2

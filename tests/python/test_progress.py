@@ -59,7 +59,7 @@ class Terminal(io.StringIO):
 
 @contextlib.contextmanager
 def shown(monkeypatch, duration_s):
-    """A bar, and the updates that it made."""
+    """A bar, and its updates."""
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress_of("demo", int(duration_s * 1e9)) as bar:
         updates = []
@@ -200,9 +200,9 @@ def test_an_interrupted_run_leaves_what_it_has_so_far(tmp_path):
     assert end > 2 and len(stopped.flows) > 0
     whole = sweep.run(scenario(f"{round(end * 1e9)}ns"), out=tmp_path / "short")
     for name in ("flow_samples", "link_samples", "events"):
-        # Compare the tables as text, because NaN differs from itself.
+        # Compare as text, because NaN differs from itself.
         assert repr(stopped.table(name).to_pydict()) == repr(whole.table(name).to_pydict()), name
-    # The default warm-up is a part of the duration, so the run was stopped in it.
+    # The run was stopped in the default warm-up.
     assert all(map(math.isnan, stopped.flows["goodput_bps"].to_pylist()))
     assert all(map(math.isnan, stopped.links["utilisation"].to_pylist()))
 
@@ -228,7 +228,7 @@ def test_results_of_stopped_runs_do_not_replace_other_results(tmp_path):
             raise KeyboardInterrupt
 
     backend = sweep.simulator()
-    for _ in range(2):  # a simulator may be used again
+    for _ in range(2):  # a simulator can be used again
         with pytest.raises(sweep.Interrupted) as caught:
             sweep.run(scenario("1000000s"), out=tmp_path / "x", backend=backend, clock=clock)
         assert caught.value.stopped.folder == tmp_path / "x-stopped-2"

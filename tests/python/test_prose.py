@@ -1,4 +1,4 @@
-"""The prose linter: in every kind of file, each rule finds its errors, and finds nothing in plain prose."""
+"""Each rule of the prose linter finds its errors and accepts plain prose."""
 
 import importlib.util
 import os
@@ -41,7 +41,7 @@ BRF does not support `flow-changes`. The congestion control algorithm starves no
 
 @pytest.fixture(scope="module", autouse=True)
 def vale():
-    """The path of Vale. Without Vale the tests are skipped, except on CI, where it must exist."""
+    """The path of Vale. Without Vale, tests are skipped, or fail on CI."""
     try:
         prose.vale()
     except prose.Unavailable as reason:
@@ -51,7 +51,7 @@ def vale():
 
 
 def found(tmp_path, name, text):
-    """The rules that report an error in a file."""
+    """The rules that report an error in this text."""
     (tmp_path / name).write_text(text)
     alerts = prose.findings([str(tmp_path / name)])
     return {one.rule.removeprefix("Narrows.") for one in alerts if one.severity == "error"}

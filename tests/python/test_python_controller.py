@@ -24,13 +24,10 @@ cc = "{cc}"
 
 
 class Aimd:
-    """Reno in Python: additive increase, multiplicative decrease."""
-
     def __init__(self) -> None:
         self.count = 0
 
     def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Does slow start, and then increases the window by a segment per round trip."""
         if not ack.cwnd_limited:
             return
         if window.cwnd < window.ssthresh:
@@ -42,18 +39,14 @@ class Aimd:
             window.cwnd += 1
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Halves the window."""
         assert event.signal in ("loss", "ecn", "timeout")
         window.ssthresh = max(window.cwnd // 2, 2)
 
 
 class Paced:
-    """A constant rate of 5 Mbit/s."""
-
     owns_recovery = True
 
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Sets the constant rate."""
         window.cwnd = 100
         window.pacing_rate = 5e6 / 8
 
@@ -62,10 +55,7 @@ class Paced:
 
 
 class Broken:
-    """Raises an exception."""
-
     def on_ack(self, _ack: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Raises."""
         raise ZeroDivisionError("on purpose")
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
@@ -89,20 +79,16 @@ def test_a_python_controller_can_pace() -> None:
 def test_an_exception_in_a_controller_ends_the_run_and_is_raised() -> None:
     with pytest.raises(ZeroDivisionError, match="on purpose") as caught:
         goodput_mbit("broken", broken=Broken)
-    # The handshake takes an RTT of 40 ms. The first ACK of data takes another RTT and the transmission time.
+    # The handshake takes an RTT of 40 ms. The first ACK takes another RTT and the transmission time.
     (note,) = caught.value.__notes__
     assert note.startswith("in Broken.on_ack, at 0.08") and note.endswith(" s of the simulation")
 
 
 class Unlucky(Aimd):
-    """Raises late, in a function that its hook calls."""
-
     def on_congestion(self, event: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Raises."""
         self.fail(event.now)
 
     def fail(self, now: float) -> None:
-        """A helper that a method calls."""
         raise ValueError(f"at {now:.9g} s")
 
 
@@ -113,10 +99,7 @@ def test_the_exceptions_note_names_the_hook() -> None:
 
 
 class Negative:
-    """Sets an invalid window."""
-
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Sets less than one segment."""
         window.cwnd = -5
 
     def on_congestion(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
@@ -124,10 +107,7 @@ class Negative:
 
 
 class Silent(Paced):
-    """Sets a rate at which the flow would never send again."""
-
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Sets an invalid rate."""
         window.pacing_rate = float("nan")
 
 
@@ -154,12 +134,9 @@ def test_invalid_decisions_are_refused_by_name(cls: type, error: type[Exception]
 
 
 class Counted(Aimd):
-    """Raises at its 100th ACK, and counts its calls."""
-
     acks = 0
 
     def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Raises at the 100th call."""
         type(self).acks += 1
         if self.acks == 100:
             raise ZeroDivisionError("the hundredth")
@@ -212,7 +189,7 @@ app = {{ rate = "8mbit", on = "500ms", off = "400ms" }}
 cc = "cubic"
 start = "2s"
 """
-"""A scenario with losses, marks, timeouts, idle times and competition, so that all hooks are called."""
+"""A scenario with losses, marks, timeouts and idle times, so that all hooks are called."""
 
 
 def outputs(cc: str, backend: Simulator, service: str) -> dict[str, dict[str, list[object]]]:
@@ -230,7 +207,7 @@ def outputs(cc: str, backend: Simulator, service: str) -> dict[str, dict[str, li
 
 
 def services() -> dict[str, str]:
-    """The part of the scenario that provides the rate controller of an algorithm."""
+    """The rate controllers that the algorithms need."""
     return {
         name: f'[[rate_controllers]]\nkind = "{row.service.kind}"\nlink = "bottleneck"' if row.service else ""
         for name, row, preset in congestion.names()
@@ -251,8 +228,6 @@ def test_a_wrapped_built_in_controller_behaves_exactly_like_it(name: str) -> Non
 
 def test_a_subclass_of_a_built_in_controller_changes_it() -> None:
     class Half(BuiltIn):
-        """CUBIC that never uses more than four segments."""
-
         def __init__(self) -> None:
             super().__init__("cubic", beta=0.85)
 
@@ -279,32 +254,25 @@ def test_an_unknown_built_in_controller_is_refused(name: str, params: dict[str, 
 
 
 class Observer(Aimd):
-    """Records the events that its hooks get."""
-
     seen: ClassVar[list[tuple[str, object]]] = []
 
     def on_established(self, connection: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Notes the flow, and starts a timer."""
         self.name = connection.flow
         self.seen.append(("flow", (connection.flow, connection.flow_id)))
         self.timer = connection.now + 0.25
 
     def on_timer(self, event: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Runs every 250 ms."""
         self.seen.append(("timer", (self.name, round(event.now, 6))))
         self.timer = event.now + 0.25
 
     def on_sample(self, ack: SimpleNamespace) -> None:
-        """Records every ACK."""
         self.seen.append(("sample", ack.state))
 
     def on_lost(self, lost: SimpleNamespace, window: SimpleNamespace) -> None:
-        """Tries to change the window, without effect."""
         self.seen.append(("lost", lost.lost_since_sent))
         window.cwnd = 1
 
     def trace(self) -> dict[str, float]:
-        """Returns the counter of the additive increase."""
         return {"count": float(self.count)}
 
 
@@ -329,13 +297,10 @@ def test_the_optional_hooks_are_called() -> None:
 
 
 class Marks(Aimd):
-    """Counts marked segments."""
-
     exact_ce_echo = True
     total = marked = 0
 
     def on_sample(self, ack: SimpleNamespace) -> None:
-        """Counts marked segments."""
         Marks.total += ack.acked
         Marks.marked += ack.acked * ack.ece
 
@@ -353,8 +318,6 @@ def test_the_exact_echo_tells_which_packets_were_marked() -> None:
 
 
 class BadTimer(Aimd):
-    """Sets an invalid timer."""
-
     timer = float("nan")
 
     def on_timer(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
@@ -367,12 +330,9 @@ def test_an_invalid_timer_is_refused() -> None:
 
 
 class Late(Paced):
-    """Sets a timer once and never again."""
-
     runs = 0
 
     def on_established(self, connection: SimpleNamespace, _window: SimpleNamespace) -> None:
-        """Starts the timer."""
         self.timer = connection.now + 0.5
 
     def on_timer(self, _event: SimpleNamespace, _window: SimpleNamespace) -> None:
@@ -387,10 +347,7 @@ def test_a_timer_runs_once() -> None:
 
 
 class OwnError(Aimd):
-    """Raises an OSError."""
-
     def trace(self) -> dict[str, float]:
-        """Raises."""
         event = 3
         raise OSError(f"no file {event}")
 

@@ -56,8 +56,6 @@ def test_parameters_are_those_of_the_catalogue():
 
 
 class Fixed:
-    """A window that never changes."""
-
     flows: list[str] = []
 
     def __init__(self, segments=20):
@@ -75,7 +73,7 @@ class Fixed:
 
 def test_a_python_controller_drives_quic():
     (flow,) = flows(run(QUIC.format(cc='"fixed"'), congestion={"fixed": Fixed}))
-    # 20 segments of 1200 bytes for each RTT; quinn sends only if the window has more room than a packet.
+    # 20 segments of 1200 bytes per RTT. quinn sends only if the window has more room than one packet.
     limit = 20 * 1200 * 8 / flow["rtt_mean_s"]
     assert 0.8 * limit < flow["goodput_bps"] < limit
 
@@ -120,7 +118,7 @@ def test_the_receive_window_is_in_packets_of_1200_bytes():
 
 
 def test_notices_know_the_controllers_of_the_stack():
-    """Quinn's own bbr is no preset and no algorithm of the catalogue."""
+    """Quinn's own bbr is no preset, and is not in the catalogue."""
     runs = expand(loads(QUIC.format(cc='"bbr"')))
     assert presets(runs) == [] and unmarked(runs) == []
 

@@ -1,4 +1,4 @@
-"""The study `rates`: its cases, its routes, and the figures that it needs."""
+"""The study `rates`: its cases, routes and figures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_rcp_and_xcp_run_in_both_forms_in_every_scenario(experiment: Any) -> Non
 
 
 def _paths(plan: Any) -> dict[str, list[str]]:
-    """The links on each flow's path of least delay, by Dijkstra's algorithm."""
+    """The links of each flow's path of least delay, by Dijkstra's algorithm."""
     links: dict[Any, list[tuple[Any, int, str]]] = {}
     for link in plan["links"]:
         links.setdefault(link["from"], []).append((link["to"], link["delay"][0][1], link["name"]))
@@ -85,7 +85,7 @@ def test_max_min_shares_use_the_routes_of_the_flows(experiment: Any) -> None:
                 name for name in paths[flow] if name in {link for route in each.values() for link in route}
             ]
             assert on_path == links, (pattern, paths[flow])
-        if experiment.id == "R11":  # the routes use all links between switches, in both directions
+        if experiment.id == "R11":  # the routes use all links between switches
             assert {link for path in paths.values() for link in path if "host" not in link} == {
                 link for route in each.values() for link in route
             }
@@ -135,7 +135,6 @@ def test_the_overview_has_a_row_for_each_experiment_with_the_column() -> None:
 
 
 def _values(spec: Any) -> list[dict[str, Any]]:
-    """All rows of data in a specification."""
     if isinstance(spec, dict):
         own = spec.get("values") if isinstance(spec.get("values"), list) else []
         rows = [row for row in own if isinstance(row, dict)]
@@ -167,7 +166,7 @@ def test_completion_times_are_drawn_as_a_distribution() -> None:
     (panel,) = draw(_figure("cdf", of="completion"), runs).specs()
     rows = _values(panel)
     by_level = {row["y"]: row["x"] for row in rows}
-    assert by_level[0.0] == pytest.approx(200) and by_level[1.0] == pytest.approx(400)  # means over seeds, ms
+    assert by_level[0.0] == pytest.approx(200) and by_level[1.0] == pytest.approx(400)
     assert by_level[0.5] == pytest.approx(300)
     text = str(panel)
     assert "Completion time (ms)" in text and "Share of the flows" in text
@@ -176,7 +175,6 @@ def test_completion_times_are_drawn_as_a_distribution() -> None:
 
 
 def _domains(spec: Any) -> list[list[float]]:
-    """The domains of all scales of numbers."""
     if isinstance(spec, dict):
         domain = spec.get("domain")
         own = (

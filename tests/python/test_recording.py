@@ -19,7 +19,7 @@ LOSSY = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
 
 def recorded(folder, *, repetitions=2, **how):
-    """A folder of runs, and a recording of them."""
+    """A folder of runs, and their recording."""
     asked = ask(folder, repetitions=repetitions)
     runner.run(asked, Real(**how), "kernel", simulator=Sketch())
     file = folder / "runs.parquet"
@@ -51,7 +51,7 @@ def test_both_are_compared_in_the_same_way_and_the_page_has_the_command(tmp_path
     from_folder = runner.run(asked, None, "kernel", simulator=Sketch())
     outcome = runner.run(asked, None, "kernel", source=Recording(file), simulator=Sketch())
     (found,), (expected,) = outcome.findings, from_folder.findings
-    # The windows of a recording are whole segments, and those of the sketch are not.
+    # Windows are whole segments in a recording, but not in the sketch.
     assert found.errors == pytest.approx(expected.errors, abs=5e-3, nan_ok=True)
     assert outcome.dates == from_folder.dates and outcome.kernels == from_folder.kernels
     text = page.render(outcome, [], "0.1.0")
@@ -74,7 +74,7 @@ def test_a_run_that_is_added_again_replaces_the_earlier_one(tmp_path):
     (place,) = runner.places(asked)
 
     class Twice:
-        """The content of the folder, with the goodput doubled and one more run."""
+        """The folder with doubled goodput and one more run."""
 
         def evidence(self, place):
             found = Kept(tmp_path, "kernel").evidence(place)

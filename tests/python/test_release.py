@@ -1,4 +1,4 @@
-"""`make release`: the files that it writes into dist/, and its message about a part that cannot be built."""
+"""`make release`: its files in dist/, and its message about a failed part."""
 
 import importlib.util
 import subprocess
@@ -25,7 +25,7 @@ lazy:
 
 @pytest.fixture
 def project(tmp_path, monkeypatch, capsys):
-    """A project with a part that can be built, one that cannot, and one that leaves no file."""
+    """A project with a part that works, a part that fails, and a part that leaves no file."""
     (tmp_path / "Makefile").write_text(MAKEFILE)
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "old.whl").write_text("of an earlier release")
@@ -108,7 +108,6 @@ def test_a_build_first_removes_the_files_of_its_part_of_any_version(part, tmp_pa
 
 @pytest.fixture
 def collecting(tmp_path, monkeypatch):
-    """An empty project with dist/, for the functions that collect files."""
     (tmp_path / "dist").mkdir()
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "DIST", tmp_path / "dist")
@@ -139,7 +138,7 @@ done
 
 
 def test_the_packages_of_all_crates_are_packed_and_copied(collecting, monkeypatch):
-    """A stub of cargo writes a file for each crate that it is asked to pack."""
+    """The stub of cargo writes a file for each crate."""
     programs = collecting / "programs"
     programs.mkdir()
     (programs / "cargo").write_text(CARGO.replace("VERSION", release.VERSION))

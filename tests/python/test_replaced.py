@@ -1,4 +1,4 @@
-"""`narrows study --replace`: the claims of a study judge another algorithm."""
+"""`narrows study --replace` judges the claims of a study for another algorithm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: the contents of the page and the files, and the reduction of data."""
+"""Reports: the page, its files, and the reduction of data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from sketch import Sketch
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
-    """A quick BRF study of sketched results."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NARROWS_DATA", "/nowhere")
         folder = tmp_path_factory.mktemp("study")
@@ -51,13 +50,11 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
 
 @pytest.fixture(scope="module")
 def page(outcome: Outcome) -> str:
-    """The page of this study."""
     return build(outcome)
 
 
 @pytest.fixture(scope="module")
 def drawn(outcome: Outcome) -> dict[str, Figure]:
-    """The figures of this study, by id."""
     return {item.id: item for group in figures(outcome).values() for item in group}
 
 
@@ -247,26 +244,23 @@ SWEEP = """
 
 
 def data_of(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The rows of each layer of a chart. Layers with the same rows refer to the same data."""
     if "data" in spec:
         return [spec["data"]["values"]]
     return [rows for layer in spec["layer"] for rows in data_of(layer)]
 
 
 def swept(vary: str) -> Results:
-    """Sketched results of a sweep."""
     return sweep.run(narrows.loads(SWEEP.replace("VARY", vary)), backend=Sketch())
 
 
 def test_a_report_of_any_results() -> None:
     results = swept('"topology.rate" = ["10mbit", "20mbit"]')
     page = single(results)
-    # Two panels show all points, and each point has five more panels.
+    # Two panels show all points, and each of two points has five panels.
     assert page.count('class="chart"') == 2 + 2 * 5
     assert "4 runs, 2 points of a sweep over topology.rate" in page
     for words in ("Warm-up", "0.5 s", "1, 2", results.metadata["narrows"], "first 0.5 s of a run"):
         assert words in page
-    # The scenario can be read back from the page.
     shown = re.search(r"<summary>The scenario as it ran.*?<pre>(.*?)</pre>", page, re.DOTALL)
     assert shown and json.loads(html.unescape(shown[1])) == results.metadata["scenario"]
 
@@ -275,7 +269,7 @@ def test_a_report_of_any_results() -> None:
     ("values", "scale"), [([0.5, 1, 2, 4, 8], "log"), ([1, 2, 3, 4, 5], None), ([1, 2, 4], None)]
 )
 def test_a_geometric_series_has_a_logarithmic_axis(values: list[float], scale: str | None) -> None:
-    """On a linear axis, the labels of 0.5 and 1 would overlap, and one of them would be left out."""
+    """On a linear axis, the labels of 0.5 and 1 would overlap."""
     results = swept(f'"topology.queue" = {[f"{value}bdp" for value in values]}')
     (figure,) = overview(summary.flows(results), summary.links(results))
     for panel in figure.panels:
@@ -286,7 +280,7 @@ def test_a_geometric_series_has_a_logarithmic_axis(values: list[float], scale: s
 
 def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
     class Settled(Sketch):
-        """All runs of Reno give the same result."""
+        """All runs of Reno are the same."""
 
         def run(self, plan: Any) -> Any:
             reno = plan["flows"][0]["transport"]["cc"] == "reno"
@@ -452,7 +446,6 @@ def test_the_overview_is_over_numbers_or_names(vary: str, channel: str, values: 
 
 
 def many_flows(count: int, finished: int, sampled: list[int]) -> Run:
-    """A run of flows with sizes, of which some finished and some were sampled."""
     sizes = np.linspace(2e3, 2e6, count)
     fct = np.where(np.arange(count) < finished, 0.02 + sizes * 1e-6, np.nan)
     flows = {
@@ -503,13 +496,12 @@ def test_links_over_time_are_the_links_that_had_a_queue() -> None:
 
     assert drawn([1, 90, 0]) == ["bottleneck"]
     assert drawn([40, 90, 0]) == ["access", "bottleneck"]
-    assert drawn([0, 0, 0]) == names  # no packet waited: the busiest links come first
+    assert drawn([0, 0, 0]) == names  # no packet waited, so the busiest links are drawn
 
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
 def test_goodput_above_the_link_rate_is_explained_if_it_occurs(rate: float, said: bool) -> None:
-    """A flow has 1 bit/s on average and 2 bit/s at most. If the link has only 0.5 bit/s, the flow is on
-    another path."""
+    """The flow has 1 bit/s on average and 2 bit/s at most. A link of 0.5 bit/s is not on its path."""
     run = many_flows(1, 0, [0])
     run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
     run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)
@@ -542,9 +534,6 @@ def test_figures_of_any_results_are_valid_vega_lite(monkeypatch: pytest.MonkeyPa
         assert item.specs() and item.spec()["vconcat"]
 
 
-# --- small data
-
-
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000), st.integers(1, 50))
 def test_thinning_keeps_extremes_and_order(values: list[float], buckets: int) -> None:
     t, y = thin(np.arange(len(values)), values, buckets)
@@ -556,9 +545,6 @@ def test_thinning_keeps_extremes_and_order(values: list[float], buckets: int) ->
 def test_rows_are_short_and_json_safe() -> None:
     assert rows(x=[1.23456789, float("nan")], s="a") == [{"x": 1.2346, "s": "a"}, {"x": None, "s": "a"}]
     assert short(123456.0) == 123500.0 and short(float("inf")) is None
-
-
-# --- one look
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of the step from a scenario to its plan."""
+"""The step from a scenario to its plan."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def link(plan, name):
 
 
 def route_delay(plan, source, to):
-    """Two-way propagation delay along a dumbbell's own links."""
+    """Two-way propagation delay along a dumbbell."""
     hops = [f"{source}->r1", "bottleneck", f"r2->{to}", f"{to}->r2", "bottleneck.back", f"r1->{source}"]
     return sum(link(plan, hop)["delay"][0][1] for hop in hops)
 
@@ -262,7 +262,7 @@ def test_the_shortest_way_wins_and_a_return_path_may_differ():
         return_path = ["c", "a"]
     """
     plan = plan_of(ring.replace('delay = "10ms"', 'delay = "10ms"\nqueue = "1bdp"', 1))
-    # The path over b has a lower delay than the direct link. The BDP is 1 MB/s x (10 + 10 + 50) ms.
+    # The path over b has less delay than the direct link. The BDP is 1 MB/s x (10 + 10 + 50) ms.
     assert link(plan, "a->b")["queue"]["limit"]["bytes"] == 70_000
     assert plan["flows"][0]["return_path"] == [2, 0]
 

@@ -1,4 +1,4 @@
-"""A sweep that continues where an earlier sweep was interrupted or killed."""
+"""A sweep continues after an interruption."""
 
 import shutil
 import time
@@ -45,7 +45,7 @@ def test_interrupting_twice_keeps_earlier_results(tmp_path, backend):
 
 def test_killed_in_the_middle_of_a_run(tmp_path, backend):
     interrupted(tmp_path / "a", backend, 3)
-    # The state on disk during a run: everything is in PART, including a run that is half written.
+    # The folder of a sweep in progress, with a run that is half written.
     part = tmp_path / "b" / exchange.PART
     part.parent.mkdir()
     shutil.move(tmp_path / "a", part)

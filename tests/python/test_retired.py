@@ -1,4 +1,4 @@
-"""Names of version 0.2. Each is accepted, and one line reports its place, the old name and the new name."""
+"""Names of version 0.2 are accepted, and one line reports each old name and its new name."""
 
 import json
 import math
@@ -162,7 +162,7 @@ def test_results_of_an_earlier_version_are_read_and_compared(tmp_path):
 
 
 def as_written_before(source, target):
-    """Copy a folder of results with the names of version 0.2."""
+    """Copies results with the names of version 0.2."""
     target.mkdir()
     for path in source.glob("*.parquet"):
         table = pq.read_table(path)
@@ -180,7 +180,7 @@ def as_written_before(source, target):
 
 
 def before(name: str) -> str:
-    """The name of a column in version 0.2."""
+    """A column's name in version 0.2."""
     return {"rate_controller": "controller"}.get(name, name.replace("rate_controllers.", "controllers."))
 
 

@@ -1,4 +1,4 @@
-"""Every rule id in the tree (BRF-60, PAC-3b, TV-D1) is defined by exactly one heading of the reference."""
+"""Exactly one heading of the reference defines each rule id (BRF-60, PAC-3b, TV-D1)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXT = {".rs", ".py", ".c", ".h", ".toml", ".md", ".html", ".js", ".yml", ".yaml
 
 
 def ids(text: str) -> Iterator[tuple[str, int]]:
-    """Each rule id in a text, with its position in the text. Other ids are left out."""
+    """Each rule id in a text, and its position."""
     for match in ID.finditer(text):
         if match[1] not in FOREIGN:
             yield f"{match[1]}-{match[2]}", match.start()
@@ -43,14 +43,13 @@ def ids(text: str) -> Iterator[tuple[str, int]]:
 
 
 def abbreviated(text: str) -> Iterator[tuple[str, int]]:
-    """Lists and ranges in which a later id has no prefix. A search for that id would not find them."""
+    """Lists and ranges in which only the first id has a prefix. A search would miss the later ids."""
     for match in ID.finditer(text):
         if match[1] in SETS and MORE.match(text, match.end()):
             yield match[0], match.start()
 
 
 def tree() -> Iterator[tuple[str, str]]:
-    """The path and text of each tracked file except this test."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in tracked.splitlines():
         path = ROOT / name
@@ -61,7 +60,7 @@ def tree() -> Iterator[tuple[str, str]]:
 
 
 def definitions() -> dict[str, list[str]]:
-    """The places that define each id: headings of the rule pages or, for MET, rows of the metric tables."""
+    """The headings or table rows that define each id."""
     found: dict[str, list[str]] = {}
     for page in sorted(RULES.glob("*.md")):
         for match in HEADING.finditer(page.read_text(encoding="utf-8")):
@@ -75,7 +74,6 @@ def definitions() -> dict[str, list[str]]:
 
 
 def undefined(files: Iterator[tuple[str, str]], known: set[str]) -> list[str]:
-    """`file:line: id` for each id that is not known."""
     return [
         f"{name}:{text.count(chr(10), 0, at) + 1}: {found} {HINT}"
         for name, text in files

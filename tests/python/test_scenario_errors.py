@@ -1,4 +1,4 @@
-"""Mistakes in scenarios: exactly one line, which names the place and the remedy."""
+"""A mistake in a scenario gives one line, which names the place and the remedy."""
 
 import copy
 import tomllib
@@ -29,7 +29,7 @@ rate = "10mbit"
 
 
 def test_an_error_lists_the_kernels_congestion_controllers():
-    """The nearest name (`bbr` for `bbr3`) would be wrong advice, because the simulator has `bbr3`."""
+    """It would be wrong to suggest `bbr` for `bbr3`, because the simulator has `bbr3`."""
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
     wanted = "expected one that this kernel has: reno, cubic, bbr, brf"
@@ -38,7 +38,7 @@ def test_an_error_lists_the_kernels_congestion_controllers():
 
 @pytest.mark.parametrize("name", ["prague", "sprout", "vivace", "swift"])
 def test_an_error_names_the_command_that_lists_many_names(name):
-    """A name that is only slightly similar (`xcp`, `pacec`) is not suggested."""
+    """Names that are only slightly similar are not suggested."""
     known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
@@ -270,7 +270,7 @@ def test_keys_that_are_not_dotted_keys(key):
 
 
 def accepts_or_explains(data):
-    """A scenario of arbitrary content either resolves or fails with one line."""
+    """A scenario either resolves, or fails with one line."""
     try:
         for run in expand(Scenario(**data).with_source(str(SCENARIOS / "x.toml")))[:3]:
             resolve(run.scenario, CCS, ["brf"])

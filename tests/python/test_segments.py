@@ -28,7 +28,7 @@ def stage_in(folder):
 
 
 def written(folder, groups, rows, extras):
-    """Writes each group of runs as a segment, and merges the segments. `extras` has columns by run."""
+    """Writes each group of runs as a segment, and merges the segments."""
     stage = stage_in(folder)
     for group in groups:
         segments.put(stage, {run: tables_of(run, rows[run], extras.get(run, ())) for run in group})

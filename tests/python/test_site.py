@@ -1,6 +1,6 @@
-"""The documentation site: it builds without faults, and works from the file system without a network.
+"""The documentation site builds without errors, and works from the file system without a network.
 
-Without Chromium the tests in a browser are skipped with a warning, as in test_browser.py.
+Without Chromium the tests in a browser are skipped with a warning.
 """
 
 import importlib.util
@@ -24,7 +24,6 @@ REPOSITORY = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["pack
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site as `make docs ARGS=--no-rust` builds it."""
     out = tmp_path_factory.mktemp("site") / "site"
     done = subprocess.run(
         [sys.executable, TOOL, "--no-rust", "--out", out], check=False, capture_output=True, text=True
@@ -35,7 +34,6 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
-    """The builder, applied to a project of two pages."""
     spec = importlib.util.spec_from_file_location("build_site", TOOL)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "build_site", module)
@@ -109,7 +107,7 @@ def test_pages_load_nothing_from_outside(site):
 
 
 def test_links_in_generated_parts_lead_somewhere(site):
-    """Signatures of the Python reference and the commands have links that the generator does not check."""
+    """The generator does not check links in the generated reference."""
     pages = {page: page.read_text() for page in site.glob("**/*.html")}
     anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
     for page, text in pages.items():
@@ -121,7 +119,7 @@ def test_links_in_generated_parts_lead_somewhere(site):
                 continue
             file = (page.parent / path).resolve() if path else page
             assert file.exists(), f"{page.name}: {target}"
-            # Links that start with `__` are handled by scripts of the theme.
+            # Scripts of the theme handle links that start with `__`.
             if anchor and not anchor.startswith("__"):
                 assert anchor in anchors[file], f"{page.name}: {target}"
 
@@ -143,14 +141,14 @@ def test_the_command_reference_has_every_command(site, narrows):
 
 
 def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
-    """The site is read from file://, without a request to any host."""
+    """A page from file:// makes no request to any host."""
     api = pytest.importorskip("playwright.sync_api")
     path = chromium()
     with api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(color_scheme="light")
         outside, errors = [], []
-        # A blob is in the browser's memory. The search worker is started from a blob.
+        # The search worker starts from a blob, which is in the browser's memory.
         page.on(
             "request",
             lambda request: request.url.startswith(("file:", "blob:")) or outside.append(request.url),

@@ -1,6 +1,4 @@
-"""Help, version and tab completion import only the modules that they need. The table of commands agrees with
-the commands.
-"""
+"""Help, version and tab completion import few modules, and the table of commands is complete."""
 
 import json
 import os
@@ -28,7 +26,7 @@ print(json.dumps({"out": out.getvalue(), "modules": sorted(sys.modules)}))
 
 
 def call(*words, **environment):
-    """Runs the command in a new interpreter, and returns its output and the modules that it imported."""
+    """The command's output, and the modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *words],
         env={**os.environ, **environment},
@@ -86,7 +84,6 @@ UNUSED_BY_A_RUN = {"altair", "jinja2", "jsonschema", "networkx", "pandas", "pola
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run's output and the modules that it imported, with pandas installed."""
     pytest.importorskip("pandas")
     folder = tmp_path_factory.mktemp("run")
     (folder / "a.toml").write_text(
@@ -126,7 +123,7 @@ def _options():
         for part in (command, *below.values()):
             for option in part.params:
                 if option.param_type_name != "option" or option.hidden:
-                    continue  # the help of a hidden option only names the option that replaces it
+                    continue  # the help of a hidden option only names its replacement
                 if option.name not in ("help", "version"):
                     yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
 
@@ -136,7 +133,7 @@ def test_every_option_with_a_value_states_its_default(option):
     if (option.is_flag and not option.secondary_opts) or option.required:
         return
     if option.multiple and "May be repeated." in option.help and "default" not in option.help:
-        return  # by default, no module is replaced
+        return
     assert "(default: " in option.help
     if isinstance(option.default, str | int) and not isinstance(option.default, bool):
         assert f"(default: {option.default}" in option.help

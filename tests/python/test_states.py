@@ -1,4 +1,4 @@
-"""States of a rate controller over time: measures and the figure, on constructed events."""
+"""Measures and figure of a rate controller's states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANGES = [
 
 
 def a_run(changes=CHANGES, algorithm="brf") -> Run:
-    """A run of one second with two flows. Between the changes are events of another port and of a flow."""
+    """A run of one second, with events of two ports and of a flow."""
     events = [*((t, kind, "A->B", 1.0) for t, kind in changes), (0.1, "state-alloc", "B->C", 1.0)]
     events = sorted([*events, (0.3, "flow-added", "flow.1", 2.0)], key=lambda row: row[0])
     t = np.arange(1, 101) / 100

@@ -1,4 +1,4 @@
-"""Studies: the checks of their files, the selection of runs, and the computation of verdicts."""
+"""Studies: checks of their files, selection of runs, and verdicts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_order_is_decided_by_the_paired_difference() -> None:
     above = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     finding = judge(above, RUNS)
     assert finding.verdict is Verdict.REPRODUCED
-    # The differences are paired by seed: 91-82, 92-84 and 93-86.
+    # Pairs of equal seeds: 91-82, 92-84 and 93-86.
     assert finding.cases[0].interval.mean == pytest.approx(8.0)
     assert finding.cases[0].interval.low == pytest.approx(8.0 - 4.30265 / math.sqrt(3), abs=1e-4)
     below = above.model_copy(update={"expect": above.expect.model_copy(update={"above": 10.5})})
@@ -85,7 +85,7 @@ def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> N
 
 
 def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
-    # The goodput of flow `short` differs between the seeds. That of `long`, which is judged, does not.
+    # Only the goodput of `short` differs between the seeds. The claim is about `long`.
     runs = [a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)]
     for run in runs:
         run.tables["flows"]["goodput_bps"][1] += run.seed
@@ -110,7 +110,7 @@ def test_sides_that_differ_by_rounding_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("goodputs", "every", "some"),
     [
-        # Goodputs of two seeds in each of two cases. The claim says that they are above 50.
+        # Goodputs of two seeds in each of two cases. The claim is that they are above 50.
         ([(90, 91), (49, 51)], Verdict.UNJUDGED, Verdict.REPRODUCED),
         ([(10, 11), (49, 51)], Verdict.NOT_REPRODUCED, Verdict.UNJUDGED),
         ([(10, 11), (20, 21)], Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED),
@@ -150,7 +150,7 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
 
 
 def test_identical_seeds_are_one_run() -> None:
-    """Without randomness, all seeds give the same run. An interval of zero width must not decide a claim."""
+    """All seeds give the same run, and an interval of zero width must not decide a claim."""
     claim = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     same = [
         a_run(name, seed, goodput, loss=0.1)
@@ -163,16 +163,16 @@ def test_identical_seeds_are_one_run() -> None:
     assert finding.why.startswith(
         "one run has no confidence interval; 2 of 3 seeds repeat another seed's run"
     )
-    # The runs of the other side may differ, but A's variation is still unknown.
+    # The runs of the other side differ, but those of side A are identical.
     half = [
         run if run.factors["algorithm"] == "brf" else a_run("bbr", run.seed, 80 + run.seed, loss=0.1)
         for run in same
     ]
     assert judge(claim, {"E": Runs(half)}).verdict is Verdict.UNJUDGED
-    # A limit that every run must meet can be judged with one run.
+    # One run can decide a limit that every run must meet.
     limit = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 50.0})
     assert judge(limit, {"E": Runs(same)}).verdict is Verdict.REPRODUCED
-    # If only two of three seeds give different runs, there are two replicates.
+    # Two of three seeds give different runs, so there are two replicates.
     most = [a_run("brf", seed, 90 + (seed == 3), loss=0.1) for seed in (1, 2, 3)]
     above = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
     finding = judge(above, {"E": Runs(most)})
@@ -211,7 +211,7 @@ def test_identical_runs_are_named() -> None:
     )
     some = finding(lambda seed, loss, buffer: 90 + seed + (buffer if loss == 0.1 else 0))
     assert some.endswith("are identical in 1 of 2 cases")
-    # A difference in one seed is enough, even if it is only in the last digit.
+    # One seed with a difference in the last digit is enough.
     assert "identical" not in finding(lambda seed, loss, buffer: 90 + loss + (seed == 2) * buffer * 1e-9)
 
 
@@ -234,7 +234,7 @@ def test_a_list_of_values_leaves_the_factor_free() -> None:
     ("expect", "verdict"),
     [
         ({"at_least": 91.0}, Verdict.REPRODUCED),
-        ({"at_least": 91.5}, Verdict.NOT_REPRODUCED),  # the mean is 92, but not every run complies
+        ({"at_least": 91.5}, Verdict.NOT_REPRODUCED),  # the mean is 92, but a run is below 91.5
         ({"at_most": 93.0}, Verdict.REPRODUCED),
         ({"at_most": 92.5}, Verdict.NOT_REPRODUCED),
         # The interval is 92 +- 2.48.
@@ -281,7 +281,7 @@ def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
 
 
 def test_opposite_words_for_one_effect_never_share_a_limit() -> None:
-    """BRF's C5 ("gently") and C7 ("rapidly") once had the same limit. C5 has no verdict now."""
+    """BRF's C5 ("gently") and C7 ("rapidly") are opposites, so C5 has no verdict."""
     claims = {claim.id: claim for claim in load_study(find_study("brf")).claims}
     assert "no number" in claims["C5"].cannot
     rapidly = claims["C7"].expect
@@ -321,7 +321,7 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 @pytest.mark.parametrize(
     ("expect", "bound", "verdict"),
     [
-        # The interval is 9.97 to 10.03. A bound decides a claim if all values that it allows give one
+        # The interval is 9.97 to 10.03. A claim is decided if all values within the bound give the same
         # verdict.
         ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
@@ -368,9 +368,7 @@ def test_factors_in_base_units(text: Any, value: Any) -> None:
 
 
 def test_every_study_at_hand_is_sound() -> None:
-    """Files can be parsed, measures and kinds of figures exist, scenarios expand, and `--quick` keeps some
-    runs.
-    """
+    """Files are valid, measures and figures exist, scenarios expand, and `--quick` keeps some runs."""
     from narrows.report.kinds import KINDS
     from narrows.scenario.load import expand
     from narrows.studies import MEASURES
@@ -395,7 +393,7 @@ def test_every_study_at_hand_is_sound() -> None:
 
 
 def test_the_buffer_is_that_of_both_routers() -> None:
-    """BRF shapes at R0, so a sweep of only R1's buffer would not change BRF's bottleneck."""
+    """BRF's bottleneck is at R0, so a sweep must also change R0's buffer."""
     from narrows.scenario.load import expand
     from narrows.scenario.resolve import resolve
 
@@ -418,7 +416,7 @@ def test_the_buffer_is_that_of_both_routers() -> None:
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_variants_with_a_memory_of_a_minute_have_longer_runs(quick: bool) -> None:
-    """In shorter runs `bbr-a-recent` behaves as `bbr-a`, so a verdict would have no meaning."""
+    """In shorter runs, `bbr-a-recent` behaves as `bbr-a`."""
     study = load_study(find_study("bbr-gain"))
     seen = 0
     for experiment in (experiment for experiment in study.experiments if experiment.scenario):
@@ -437,7 +435,7 @@ def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
     study = load_study(find_study("bbr-gain"))
 
     def round_trips(plan: dict[str, Any]) -> list[float]:
-        """Two-way propagation delay of each host, in ms. Each host has a pair of links."""
+        """Two-way propagation delay of each host, in ms."""
         delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
         return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
 
@@ -497,10 +495,10 @@ def test_the_synthetic_trace_is_the_generators() -> None:
     rates = np.array([rate for _, rate in radio_trace(600, seed=1)])
     assert rates.min() >= 1 and 80 < rates.mean() < 220
     steps = np.corrcoef(np.log(rates[1:]), np.log(rates[:-1]))[0, 1]
-    assert steps > 0.9  # the rate changes gradually, without jumps
+    assert steps > 0.9  # the rate has no jumps
 
 
-# --- the whole way, with sketched results
+# --- whole studies, with sketched results
 
 
 def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -515,7 +513,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted({run.factors["algorithm"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
-    # A value that is the same in all runs, such as the host's queue, is not a factor.
+    # A value that is the same in all runs is not a factor.
     assert all(set(run.factors) == {"algorithm", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
     assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss
@@ -552,7 +550,7 @@ def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
     total = len(runs) + len(varied)
     assert said[0] == f"{total} runs, {60 * total:,} s of simulated time, 2 at a time"
     assert any(line.startswith("E3: ") and line.endswith(" left") for line in said)
-    # Tables with other seeds are not reused, because these seeds were not requested.
+    # Tables of other seeds are not reused.
     assert len(run(3, reuse=True).runs["E3"]) == len(runs) and "E3: read" in said[0]
     assert {found.seed for found in run(4, reuse=True).runs["E3"]} == {1, 2, 3, 4}
     assert {found.seed for found in run(None, reuse=True).runs["E3"]} == {1, 2, 3, 4}

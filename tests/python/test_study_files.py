@@ -1,4 +1,4 @@
-"""Mistakes in the files of a study: one line with file, key, value found and value expected."""
+"""A mistake in a study's files gives one line with file, key, and the values found and expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a study's page: networks, the paper's tables, grades, identical runs, captions and keys."""
+"""Parts of a study's page: networks, tables, grades, identical runs, captions and keys."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_table_of_the_paper_has_its_values_beside_ours() -> None:
     table = paper_table(a_table(paper={"brf": 95.5, "bbr": "about 80"}), an_outcome(E=runs))
     assert table is not None and table.title == "Table 9"
     rows = [[cell.text for cell in row] for row in table.rows]
-    assert rows == [["BBR", "about 80", "92"], ["BRF", "95.5", "92"]]  # the paper has no Reno
+    assert rows == [["BBR", "about 80", "92"], ["BRF", "95.5", "92"]]
     assert table.rows[0][2].half.endswith("2.48")
     assert [column.unit for column in table.columns] == ["", "paper", "measured, Mbit/s"]
     assert paper_table(a_table(paper={"xcp": 1.0}), an_outcome(E=runs)) is None

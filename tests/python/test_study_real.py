@@ -1,6 +1,4 @@
-"""Studies on real stacks, without a kernel: the planned runs, the parts left out, two verdicts, and the
-page.
-"""
+"""Studies on real stacks, without a kernel: planned runs, parts left out, verdicts, and the page."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ DISTURBED = "the processors were 100 % busy, allowed are 90 %"
 
 
 class Fake(Sketch):
-    """A stand-in for real stacks. It runs one run at a time, reports soundness, and can lack BRF."""
+    """A stand-in for real stacks, which reports soundness and can lack BRF."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -51,7 +49,7 @@ class Fake(Sketch):
         output = dict(super().run(plan))
         reasons = [DISTURBED] if cc == self.disturbed else []
         output["soundness"] = {"sound": not reasons, "reasons": reasons}
-        # The goodput is a tenth lower than in the simulation.
+        # The goodput is a tenth below the simulation's.
         output["flows"] = {**output["flows"], "goodput_bps": 0.9 * output["flows"]["goodput_bps"]}
         return output
 
@@ -89,7 +87,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert len(real.runs) == len(outcome.real.runs["E6"]) == 3
     assert len(outcome.runs["E6"]) == 9
     found = {finding.claim.id: finding for finding in outcome.real.findings}
-    # A claim about every run can be judged from one run. An interval needs several seeds.
+    # One run decides a claim about every run. An interval needs several seeds.
     assert found["C24"].verdict is Verdict.REPRODUCED
     assert found["C22"].verdict is Verdict.UNJUDGED and "one run" in found["C22"].why
     large = outcome.real.comparisons["E6"].large
@@ -106,7 +104,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
 
 
 def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) -> None:
-    """By default, an experiment has several runs if a claim needs an interval, and otherwise one run."""
+    """An experiment has several runs only if a claim needs an interval."""
     real = Fake()
     said: list[str] = []
     outcome = run_on_both(STUDY, tmp_path, real, only=["E6"], simulator=Sketch(), say=said.append)
@@ -148,7 +146,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # A claim that cannot be judged for another reason keeps this reason.
+    # A claim that cannot be judged for another reason keeps that reason.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 
@@ -156,7 +154,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
 def test_a_failing_experiment_does_not_stop_others(tmp_path: Path) -> None:
     outcome, said = run(tmp_path, Fake(breaks="bbr"), "E4", "E6")
     assert outcome.real is not None
-    # CUBIC ran first, and its run is kept.
+    # CUBIC ran before the failure, so its run is kept.
     for identity in ("E4", "E6"):
         assert [run.factors["algorithm"] for run in outcome.real.runs[identity]] == ["cubic"]
         assert "The missing runs failed: the agent ended" in outcome.real.left_out[identity]
@@ -247,14 +245,16 @@ def test_the_page_marks_differences(page: str) -> None:
     assert real == pytest.approx(0.9 * simulated, rel=0.02)
     assert figures[2].endswith("%") and figures[5] == "0.0\N{NO-BREAK SPACE}%"
     assert by_case["BBR"][-1] == f"do not trust: {DISTURBED}"
-    assert section.count('class="num beyond"') == 3  # the goodputs; RTTs agree
+    assert section.count('class="num beyond"') == 3  # the goodputs, but not the RTTs
     assert 'id="fig-queueing"' in section and 'id="fig-queueing-kernel"' in section
 
 
 @pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
 def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: float, words: str) -> None:
-    """With simulated runs of 80, 100 and 120 Mbit/s, a single real run is expected within 100 +- 99.4 Mbit/s.
-    With 99, 100 and 101 Mbit/s, it is expected within 100 +- 5 Mbit/s."""
+    """Simulated runs of 80, 100 and 120 Mbit/s predict a real run of 100 +- 99.4 Mbit/s.
+
+    Simulated runs of 99, 100 and 101 Mbit/s predict 100 +- 5 Mbit/s.
+    """
     outcome, _ = run(tmp_path, Fake(), "E6")
     assert outcome.real is not None
     pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")

@@ -1,4 +1,4 @@
-"""Summaries of results: means over seeds, shares, groups, and the columns and rows that are left out."""
+"""Summaries of results: means over seeds, shares, groups, and omitted columns and rows."""
 
 import math
 
@@ -19,8 +19,8 @@ def test_summary_is_a_mean_over_seeds_with_its_confidence(backend):
         ("2bdp", "bbr"),
     ]
     goodput = rows[0].figures["goodput_bps"]
-    # The backend gives 1e6 + seed, so the mean is 1e6 plus the mean of 1, 2 and 3. The half width of the
-    # interval is t(0.975, 2) x 1 / sqrt(3), where t(0.975, 2) is 4.3027.
+    # The backend gives 1e6 + seed for seeds 1, 2 and 3. The half width is t(0.975, 2) / sqrt(3), with t =
+    # 4.3027.
     assert goodput.mean == pytest.approx(1e6 + 2)
     assert goodput.half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
     assert math.isnan(rows[0].figures["fct_s"].mean)
@@ -57,7 +57,6 @@ def test_a_large_group_is_one_row(backend):
 
 
 def with_flows(backend, **columns):
-    """The backend, with other figures for its two flows."""
     run = backend.run
 
     def other(plan):
@@ -70,7 +69,7 @@ def with_flows(backend, **columns):
 
 
 def test_shares_are_computed_from_the_goodputs_in_the_same_table(backend):
-    # The bytes delivered in the whole run (1000 and 2000) do not count.
+    # The shares do not come from the delivered bytes (1000 and 2000).
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
     assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]
@@ -107,7 +106,7 @@ def test_random_losses_are_shown_for_an_idle_link_without_drops(backend):
 
 
 def test_flows_are_in_the_order_of_the_scenario(backend):
-    # The simulator numbers flows by their start. Here the second entry, bbr's, starts first.
+    # The simulator numbers flows by their start, and bbr starts first.
     names = ["bbr", "cubic"]
     results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, name=names, source=names))
     assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]

@@ -1,4 +1,4 @@
-"""The survey's table as data, claims against all others, and the figures that fifteen controllers need."""
+"""The study `survey`: its table, its claims, and its figures."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_numbers_in_cells(value: float, text: str) -> None:
 
 
 def test_measures_from_the_rtt_are_not_named_after_a_queue() -> None:
-    """In `narrows report`, queueing delay is the time in a link's queue. An RTT also contains ACK delays."""
+    """In `narrows report`, queueing delay means the time in a link's queue. RTTs also contain ACK delays."""
     name = "RTT above the empty path's"
     assert find_measure("queueing_delay").title == name
     said = [figure.title + str(figure.args) for figure in STUDY.figures] + [c.says for c in STUDY.claims]

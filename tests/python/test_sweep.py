@@ -42,7 +42,7 @@ def files(folder):
 
 
 def same(a, b):
-    """Whether columns and values are the same. NaN counts as equal to NaN, unlike in Arrow."""
+    """Equal columns and values. NaN equals NaN."""
     return a.schema == b.schema and a.to_pandas().equals(b.to_pandas())
 
 
@@ -181,8 +181,6 @@ FULL = "cannot be written (No space left on device); free some space and run aga
 
 @pytest.mark.parametrize("name", ["signalling.parquet", "timing.csv"])
 def test_a_file_that_is_half_written_on_a_full_disk_is_removed(tmp_path, backend, monkeypatch, name):
-    """The files of single runs stay readable."""
-
     def on_a_full_disk(path, content):
         if name in path.name:
             path.write_bytes(content[:4])
@@ -263,7 +261,6 @@ def test_workers_add_runs_while_a_segment_is_being_written(tmp_path, backend, mo
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """Makes file systems of a given size, as root."""
     made = []
 
     def make(kib):
@@ -327,7 +324,7 @@ def stop_after(runs):
 
 @pytest.fixture
 def earlier(tmp_path, backend):
-    """A folder of results, and its content. Later runs have three seeds, from 7 on."""
+    """A folder with earlier results, and its content."""
     folder = tmp_path / "keep"
     sweep.run(scenario(), out=folder, backend=backend)
     (folder / "report.html").write_text("a page")
@@ -496,9 +493,7 @@ def test_runs_go_side_by_side(backend):
 
 
 def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, monkeypatch):
-    """A run counts as finished when its folder has its final name, so its soundness must be stored before
-    that.
-    """
+    """A run is finished when its folder has its final name, so its soundness must be stored earlier."""
     seen = []
 
     def rename(path: Path, target: Path) -> None:

@@ -67,8 +67,6 @@ seeds = 2
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A function that makes stdout a terminal of a given width."""
-
     def of(width):
         monkeypatch.setenv("COLUMNS", str(width))
         monkeypatch.setenv("TERM", "xterm")
@@ -79,7 +77,7 @@ def terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, backend):
-    """A folder with `wide.toml` only. In these tests, `doctor` does not test the kernel."""
+    """A folder with `wide.toml`. `doctor` does not test the kernel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     monkeypatch.setattr(features, "qdiscs", list)
@@ -89,7 +87,6 @@ def folder(tmp_path, monkeypatch, backend):
 
 
 def study_on_both_sides(monkeypatch):
-    """A study whose table has a column for real stacks."""
     loaded = load_study(find_study("brf"))
     findings = [judge(claim, {}) for claim in loaded.claims]
     outcome = Outcome(loaded, True, {}, findings, real=Real(findings=findings))
@@ -97,7 +94,6 @@ def study_on_both_sides(monkeypatch):
 
 
 def validated():
-    """Findings of two algorithms in all cells of the smallest set."""
     side = Side({figure: [1.0] for figure in measures.FIGURES})
     findings = [
         runner.Finding(algorithm, cell, "near", side, side)
@@ -160,7 +156,7 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
         narrows("run", "wide.toml")
         narrows("run", "wide.toml", "--seed", "7", "--out", "results/other")
     if call[0] == "doctor":
-        # Tests on the kernel, which run at the same time, may load further controllers between the two calls.
+        # Other tests may load controllers into the kernel between the two calls.
         known = features.congestion_controls()
         monkeypatch.setattr(features, "congestion_controls", lambda: known)
     if "loads" in call:
@@ -173,10 +169,10 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
     code, out, _ = narrows(*call)
     lines = printed(out)
     assert code in (0, 1) and lines
-    # Lines with paths do not wrap, so that users can copy a path.
+    # Users copy paths, so lines with paths do not wrap.
     assert [line for line in lines if len(line) > width and not line.startswith("tables in ")] == []
     assert "…" not in out
-    # No content is lost. A narrow table may repeat headings and names.
+    # No content is lost. Narrow tables may repeat headings and names.
     assert Counter(FIGURE.findall(whole)) <= Counter(FIGURE.findall(out))
     assert Counter("".join(whole.split())) <= Counter("".join("".join(lines).split()))
 
@@ -250,7 +246,7 @@ figures = st.tuples(st.integers(1, 14), st.sampled_from(["", "a", "b"])).map(
 
 
 def with_small_groups(columns):
-    """The same columns in groups of at most two, so that each group fits next to the names."""
+    """Groups of at most two columns, which fit next to the names."""
     return [
         replace(column, group=column.group and f"{column.group}{i // 2}") for i, column in enumerate(columns)
     ]

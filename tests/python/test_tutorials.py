@@ -1,8 +1,7 @@
-"""Every command of the tutorials runs, and prints the output that the tutorial shows.
+"""The commands of the tutorials print the output that the pages show.
 
-Other tests check the commands to install. A comment on the page names these tests. The Rust part of the
-second tutorial is compiled and run where cargo is installed, from the clone's own crates and without a
-network.
+Other tests check the commands that install programs, and a comment on the page names these tests. The Rust
+part of the second tutorial runs only with cargo, and uses the crates of this clone.
 """
 
 import importlib.util
@@ -21,9 +20,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is N
 
 @pytest.fixture
 def environment():
-    """The environment of the commands: `narrows` is in PATH, and output does not depend on the width of a
-    terminal.
-    """
+    """`narrows` is in PATH, and output does not depend on the terminal's width."""
     commands = Path(sys.executable).parent
     return os.environ | {
         "PATH": f"{commands}:{os.environ['PATH']}",
@@ -51,7 +48,7 @@ def test_write_a_congestion_controller(tmp_path, environment):
 
 
 def test_all_tutorials_are_run():
-    """This module runs all tutorials except one, which kernel/test_bridge_tutorial.py runs as root."""
+    """kernel/test_bridge_tutorial.py runs the remaining tutorial as root."""
     assert {page.name for page in PAGES.glob("*.md")} == {
         "index.md",
         "first-comparison.md",

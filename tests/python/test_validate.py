@@ -1,4 +1,4 @@
-"""The validation without a kernel: its grid, its errors, the results that it keeps, and its page."""
+"""`narrows validate` without a kernel: grid, errors, kept results, and page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CELL = Cell(20, 20, 1.0, 0.0, Flows.SINGLE)
 
 
 class Real(Sketch):
-    """A stand-in for real stacks. Its goodput is a tenth below the simulator's, and it counts its runs."""
+    """A stand-in for real stacks, with a tenth less goodput than the simulator. It counts its runs."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -54,8 +54,6 @@ class Real(Sketch):
 
 
 class Newer(Real):
-    """Real stacks after an upgrade of the kernel."""
-
     def facts(self) -> dict[str, Any]:
         return {"kernel": "6.1-newer"}
 
@@ -99,7 +97,7 @@ def test_every_cell_is_a_scenario_with_the_flows_of_its_name(cell):
 
 
 def test_the_buffer_is_in_packets_of_the_near_flows_product():
-    # 20 Mbit/s x 40 ms = 100 kB: 66.7 packets of 1500 bytes.
+    # 20 Mbit/s x 40 ms are 100 kB, or 66.7 packets of 1500 bytes.
     assert Cell(20, 40, 1.0, 0.0, Flows.SINGLE).queue == 67
     assert Cell(20, 40, 0.5, 0.0, Flows.RTTS).queue == 33
 
@@ -250,7 +248,6 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
 
 
 def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, tmp_path):
-    """A message that says only that nothing was measured would not help the user."""
     monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
@@ -331,7 +328,7 @@ def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
 
 
 def test_folders_with_names_like_ours_stay(tmp_path):
-    """A folder is a part, and may be removed, only if its suffix is a number."""
+    """Only folders with a number as suffix may be removed."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
     kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)
@@ -352,7 +349,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # the command would write the page's pictures there
+    (tmp_path / "img").touch()  # a file where the command would make the folder of pictures
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"
@@ -458,7 +455,7 @@ def test_with_equal_losses_runs_of_equal_seeds_are_compared(tmp_path):
     lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
     class Second(Real):
-        """Real stacks on which the first run is disturbed."""
+        """Real stacks with a disturbed first run."""
 
         def run(self, plan: Any) -> dict[str, Any]:
             self.disturbed = plan["seed"] == 1

@@ -1,4 +1,4 @@
-"""ns-3 as the other side: building, running and measuring it, and a machine without ns-3."""
+"""`narrows validate` with ns-3: building, running and measuring it, and a machine without ns-3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the vm backend that need no guest."""
+"""Parts of the vm backend that need no guest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ cc = "dctcp"
 
 
 def entries(data: bytes) -> list[tuple[str, int, int, bytes]]:
-    """Name, mode, time and content of each entry of an archive."""
+    """Name, mode, time and content of each entry."""
     found, at = [], 0
     while True:
         fields = [int(data[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
@@ -199,7 +199,7 @@ def test_in_virtual_time_a_second_without_idle_time_is_not_sound():
 
 
 def test_the_guest_starts_without_unneeded_packages():
-    """Each package that the worker imports is in every guest and takes memory there."""
+    """Each imported package takes memory in every guest."""
     told = subprocess.run(
         [sys.executable, str(closure.START), "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -251,7 +251,7 @@ def test_a_damaged_guest_is_made_again(tmp_path, monkeypatch, broken):
 
 
 def test_a_cache_below_the_present_folder_has_a_whole_path(tmp_path, monkeypatch):
-    """QEMU and dpkg run in other folders, so a relative path would be wrong."""
+    """QEMU and dpkg run in other folders, so they need an absolute path."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NARROWS_VM", "guests")
     assert package.cache() == tmp_path / "guests"
@@ -277,7 +277,7 @@ def test_without_a_kernel_the_error_names_the_remedy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_boot(tmp_path, monkeypatch):
-    """Everything except a saved guest exists. Booting a guest fails the test."""
+    """Everything but a saved guest exists. A boot fails the test."""
     kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1.0-1", "0")
     monkeypatch.setattr(package, "found", lambda: kernel)
     monkeypatch.setattr(package, "missing", list)
@@ -375,7 +375,7 @@ def test_turns_are_given_to_so_many_at_a_time_in_the_order_of_asking(tmp_path):
     threads = [threading.Thread(target=guest, args=(number,)) for number in range(5)]
     for waiting, thread in enumerate(threads):
         thread.start()
-        # The next guest asks only after this guest has got a slot or a ticket.
+        # The next guest must not ask before this one has a slot or a ticket.
         until = time.monotonic() + 60
         while len(events) + len(list(tmp_path.glob("ticket-*"))) <= waiting or len(events) < min(
             waiting + 1, 2
@@ -409,7 +409,7 @@ def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
     for process in (waiting, first):
         process.kill()
         process.communicate()
-    with turn(tmp_path, 1, cancelled, said.append):  # the slot is free: a dead holder is ignored
+    with turn(tmp_path, 1, cancelled, said.append):  # a dead holder of a slot is ignored
         assert len(said) == 1
     assert not list(tmp_path.glob("ticket-*"))
 
@@ -420,7 +420,7 @@ def test_a_run_waits_for_its_turn_before_it_wakes_a_guest(no_boot, tmp_path, mon
     monkeypatch.setattr(backend, "Machine", lambda *_: pytest.fail("woke a guest"))
     said, free = [], threading.Event()
     vm = backend.Vm(said.append)
-    vm.cancel()  # without this call, the run would wait forever
+    vm.cancel()  # otherwise the run would wait forever
     with (
         turn(tmp_path / "turns", 2, free),
         turn(tmp_path / "turns", 2, free),

@@ -1,4 +1,4 @@
-"""No page, help text, scenario or study uses a word that the glossary retired."""
+"""No text for users contains a word that the glossary retired."""
 
 import importlib.util
 import re
@@ -15,7 +15,7 @@ _ROW = re.compile(r"^\| (?P<word>[^|]+) \| (?P<meaning>[^|]+) \| (?P<retired>[^|
 
 
 def rows() -> list[tuple[str, list[str]]]:
-    """Each word of the glossary with the words that it replaced."""
+    """Each word of the glossary, and the words that it replaced."""
     found = [
         (row["word"], [word.strip("` ") for word in row["retired"].split(", ") if word.strip()])
         for row in _ROW.finditer(GLOSSARY.read_text())
@@ -27,7 +27,7 @@ RETIRED = [word for _, words in rows() for word in words]
 
 
 def texts() -> dict[str, str]:
-    """All texts that users read, by their place. The changelog and the glossary may name old words."""
+    """All texts that users read, except the changelog and the glossary."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("studies/*.md"), *ROOT.glob("docs/**/*.md")]
     pages += [*ROOT.glob("crates/*/README.md"), *ROOT.glob("crates/narrows-agent/src/cli/*.rs")]
     pages += [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("packaging/examples/*")]

@@ -1,4 +1,4 @@
-"""The wheel in a separate virtual environment, without a compiler and without the repository."""
+"""The wheel works in a virtual environment, without a compiler and without the repository."""
 
 import importlib.util
 import json
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel of this tree. Its native module is the one that `make setup` has built."""
+    """The wheel of this tree, with the module that `make setup` built."""
     folder = tmp_path_factory.mktemp("dist")
     command = [str(MATURIN), "build", "--release", "--locked", "--quiet", "--out", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -38,7 +38,6 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installation(wheel, tmp_path_factory):
-    """An environment with the wheel and the packages that it requires."""
     made = clean_install.Installation(tmp_path_factory.mktemp("clean"))
     made.install("--constraint", str(ROOT / "constraints.txt"), str(wheel))
     (made.folder / "my.toml").write_text(clean_install.SCENARIO)
@@ -124,7 +123,7 @@ def test_python_runs_a_scenario_with_the_installed_module(installation):
     place, path, goodput = json.loads(done.stdout)
     assert Path(place).is_relative_to(installation.folder)
     assert not any(Path(entry).is_relative_to(ROOT) for entry in path if entry)
-    # Both flows last as long as the run, on a link of 50 Mbit/s.
+    # Both flows last for the whole run, on a link of 50 Mbit/s.
     assert 40e6 < sum(goodput) < 50e6
     assert min(goodput) > 0
 

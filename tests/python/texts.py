@@ -1,4 +1,4 @@
-"""Texts of scenarios that several tests extend."""
+"""Scenario texts that several tests extend."""
 
 DUMBBELL = """
 duration = "2s"

@@ -1,9 +1,11 @@
 """Runs a tutorial as its reader does.
 
-All ```sh blocks of a page run in order in one shell, in an empty folder. A comment applies to the next block:
-`<!-- file: NAME -->` saves the block, and `<!-- tested in: PATH -->` leaves the block to another test. A
-```text block after a ```sh block is the output of the commands. After `<!-- output varies -->`, the numbers
-in the output may differ.
+All ```sh blocks of a page run in order in one shell, in an empty folder. A ```text block after a ```sh block
+is the output of the commands. A comment applies to the next block:
+
+- `<!-- file: NAME -->` saves the block to a file.
+- `<!-- tested in: PATH -->` skips the block, because another test runs it.
+- `<!-- output varies -->` allows other numbers in the output.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _MARK = "----- block {} -----"
 
 @dataclass
 class Step:
-    """A block that the reader types, with the output that the page shows."""
+    """A block of commands, with the output that the page shows."""
 
     commands: str
     shown: str | None = None
@@ -30,8 +32,7 @@ class Step:
 
 
 def steps(page: Path, folder: Path) -> list[Step]:
-    """The page's steps in order. Saving a file is also a step, because it may have to happen after some of
-    the commands."""
+    """The page's steps in order. Saving a file is also a step."""
     found: list[Step] = []
     follows = False
     for number, block in enumerate(_BLOCK.finditer(page.read_text(encoding="utf-8"))):
@@ -53,9 +54,7 @@ def steps(page: Path, folder: Path) -> list[Step]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str], finally_: str = "") -> list[tuple[Step, str]]:
-    """Runs all steps, and returns each step with its output. `finally_` are commands that also run after a
-    failure.
-    """
+    """Runs all steps. Returns each step with its output. `finally_` also runs after a failure."""
     taken = steps(page, folder)
     script = f"set -e\nshopt -s expand_aliases\ntrap {_quoted(finally_)} EXIT\n"
     for number, step in enumerate(taken):
@@ -79,7 +78,7 @@ def _quoted(text: str) -> str:
 
 
 def compare(page: Path, results: list[tuple[Step, str]]) -> None:
-    """Fails if the output on the page differs from the output of the commands."""
+    """Fails if the page shows another output."""
     for step, said in results:
         if step.shown is not None:
             shown, real = (_masked(step.shown), _masked(said)) if step.varies else (step.shown, said)

@@ -5,11 +5,11 @@
     python tools/mutations plant cubic-beta       # these mutations only
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
-The changes are in `mutations.toml` and the scenarios in `suite/`. Each changed engine is compared with the
-engine of the current commit in two ways. With other seeds, the comparison is a statistical test, as for an
-engine whose random numbers changed. With the same seeds, runs are paired, and also compared bit by bit.
-`unchanged` compares blocks of seeds of the unchanged engine with each other, and counts false alarms. Results
-are kept in `target/mutations`, so a call that was stopped continues when it is repeated.
+The changes are in `mutations.toml` and the scenarios in `suite/`. `plant` compares each changed engine with
+the engine of the current commit in two ways. With other seeds, the comparison is a statistical test. With the
+same seeds, runs are paired, and also compared bit by bit. `unchanged` compares the unchanged engine with
+itself on different seeds, and counts false alarms. Results are kept in `target/mutations`, so a repeated call
+continues where an earlier call stopped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
     original = path.read_text(encoding="utf-8")
     clean = tree / CLEAN
     commit = clean.read_text()
-    # If this call is killed, the file with the commit is missing, and the next call exports the tree again.
+    # Without this file, the next call exports the tree again. This removes the mutation of a killed call.
     clean.unlink()
     path.write_text(apply(original, mutation), encoding="utf-8")
     try:
@@ -62,7 +62,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
 
 
 def engine_of(mutation: Mutation | None, commit: str) -> Path:
-    """The Python package of an engine. The engine is built unless an earlier call has built it."""
+    """Builds an engine unless it exists already. Returns its Python package."""
     # The engine and its Python code depend only on the sources in crates/ and python/.
     sources = "-".join(engines.tree(ROOT, commit, part)[:12] for part in ("crates", "python"))
     package = FOLDER / sources / (mutation.digest if mutation is not None else "unchanged") / "python"
@@ -86,7 +86,7 @@ def engine_of(mutation: Mutation | None, commit: str) -> Path:
 
 
 def results_of(mutation: Mutation | None, commit: str, blocks: Sequence[int]) -> list[Side]:
-    """The results of the suite for blocks of seeds, numbered from 0. Missing blocks are run."""
+    """The suite's results for blocks of seeds, numbered from 0. Runs the blocks that have no results yet."""
     package = engine_of(mutation, commit)
     folders = {1 + block * SEEDS: package.parent / f"{digest()}-{block}" for block in blocks}
     run(package, folders)
@@ -95,7 +95,7 @@ def results_of(mutation: Mutation | None, commit: str, blocks: Sequence[int]) ->
 
 
 def plant(names: Sequence[str], commit: str) -> str:
-    """The table of mutations: the figure that reveals each of them, and how the runs differ."""
+    """A table with a row for each mutation: the figure that reveals it, and how the runs differ."""
     known = read_all()
     if wrong := set(names).difference(item.id for item in known):
         raise NarrowsError(f"found {min(wrong)!r}, expected the name of a mutation in mutations.toml")
@@ -142,7 +142,7 @@ def unequal(result: Diff) -> str:
 
 
 def unchanged(times: int, commit: str) -> str:
-    """Compare `times` pairs of blocks of seeds of the unchanged engine, with no more blocks than needed."""
+    """Compares `times` pairs of seed blocks of the unchanged engine, and counts false alarms."""
     alarms, smallest = [], []
     blocks = math.ceil((1 + math.sqrt(1 + 8 * times)) / 2)
     sides = results_of(None, commit, range(blocks))

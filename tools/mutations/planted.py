@@ -14,7 +14,7 @@ _LIST = Path(__file__).with_name("mutations.toml")
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change of one place in the sources."""
+    """A replacement of one text in the sources."""
 
     id: str
     file: str
@@ -24,7 +24,7 @@ class Mutation:
 
     @property
     def digest(self) -> str:
-        """A name for the engine with this change. Different changes give different names."""
+        """A unique name for the engine with this change."""
         content = "\n".join((self.file, self.old, self.new))
         return f"{self.id}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 

@@ -16,8 +16,7 @@ SUITE = Path(__file__).with_name("suite")
 SEEDS = 10
 """Seeds of each scenario."""
 CONFIDENCE = 0.999
-"""Confidence of the comparisons. With this value, 1000 comparisons of unchanged engines are expected to give
-at most one false alarm."""
+"""Confidence level. In 1000 comparisons of unchanged engines, at most one false alarm is expected."""
 DONE = "done"
 """Name of the file that marks a folder of complete results."""
 

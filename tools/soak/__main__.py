@@ -57,7 +57,7 @@ def positive(text: str) -> float:
 
 
 def new_folder(text: str) -> Path:
-    """An empty folder; for argparse. Otherwise the checks would also read the logs of an earlier soak."""
+    """An empty folder, for argparse. In a used folder, the checks would also read old logs."""
     folder = Path(text)
     try:
         folder.mkdir(parents=True, exist_ok=True)

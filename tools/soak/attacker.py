@@ -3,8 +3,8 @@
     attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in the server's reports, FILE
     attacker.py bytes SEED PORT...               # send random bytes to ports of loopback
 
-The forger of packets is not on the path of the flows. It reads addresses and ports from FILE, and guesses the
-other fields.
+The attacker that forges packets is not on the path of the flows. It reads the flows' addresses and ports from
+FILE, and guesses all other fields.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """A forged IPv4 packet of a flow. Its sequence numbers are random. It may have a rate or a payload."""
+    """A forged IPv4 packet of a flow, with random sequence numbers. Some packets have a rate or a payload."""
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)

@@ -12,7 +12,7 @@ WINDOW_S = 5.0
 SETTLED_S = 5.0
 """A window begins at least this long after the last fault."""
 RECENT_S = 1.0
-"""Length of the windows that measure the time until a flow has its share again."""
+"""Length of the windows that show whether a flow has recovered its share."""
 HALF = 0.5
 STALL_S = 1.0
 """If two samples of the receiver are further apart than this, the machine is too busy for any judgement."""
@@ -63,13 +63,14 @@ class Figures:
     orphans: Worst = field(default_factory=Worst)
     """Connections that are older than their sender's agent."""
     stalls: int = 0
-    """How often the receiver was not scheduled for more than `STALL_S`."""
+    """Number of times that the receiver did not run for more than `STALL_S`."""
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
-    """For each sample, the bytes of a fair share since the first sample. All connections have equal shares.
+    """Bytes of one fair share from the first sample to each sample.
 
-    Short connections often use less than their share. The true fair share is then larger than this value.
+    All open connections have equal shares. Short connections often use less, so the true fair share can be
+    larger.
     """
     sums = [0.0]
     for before, now in pairwise(samples):

@@ -44,7 +44,7 @@ class Faults:
         self.disturbances: list[Disturbance] = []
         """The faults that have ended and may have reduced a flow's share."""
         self._just_ended: list[Fault] = []
-        """The faults that ended in the current call of `repair`. Agents may still end because of them."""
+        """The faults that the current call of `repair` has ended. They can still cause an agent to end."""
 
     def begin(self, fault: Fault) -> None:
         """Causes a fault."""
@@ -105,8 +105,8 @@ class Faults:
     def _find_ended(self) -> None:
         """Reports programs that ended without a fault, and restarts them.
 
-        An agent that starts while its interface is deleted logs this fact and ends. The soak then restarts
-        the agent, as systemd would do, and does not report it.
+        If an agent starts while its interface is deleted, it logs an error and ends. The soak restarts such
+        an agent without a report, as systemd would do.
         """
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
         deleted = {agent_at(begun.fault) for begun in self.open} | {
@@ -132,7 +132,7 @@ def is_without_interface(log: str) -> bool:
 
 
 def orphans(fault: Fault) -> frozenset[int]:
-    """The long flows whose sender's agent is ended by this fault."""
+    """The long flows of a sender whose agent this fault ends."""
     sender = fault.target.removeprefix("sender-")
     if sender not in SENDERS or not fault.kind.ends_program:
         return frozenset()

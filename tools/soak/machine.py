@@ -69,7 +69,7 @@ class Usage:
     """Resident memory."""
 
     def most(self, other: Usage) -> Usage:
-        """For each resource, the larger value of this usage and another usage."""
+        """The maximum of this usage and another one, resource by resource."""
         return Usage(**{name: max(value, vars(other)[name]) for name, value in vars(self).items()})
 
 

@@ -60,7 +60,7 @@ class Program:
         return self.process.pid if self.process is not None and self.process.poll() is None else None
 
     def send(self, number: signal.Signals, guardian: bool = False, itself: bool = True) -> None:
-        """Sends a signal to the program, to its guardian, or to both at once."""
+        """Sends a signal to the program, to its guardian (a child process), or to both."""
         if (pid := self.pid) is None:
             return
         for target in [*([pid] if itself else []), *(children(pid) if guardian else [])]:
@@ -80,7 +80,7 @@ class Program:
         return True
 
     def measure(self) -> Usage:
-        """The program's current usage."""
+        """The program's current usage. Also updates the largest usage."""
         now = usage(self.pid or 0) or Usage()
         self.most = self.most.most(now)
         return now
@@ -124,7 +124,7 @@ class Programs:
         self._add("forger", network.hosts["x"], HERE / "attacker.py", *words)
 
     def agent_name(self, name: str) -> str:
-        """The name of an agent on this machine."""
+        """The agent's name with the prefix of this soak."""
         return f"{self.network.tag}-{name}"
 
     def _switch(self, pin: bool) -> str:

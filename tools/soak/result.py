@@ -26,7 +26,7 @@ class Result:
     forged: Counter[str] = field(default_factory=Counter)
     """Forged packets by kind."""
     switch: Counter[str] = field(default_factory=Counter)
-    """Counters of the controlled port, from the last data plane of the switch."""
+    """Counters of the controlled port since the switch's data plane was last loaded."""
 
     def fail(self, text: str) -> None:
         """Adds a failure."""

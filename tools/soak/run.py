@@ -29,7 +29,7 @@ LONGEST_S = 10.0
 LEAST_ORPHANED = 0.1
 """Like `LEAST_PART`, for connections that are older than their sender's agent and use CUBIC."""
 GROWTH = {"descriptors": 4, "threads": 3, "children": 0, "memory_mib": 32.0}
-"""Accepted growth of a program's usage from before the load to after it."""
+"""Accepted growth of a program's resources during the load."""
 
 
 class Soak:
@@ -136,7 +136,7 @@ class Soak:
             self.result.fail(f"active controllers: {self.programs.active()}, expected one: {logs}")
 
     def _check_slots(self) -> None:
-        """Checks that every packet had a slot in the flow table, by the last data plane's counters."""
+        """Checks that the flow table had a slot for every packet, by the counters of the data plane."""
         status = self.programs.status() or {"ports": []}
         self.result.switch = Counter()
         for port in status["ports"]:

@@ -11,7 +11,7 @@ AGENTS = ("switch", "sender-s1", "sender-s2")
 CONTROLLERS = ("east", "west")
 LINKS = ("s1", "s2", "c")
 REST_S = 3.0
-"""Least time between the end of a target's fault and the start of the target's next fault."""
+"""Shortest pause between two faults of the same target."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault. The time of a fault counts from the start of the load."""
+    """A fault. `at_s` counts from the start of the load."""
 
     at_s: float
     kind: Kind

@@ -1,12 +1,12 @@
-//! Measures the cost of one turn of the switch agent's loop. The benchmark runs the real loop and the real controller
-//! with a flow table in plain memory. This table has the layout of the table that is shared with the eBPF program (192
-//! bytes per slot).
+//! Measures the cost of one iteration of the switch agent's loop. The real loop and controller use a flow table in
+//! plain memory. This table has the layout of the table that is shared with the eBPF program (192 bytes per slot).
 //!
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
 //! The benchmark asserts nothing. Times are CPU times.
 //!
-//! All flows are active in every tick of 10 ms. Each flow sends whole packets at its allocation. Every tenth flow sends
-//! only at half of its allocation. In each tick, both halves of each flow's RTT get new samples. The RTT is 20 ms.
+//! All flows are active in every tick of 10 ms. Each flow sends whole packets at its allocation, but every tenth flow
+//! sends only at half of its allocation. In each tick, both halves of each flow's RTT get new samples. The RTT is 20
+//! ms.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -28,27 +28,27 @@ use nix::time::{ClockId, clock_gettime};
 const TICK: Span = Span::from_millis(10);
 const HALF_RTT_US: u32 = 10_000;
 const MTU: u64 = 1500;
-/// At this rate, each flow sends one and a third packets per tick.
+/// At this rate, a flow sends one and a third packets per tick.
 const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
 
-/// Bytes that are allocated now.
+/// Bytes allocated now.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator. This code only adds up sizes.
+// SAFETY: every call goes to the system's allocator. Only sizes are added up.
 #[allow(unsafe_code, reason = "counts what the agent allocates")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// CPU time of this thread. Other programs affect this time only through shared caches.
+/// CPU time of this thread. Other programs affect it only through shared caches.
 fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -84,11 +84,10 @@ struct Slot {
     code: Cell<u16>,
     leaf: Cell<u8>,
     port: Cell<u8>,
-    /// This field is `gate_us` in `struct nrw_slot`. The benchmark stores the bytes to send that do not fill a packet
-    /// yet.
+    /// `gate_us` in `struct nrw_slot`. The benchmark stores here the bytes to send that do not fill a packet yet.
     credit: Cell<u32>,
     rtt_us: Cell<u32>,
-    /// Third cache line, which only the eBPF program uses.
+    /// Third cache line, only for the eBPF program.
     belief: Cell<[u32; 16]>,
 }
 const _: () = assert!(size_of::<Slot>() == 192);
@@ -101,7 +100,7 @@ impl Plane {
         &self.0[slot as usize]
     }
 
-    /// Opens a slot, as the program does after a flow's handshake.
+    /// Opens a slot, like the program after a handshake.
     fn open(&self, slot: u32, grant: RateCode) {
         let s = self.slot(slot);
         s.flags.set(Flags::LIVE.0 | Flags::RATED.0 | Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0);
@@ -177,7 +176,7 @@ impl FlowTable for Plane {
     }
 }
 
-/// The time of a turn, and whether it decided allocations.
+/// The time of an iteration, and whether it decided allocations.
 type Turn = (Duration, bool);
 
 /// Median and 99th percentile of `turns`, in microseconds.
@@ -188,8 +187,8 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
     [at(50), at(99)]
 }
 
-/// Returns the slots in a random order, so that the controller's records are not in the order of the slots. On a real
-/// switch, the order becomes random within some hours, because flows arrive and end.
+/// Returns the slots in random order, so that the controller's records are not in the order of the slots. On a real
+/// switch, the order becomes random within hours, because flows come and go.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;
@@ -212,8 +211,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
     switch.start(now, &mut asked);
-    // The number of unconfirmed flows must not exceed the number of confirmed flows, so opening all flows takes
-    // several rounds (BRF-104).
+    // Unconfirmed flows must not outnumber confirmed ones, so opening all flows takes several steps (BRF-104).
     let mut waiting = order;
     while !waiting.is_empty() {
         let (some, rest) = waiting.split_at(switch.work().live.max(32).min(waiting.len()));
@@ -230,7 +228,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let (mut next, mut last) = (now, now);
     let mut version = 0;
     while now < from + MEASURED {
-        // As `Runner::run`.
+        // As in `Runner::run`.
         let due = next.min(switch.next_timer()).max(last + Span::from_millis(1));
         (last, now) = (now, due);
         plane.run(now, now.since(last));

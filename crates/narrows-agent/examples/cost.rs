@@ -1,10 +1,9 @@
-//! Measures the cost of the eBPF programs. The results are the time of each run in ns under live traffic (from the
-//! kernel's statistics), and the number of instructions that the verifier checked. Another result is the throughput of
-//! a plain Linux bridge with and without the switch's program. The example needs root.
+//! Measures the cost of the eBPF programs. The results are the time of each run in ns under live traffic (by the
+//! kernel's statistics), and the number of instructions that the verifier checked. The throughput of a plain Linux
+//! bridge with and without the switch's program is also measured. The example needs root.
 //!
-//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. The two
-//! hosts and the bridge between them are in network namespaces, with offloads enabled. One iperf3 connection runs at a
-//! time.
+//! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. Two hosts
+//! and a bridge between them are in network namespaces, with offloads enabled. One iperf3 connection runs at a time.
 
 use std::error::Error;
 use std::fs::File;
@@ -23,7 +22,7 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// This rate is higher than the bridge can carry, so that feedback has its cost but limits no flow.
+/// Higher than the bridge can carry, so feedback costs time but limits no flow.
 const ALLOCATED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 /// The congestion control algorithm of a plain connection.
 const PLAIN: Option<&str> = Some("cubic");
@@ -75,14 +74,14 @@ impl Net {
 
     fn command(&self, side: &str, line: &str) -> Command {
         let mut words = line.split_whitespace();
-        // `ip netns exec` would hide the cgroups' file system.
+        // `ip netns exec` would hide the cgroup file system.
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", self.path(side))).args(words.by_ref());
         command
     }
 
-    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default algorithm. With BBR as the default,
-    /// pacing would limit the connection, but the cost of a packet would not.
+    /// Goodput of one connection, in bit/s. `algorithm` replaces the host's default. With BBR as the default, pacing
+    /// would limit the connection, and not the cost of a packet.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -103,9 +102,9 @@ impl Net {
         Err(format!("iperf3: {last}").into())
     }
 
-    /// Attaches the program to both ports, with a heartbeat that never expires and grants that limit no flow.
+    /// Attaches the program to both ports. The heartbeat never expires, and grants limit no flow.
     fn attach(&self, switch: &Switch) -> Outcome<Vec<Attachment>> {
-        // Interfaces are looked up in the namespace of the thread.
+        // Interfaces are looked up in the thread's namespace.
         let home = File::open("/proc/thread-self/ns/net")?;
         setns(File::open(self.path("s"))?, CloneFlags::CLONE_NEWNET)?;
         let mut attached = Vec::new();
@@ -142,7 +141,7 @@ impl Drop for Ended {
     }
 }
 
-/// Runs `work`; returns its result and the ids of the programs that it loaded.
+/// Runs `work`. Returns its result, and the ids of the programs that it loaded.
 fn loaded_by<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<u32>)> {
     let before = cost::loaded();
     let made = work()?;
@@ -151,7 +150,7 @@ fn loaded_by<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<u32>)> {
     Ok((made, new))
 }
 
-/// Returns the measurements of the programs while hosts send traffic and apply rates.
+/// Measures the programs while hosts send traffic and apply rates.
 fn programs(net: &Net, seconds: u32) -> Outcome<Vec<Value>> {
     let name = format!("nrwc{}", std::process::id() % 1_000_000);
     let options = SenderOptions { scope: net.scope("a"), name, ..SenderOptions::default() };

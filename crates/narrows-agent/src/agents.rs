@@ -16,8 +16,7 @@ use crate::services::{Failure, Services};
 use crate::status::Snapshot;
 use crate::switch::Runner;
 
-/// Time between two updates of a sender or receiver. At each update, the agent publishes its state and checks its
-/// namespaces.
+/// Time between two updates of a sender or receiver. An update publishes the agent's state and checks its namespaces.
 const SHOW_EVERY: Span = Span::from_millis(200);
 
 /// The agents that this program can run.
@@ -99,8 +98,7 @@ impl Host for host::Receiver {
     }
 }
 
-/// Returns the capabilities that the agent keeps in reserve, so that it can enter namespaces that appear after its
-/// start.
+/// Returns the capabilities to keep in reserve. The agent needs them to enter namespaces that appear after its start.
 fn reserve(scope: &config::Scope) -> &'static [Capability] {
     if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }
@@ -119,8 +117,8 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
     }
 }
 
-/// Publishes the state of a sender or receiver every [`SHOW_EVERY`], until the agent is asked to stop. Each time,
-/// this function also checks which namespaces and interfaces have vanished or appeared.
+/// Publishes the state of a sender or receiver every [`SHOW_EVERY`], until the agent is asked to stop. Each time, also
+/// checks which namespaces and interfaces have vanished or appeared.
 fn wait(services: &mut Services, mut config: Config, mut host: impl Host) -> Result<(), Failure> {
     let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
     while !services.stop.requested() {

@@ -1,8 +1,8 @@
-//! The BPF file system (bpffs) at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and
-//! gives access to hidden mounts.
+//! The BPF file system (bpffs) at `/sys/fs/bpf`. This module mounts it once, and finds bpffs mounts that are hidden
+//! below other mounts.
 //!
-//! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides all pins of the
-//! first file system. The kernel keeps the hidden pinned objects alive.
+//! Each mount of bpffs is a new file system. A second mount on the same folder therefore hides all pins of the first.
+//! The kernel keeps the objects of hidden pins alive.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -26,15 +26,15 @@ pub const PATH: &str = "/sys/fs/bpf";
 /// Default folder of the agents' pins.
 pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 
-/// Name of the lock file. Each process takes the lock before it mounts or unmounts bpffs, or loads or unloads
-/// congestion control algorithms.
+/// Name of the lock file. Processes take the lock to mount or unmount bpffs, and to load or unload congestion control
+/// algorithms.
 ///
-/// The file is in the folder of the agents' sockets, because the systemd unit allows writes there. Only root can
-/// create files in this folder, so other users can neither put a symbolic link there nor open the file. A lock on a
-/// folder such as `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
+/// The file is in the folder of the agents' sockets, because the systemd unit allows writes there. Only root can create
+/// files in this folder. Other users can therefore neither put a symbolic link there nor open the file. A lock on
+/// `/sys/fs` would be unsafe, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
-/// Longest time for which one process may hold the lock. After this time, the waiting processes give up.
+/// Longest time for which one process may hold the lock. Waiting processes then give up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 
-/// Maximum number of mounts on one folder that are examined.
+/// Largest number of mounts on one folder that are examined.
 const DEEPEST: usize = 64;
 
 /// Why bpffs could not be mounted or locked.
@@ -76,15 +76,14 @@ pub enum Error {
     Mount(io::Error),
 }
 
-/// Locks bpffs against all other processes that mount or pin with this module. The kernel releases the lock when
-/// the process dies. If another process holds the lock, one line on standard error names that process.
+/// Locks bpffs against all other processes that use this module. The kernel releases the lock when the process dies. If
+/// another process holds the lock, one line on standard error names it.
 ///
 /// # Errors
 /// If the lock file cannot be created or does not belong to this user, or if one process holds it for too long.
 pub fn lock() -> Result<Flock<File>, Error> {
     let folder = Path::new(FOLDER);
-    // Other users list the agents' sockets in this folder, so the folder's mode must not depend on this process's
-    // umask.
+    // Other users list the agents' sockets in this folder, so its mode must not depend on the umask.
     let make =
         || fs::create_dir(folder).and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
     match make() {
@@ -108,8 +107,8 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
             )));
         }
         let lock = wait_for(file, path, patience)?;
-        // If the file was removed while this process waited, a later process would lock a new file. This process must
-        // then lock the new file too.
+        // The file may have been removed while this process waited. Later processes then lock a new file, so this
+        // process must lock the new file, too.
         if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
         {
             return Ok(lock);
@@ -117,7 +116,7 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     }
 }
 
-/// Locks a file. Fails if one process holds the lock for longer than `patience`.
+/// Locks a file. Fails if the same process holds the lock for longer than `patience`.
 fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     let (mut last, mut waited) = (None, Duration::ZERO);
     loop {
@@ -130,7 +129,7 @@ fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<Fil
         if last.is_none() {
             eprintln!("narrows-agent: {}: waiting for {holder}, which holds this lock", path.display());
         }
-        // If the holder has changed, other waiting processes get the lock in turn, so the time of waiting starts again.
+        // If the holder has changed, the lock is not stuck, so restart the wait.
         if last.as_ref() != Some(&holder) {
             waited = Duration::ZERO;
         }
@@ -155,9 +154,9 @@ fn holder(file: &File) -> String {
     format!("process {process} ({})", name.trim())
 }
 
-/// Returns the number of the process that holds the lock of `file` (major and minor device number, inode). `locks` is
-/// the text of proc_locks(5). This text marks a waiting process with an arrow, and lists a process of another PID
-/// namespace as 0.
+/// Returns the id of the process that holds the lock of `file` (major and minor device number, inode). `locks` is the
+/// text of proc_locks(5), which marks waiting processes with an arrow. A process of another PID namespace is listed as
+/// 0.
 fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
@@ -180,8 +179,8 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. `uncover` keeps
-    // a mount that holds pins.
+    // Programs without this lock (systemd, bpftool) may have mounted bpffs at the same time. `uncover` keeps a mount
+    // with pins.
     uncover();
     Ok(())
 }
@@ -191,7 +190,7 @@ pub fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
-/// Returns how many bpffs mounts at [`PATH`] are hidden by other mounts in this mount namespace.
+/// Returns how many bpffs mounts at [`PATH`] are hidden below other mounts in this mount namespace.
 ///
 /// # Errors
 /// If the list of mounts cannot be read.
@@ -199,7 +198,7 @@ pub fn covered() -> io::Result<usize> {
     Stack::read().map(|stack| stack.hidden)
 }
 
-/// Returns a one-line warning that names the mounts and a remedy. Returns `None` if no mount hides a bpffs.
+/// Returns a one-line warning with the hidden mounts and a remedy, or `None` if no bpffs is hidden.
 pub fn warning() -> Option<String> {
     let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
     if let Some(kind) = stack.foreign {
@@ -215,17 +214,17 @@ pub fn warning() -> Option<String> {
     ))
 }
 
-/// Unmounts each bpffs that hides another bpffs and has no pins, and returns how many it unmounted. A bpffs that has
-/// pins or is in use stays mounted. The caller must hold the [`lock`].
+/// Unmounts each bpffs that hides another bpffs, if it has no pins and is not in use. Returns how many were unmounted.
+/// The caller must hold the [`lock`].
 pub fn uncover() -> usize {
     let can_go = || Stack::read().is_ok_and(|stack| stack.is_cover) && !has_pins(Path::new(PATH), true);
-    // The unmount is not lazy (MNT_DETACH), so a mount in use stays, and a later call can find it.
+    // The unmount is not lazy (MNT_DETACH). A mount in use therefore stays, and a later call can try again.
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the top to the bottom, until `work` returns true.
-/// Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount namespace that
-/// only `work` uses. The caller's mounts do not change.
+/// Calls `work` once for each hidden bpffs at [`PATH`], from top to bottom, until `work` returns true. Returns whether
+/// it returned true. During a call, the bpffs is visible at [`PATH`], in a mount namespace of its own. The caller's
+/// mounts do not change.
 ///
 /// # Errors
 /// If the kernel refuses to make a mount namespace, or if `work` fails.
@@ -239,8 +238,7 @@ pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Syn
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
             mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(io::Error::from)?;
             for _ in 0..DEEPEST {
-                // The unmount fails when nothing is mounted at the path any more, or when another mount covers
-                // /sys.
+                // The unmount fails if nothing is mounted here any more, or if a mount covers /sys.
                 if umount2(PATH, MntFlags::MNT_DETACH).is_err() {
                     break;
                 }
@@ -262,7 +260,7 @@ pub fn is_hidden(path: &Path) -> io::Result<bool> {
     below(|| path.try_exists())
 }
 
-/// Returns whether something is pinned below a folder. Folders themselves do not count as pins.
+/// Returns whether something is pinned below a folder. Folders are not pins.
 fn has_pins(folder: &Path, is_root: bool) -> bool {
     // An unreadable entry counts as a pin.
     let Ok(entries) = fs::read_dir(folder) else { return true };
@@ -276,7 +274,7 @@ fn has_pins(folder: &Path, is_root: bool) -> bool {
     })
 }
 
-/// Returns the number of the mount at which a path lookup of [`PATH`] ends (`mnt_id` of proc_pid_fdinfo(5)).
+/// Returns the id of the mount that a lookup of [`PATH`] finds (`mnt_id` of proc_pid_fdinfo(5)).
 fn visible_mount() -> io::Result<u64> {
     let folder = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(PATH)?;
     let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{}", folder.as_raw_fd()))?;
@@ -287,23 +285,22 @@ fn visible_mount() -> io::Result<u64> {
 /// The state of the mounts at [`PATH`].
 #[derive(Debug, PartialEq, Eq)]
 struct Stack {
-    /// Number of bpffs mounts that a path lookup does not reach.
+    /// Number of bpffs mounts that are hidden below other mounts.
     hidden: usize,
-    /// Whether the visible mount is a bpffs with a hidden bpffs directly below it.
+    /// Whether the visible mount is a bpffs directly on top of another bpffs.
     is_cover: bool,
-    /// Type of the uppermost mount that is not a bpffs; `None` if all mounts are bpffs.
+    /// Type of the uppermost mount that is not a bpffs, if any.
     foreign: Option<String>,
 }
 
 impl Stack {
     fn read() -> io::Result<Stack> {
-        // Read the mounts of this thread, because its mount namespace may differ from the mount namespace of the
-        // process.
+        // Read the mounts of this thread, which may be in another mount namespace than the process.
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo")?;
         Ok(Stack::parse(&mounts, visible_mount()?))
     }
 
-    /// Parses the text of proc_pid_mountinfo(5). `visible` is the number of the visible mount.
+    /// Parses the text of proc_pid_mountinfo(5). `visible` is the id of the visible mount.
     fn parse(mountinfo: &str, visible: u64) -> Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
@@ -328,7 +325,7 @@ const BPF: &str = "bpf";
 struct Mount<'a> {
     id: u64,
     parent: u64,
-    /// The file system (major:minor), and the folder of this file system that is mounted.
+    /// The file system (major:minor) and its mounted folder.
     files: (&'a str, &'a str),
     kind: &'a str,
 }
@@ -367,8 +364,7 @@ mod tests {
         assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
         assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
         assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
-        // The two cases are a bpffs below a tmpfs, and a bpffs below a tmpfs with another bpffs on top. Unmounting the
-        // top bpffs would uncover only the tmpfs.
+        // A bpffs below a tmpfs, and then another bpffs on top. Unmounting the top bpffs would only show the tmpfs.
         let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
         assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
         assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));
@@ -440,8 +436,7 @@ mod tests {
         let held = lock_file(&path, PATIENCE).unwrap();
         let waiting = thread::scope(|scope| {
             let waiter = scope.spawn(|| lock_file(&path, PATIENCE).unwrap());
-            // The waiter may or may not have opened the old file. In both cases, the waiter must lock the new
-            // file.
+            // The waiter may have opened the old file, but must lock the new file.
             fs::remove_file(&path).unwrap();
             drop(held);
             waiter.join().unwrap()

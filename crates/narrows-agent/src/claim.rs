@@ -1,7 +1,7 @@
-//! Claims each port of an agent until the agent's process ends, so that no second agent controls the same queue.
+//! Claims each port of an agent, so that no second agent controls the same queue.
 //!
-//! A claim is an abstract socket. The name of such a socket is unique in a network namespace. The kernel releases the
-//! name when the process that holds the socket ends, even if the process is killed (unix(7)).
+//! A claim is an abstract socket. Its name is unique in a network namespace. The kernel releases the name when the
+//! agent's process ends, even if the process is killed (unix(7)).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,15 +25,14 @@ pub fn claim(link: &Link) -> Result<UnixDatagram, Failure> {
     })
 }
 
-/// Returns the numbers (ifindex) of the interfaces that running agents have claimed in the network namespace of the
-/// calling thread.
+/// Returns the ifindexes that running agents have claimed in the calling thread's network namespace.
 pub fn held() -> BTreeSet<u32> {
     let sockets = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
     parse(&sockets).collect()
 }
 
-/// Returns the numbers of the claimed interfaces. `sockets` is the kernel's list of sockets, in which `@` stands for
-/// the zero byte at the start of an abstract name (proc_pid_net(5)).
+/// Returns the claimed ifindexes. `sockets` is the kernel's list of sockets. There, `@` stands for the zero byte at the
+/// start of an abstract name (proc_pid_net(5)).
 fn parse(sockets: &str) -> impl Iterator<Item = u32> {
     let name = |line: &str| line.split('@').nth(1)?.strip_prefix(PREFIX)?.trim().parse().ok();
     sockets.lines().filter_map(name)

@@ -16,7 +16,7 @@ use crate::netns::{self, Netns};
 use crate::status::client::sockets_in;
 use crate::{bpffs, cc, claim};
 
-/// The results of a clean-up. Each entry is one line of text.
+/// The results of a clean-up, as lines of text.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     /// Removed objects.
@@ -35,13 +35,13 @@ fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// Returns the network namespaces that may hold objects of agents: the current namespace, all namespaces with a name,
-/// and the namespaces of all processes. Each namespace is listed once, with a text to append to messages, e.g. ` in
-/// namespace a`. For the current namespace, the text is empty and the `Netns` is `None`.
+/// Returns all network namespaces that may hold objects of agents: the current one, all with a name, and those of all
+/// processes. Each is listed once, with a text for messages, e.g. ` in namespace a`. The current namespace has an empty
+/// text and no `Netns`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {
-        // If a namespace cannot be read, it belongs to a process that this process may not examine.
+        // An unreadable namespace belongs to a process that this process may not examine.
         fs::metadata(path).is_ok_and(|facts| seen.insert((facts.dev(), facts.ino())))
     };
     let mut found = Vec::new();
@@ -65,8 +65,8 @@ pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     found
 }
 
-/// Removes the objects that dead agents have left: HTBs and filters in this network namespace, sockets in `folder`,
-/// and pins below `pins`.
+/// Removes the objects of dead agents: HTBs and filters in this network namespace, sockets in `folder`, and pins below
+/// `pins`.
 pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = clean_in("");
     clean_files(folder, pins, &mut cleaned);
@@ -90,7 +90,7 @@ pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &P
     cleaned
 }
 
-/// Removes the HTBs and filters of dead agents from the current namespace. `place` is appended to the lines of the
+/// Removes the HTBs and filters of dead agents from the current namespace. `place` is the end of each line of the
 /// result.
 fn clean_in(place: &str) -> Cleaned {
     let mut cleaned = Cleaned::default();
@@ -118,8 +118,8 @@ fn clean_files(folder: &Path, pins: &Path, cleaned: &mut Cleaned) {
     }
 }
 
-/// Removes the pins of agents that do not run. The pins of an agent are in a folder with the agent's name. Returns
-/// whether anything was removed.
+/// Removes the pins of agents that do not run. Each agent has a folder with its name. Returns whether anything was
+/// removed.
 fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
     let is_used = |name: &OsStr| running.iter().any(|agent| name == agent.as_str());
     let mut any = false;
@@ -140,7 +140,7 @@ fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
     Ok(any || !kept)
 }
 
-/// Removes pins of agents that do not run from each bpffs that another mount hides.
+/// Removes the pins of agents that do not run from each hidden bpffs.
 fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     if !bpffs::covered().is_ok_and(|covered| covered > 0) {
         return;
@@ -152,7 +152,7 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // If this function returned true, the search would end, but more than one hidden bpffs can have pins.
+        // Several hidden bpffs mounts may have pins, so continue the search.
         Ok(false)
     };
     let shown = format!("{} below another mount", pins.display());
@@ -164,7 +164,7 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     }
 }
 
-/// Removes pins of congestion control algorithms that are not registered. Also unmounts each bpffs that covers another
+/// Removes pins of congestion control algorithms that are not registered. Also unmounts each bpffs that hides another
 /// bpffs and has no pins.
 fn tidy(cleaned: &mut Cleaned) {
     match cc::tidy(&cc::Place::default()) {
@@ -180,8 +180,8 @@ fn tidy(cleaned: &mut Cleaned) {
     }
 }
 
-/// Removes the HTBs of ports that no agent claims. If no switch runs in this namespace, also removes the filters of
-/// the switch's program.
+/// Removes the HTBs of unclaimed ports. If no switch runs in this namespace, also removes the filters of the switch's
+/// program.
 fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {
     let mut rtnl = Rtnl::open()?;
     let links = rtnl.links()?;
@@ -192,8 +192,8 @@ fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Erro
             removed.push(format!("HTB of {}{place}", name(remains.index)));
         }
     }
-    // Links of tcx end with the agent's process. On kernels without tcx, the program is attached as a filter of clsact.
-    // Such a filter stays after the process has ended.
+    // On kernels with tcx, links end with the agent's process. On older kernels, the program is a filter of clsact,
+    // which stays.
     if claimed.is_empty() {
         for index in Remains::find_clsact(&mut rtnl)? {
             if program::remove_filter(index) {

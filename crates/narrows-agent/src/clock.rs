@@ -3,13 +3,12 @@
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// Returns the time of CLOCK_MONOTONIC. The eBPF programs use the same clock (`bpf_ktime_get_ns`), so their times can
-/// be compared with the agent's times.
+/// Returns the time of CLOCK_MONOTONIC. The eBPF programs use the same clock (`bpf_ktime_get_ns`).
 pub fn now() -> Time {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Returns the time of day (UTC) at which the clock of [`now`] was zero, according to the system's clock.
+/// Returns the time of day (UTC) at which the clock of [`now`] was zero, by the system's clock.
 pub fn time_of_day_at_zero() -> Span {
     const DAY: u64 = narrows_control::rate::kit::features::DAY.as_nanos();
     let today = read(ClockId::CLOCK_REALTIME).since(Time::ZERO).as_nanos() % DAY;
@@ -18,7 +17,7 @@ pub fn time_of_day_at_zero() -> Span {
 }
 
 fn read(clock: ClockId) -> Time {
-    // Linux has had both clocks since 2.6, so the call cannot fail.
+    // Every supported Linux has both clocks, so the call cannot fail.
     clock_gettime(clock).map_or(Time::ZERO, |t| {
         let (secs, nanos) = (t.tv_sec() as u64, t.tv_nsec() as u64);
         Time::from_nanos(secs.saturating_mul(1_000_000_000).saturating_add(nanos))

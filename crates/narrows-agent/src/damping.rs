@@ -1,5 +1,5 @@
-//! Delays the use of interfaces and namespaces that repeatedly vanish and come back. Without this damping, each
-//! change would cause requests to the kernel and lines in the log.
+//! Damping of interfaces and namespaces that repeatedly vanish and return. Without it, each change would cause requests
+//! to the kernel and lines in the log.
 
 use narrows_control::units::{Span, Time};
 
@@ -17,9 +17,9 @@ pub struct Flaps;
 /// The recent changes of an interface or a namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Damping {
-    /// Times at which the interface or namespace vanished while it was in use, oldest first.
+    /// When it vanished while it was in use, oldest first.
     lost: [Option<Time>; FLAPS],
-    /// The number of the existing interface (ifindex) or namespace (cookie), and the time at which it was first seen.
+    /// The ifindex or cookie of the existing interface or namespace, and when it was first seen.
     seen: Option<(u64, Time)>,
 }
 
@@ -38,8 +38,8 @@ impl Damping {
         self.seen = None;
     }
 
-    /// Checks whether the agent may use the existing interface or namespace. `number` is its ifindex or cookie.
-    /// Returns an error if the interface or namespace flaps and has not existed for [`SETTLED`] yet.
+    /// Checks whether the agent may use an existing interface or namespace. `number` is its ifindex or cookie. Returns
+    /// an error if it flaps and has not existed for [`SETTLED`] yet.
     pub(crate) fn admit(&mut self, now: Time, number: u64) -> Result<(), Flaps> {
         let since = match self.seen {
             Some((seen, since)) if seen == number => since,

@@ -12,18 +12,17 @@ use tracing_subscriber::EnvFilter;
 use crate::clock;
 use crate::config::Log;
 
-/// A function that sets the level of the subscriber that [`start`] has installed.
+/// Sets the level of the subscriber that [`start`] has installed.
 static LEVEL: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
-/// Starts the log on standard error, with the configured format and level. Call this function once per process. A
-/// second call does not change the log.
+/// Starts the log on standard error. Call this once per process, because a second call has no effect.
 pub fn start(log: &Log) {
-    // libbpf's warnings have the level `debug`, because the agent's own errors report the same problems in one line.
+    // libbpf's warnings get the level `debug`, because the agent reports the same problems in one line.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
     let builder = tracing_subscriber::fmt().with_env_filter(filter(&log.level)).with_writer(io::stderr);
-    // `try_init` fails if a test has installed another subscriber. That subscriber then stays installed.
+    // `try_init` fails if a test has installed another subscriber, which then stays.
     if log.json {
         let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
         let handle = builder.reload_handle();
@@ -39,7 +38,7 @@ pub fn start(log: &Log) {
     }
 }
 
-/// Changes the level of a running agent's log.
+/// Changes the log's level while the agent runs.
 pub fn set_level(level: &str) {
     if let Some(set) = LEVEL.get() {
         set(filter(level));
@@ -60,18 +59,17 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Minimum time between two logged events of the same kind at a port. Without this limit, a port that enters and
-/// leaves congestion in every RTT would fill the log.
+/// Shortest time between two logged events of the same kind at a port. Otherwise, a port that enters and leaves
+/// congestion in every RTT would fill the log.
 const SAME_EVERY: Span = Span::from_secs(10);
 
-/// For each kind of event, the time at which an event was last logged, and the number of events that were suppressed
-/// since then.
+/// For each kind of event: when it was last logged, and how many events were suppressed since then.
 #[derive(Debug, Default)]
 pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
 impl Repetitions {
-    /// Decides whether an event may be logged now. Returns the number of events of the same kind that were suppressed
-    /// since the last logged event. Returns `None` if this event is also suppressed.
+    /// Decides whether an event may be logged. If so, returns how many events of this kind were suppressed since the
+    /// last logged one. Otherwise, returns `None`.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
@@ -113,8 +111,8 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     }
 }
 
-/// Logs the record of a flow, from which `narrows train` trains a bandwidth model. Records have a target of their own,
-/// so that the filter `info,narrows_agent::records=debug` adds them to the log without other decisions.
+/// Logs the record of a flow, from which `narrows train` trains a bandwidth model. Records have their own target: the
+/// filter `info,narrows_agent::records=debug` logs them without other decisions.
 fn record(port: &str, features: &Features, rate: Rate, limited: bool) {
     let [
         source_high,
@@ -143,8 +141,8 @@ fn record(port: &str, features: &Features, rate: Rate, limited: bool) {
     );
 }
 
-/// Logs that packets which leave through `port` may contain flows that the agent does not see. Call this function
-/// once for each kind of encapsulation.
+/// Warns that packets that leave by `port` may contain flows that the agent does not see. Call this once for each kind
+/// of encapsulation.
 pub fn unopened(port: &str, encapsulation: &str, advice: &str) {
     tracing::warn!(
         port,

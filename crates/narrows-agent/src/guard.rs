@@ -1,11 +1,11 @@
 //! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
-//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay.
-//! Therefore, the agent starts a second, small process of the same program, the guardian. The guardian waits until its
-//! pipe from the agent is closed. The guardian then removes the objects that the agent has registered. The guardian
-//! ignores the signals that end an agent. The guardian has a process group of its own, so that Ctrl-C at a terminal
-//! does not reach it. (The guardian is a new program and not a fork, because a forked process of a program with threads
-//! must not take locks.)
+//! The kernel removes eBPF links when the process ends. Qdiscs and sysctls stay, because they belong to the network
+//! namespace. The agent therefore starts a second, small process of the same program, the guardian. When the agent's
+//! end of their pipe closes, the guardian removes the objects that the agent has registered.
+//!
+//! The guardian ignores the signals that end an agent. It has its own process group, so that Ctrl-C at a terminal does
+//! not reach it. It is a new program and not a fork, because the fork of a program with threads must not take locks.
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -24,24 +24,24 @@ use crate::privileges;
 /// The hidden subcommand that runs [`watch_over_stdin`].
 pub const SUBCOMMAND: &str = "guardian";
 
-/// An object that the guardian removes or restores when the agent has ended.
+/// An object that the guardian removes or restores after the agent's end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
     /// The HTB of an interface.
     Htb(Remains),
-    /// The interface with this ifindex no longer exists, so its HTB need not be removed.
+    /// The interface with this ifindex is gone, and its HTB with it.
     Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
-    /// The default congestion control of the guardian's network namespace. The guardian restores this default.
+    /// The default congestion control of the guardian's network namespace, which is restored.
     Default(DefaultBefore),
 }
 
-/// Adds a charge to the list. [`Charge::Vanished`] instead removes the charges for the HTB of its interface.
+/// Adds a charge to the list. [`Charge::Vanished`] instead removes the charge for the interface's HTB.
 fn add(charges: &mut Vec<Charge>, charge: Charge) {
     match charge {
-        // Without this step, the list would grow each time an interface vanishes and comes back.
+        // Otherwise, the list would grow each time an interface vanishes and returns.
         Charge::Vanished(index) => {
             charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
         }
@@ -49,20 +49,20 @@ fn add(charges: &mut Vec<Charge>, charge: Charge) {
     }
 }
 
-/// The agent's end of the pipe. When this value is dropped or the agent dies, the guardian removes the objects.
+/// The agent's end of the pipe. When it is dropped or the agent dies, the guardian removes the objects.
 #[derive(Debug)]
 pub struct Guardian {
     program: PathBuf,
     child: Child,
     /// `None` if the pipe is closed.
     pipe: Option<ChildStdin>,
-    /// The objects to remove. If the present guardian is killed, the next guardian gets this list.
+    /// The objects to remove. A new guardian needs this list if the present one is killed.
     charges: Vec<Charge>,
 }
 
 impl Guardian {
-    /// Starts a guardian in the network namespace of the calling thread. Call this function after
-    /// [`crate::netns::Netns::enter`] and before privileges are dropped.
+    /// Starts a guardian in the calling thread's network namespace. Call this after [`crate::netns::Netns::enter`] and
+    /// before privileges are dropped.
     ///
     /// # Errors
     /// If the program cannot be started again.
@@ -70,15 +70,15 @@ impl Guardian {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Guardian::start`], but for callers that are not part of the program `narrows-agent`. `program` is the
-    /// path of `narrows-agent`.
+    /// Like [`Guardian::start`], for callers that are not `narrows-agent` itself. `program` is the path of
+    /// `narrows-agent`.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let (child, pipe) = spawn(program)?;
         Ok(Guardian { program: program.to_owned(), child, pipe, charges: Vec::new() })
     }
 
-    /// Asks the guardian to remove this object. Call this *before* you create the object. The
-    /// guardian skips objects that do not exist.
+    /// Asks the guardian to remove an object. Call this *before* you create the object. The guardian ignores objects
+    /// that do not exist.
     ///
     /// # Errors
     /// If the guardian was killed and cannot be started again.
@@ -90,14 +90,14 @@ impl Guardian {
         }
     }
 
-    /// Starts the guardian again if it was killed. Call this function from time to time.
+    /// Starts the guardian again if it was killed. Call this from time to time.
     pub fn keep_alive(&mut self) {
         if self.pipe.is_some()
             && !matches!(self.child.try_wait(), Ok(None))
             && let Err(error) = self.restart()
         {
             tracing::warn!(event = "guardian-failed", %error, "if this agent is killed, its objects are not removed");
-            // The agent makes no further attempts to start a guardian.
+            // Do not try again.
             self.pipe = None;
         }
     }
@@ -128,26 +128,24 @@ fn spawn(program: &Path) -> io::Result<(Child, Option<ChildStdin>)> {
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        // The guardian ends once the pipe is closed. The agent waits for the guardian's end, so that all
-        // objects are removed when the agent has ended.
+        // The guardian ends after the pipe is closed. Wait for it, so that no objects are left when the agent has
+        // ended.
         let _ = self.child.wait();
     }
 }
 
-/// Runs the guardian: reads charges until the end of standard input, then removes or restores the objects that the
-/// charges name.
+/// Runs the guardian: reads charges until standard input ends, then removes or restores their objects.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
-        // SAFETY: this call ignores a signal, so it installs no handler that could be unsafe.
+        // SAFETY: the signal is ignored, so no handler runs.
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // An error is ignored. The guardian then keeps the privileges with which the agent was started.
+    // On an error, the guardian keeps all privileges of its start.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
-        // If the agent dies while it writes a line, the line is not valid JSON. The agent has not yet created the
-        // object that such a line names.
+        // If the agent dies in the middle of a line, the line is not valid JSON. Its object was not created yet.
         if let Ok(charge) = serde_json::from_str(&line?) {
             add(&mut charges, charge);
         }

@@ -1,5 +1,4 @@
-//! Controls the rates of live flows on stock Linux, with an eBPF data plane, HTB and the rate controllers of
-//! `narrows-control`.
+//! Controls the rates of live flows on stock Linux, with eBPF, HTB and the rate controllers of `narrows-control`.
 
 #[macro_use]
 mod skeleton;

@@ -1,5 +1,5 @@
-//! Enters existing network namespaces. Only the calling thread enters a namespace, so enter the namespace before you
-//! start other threads.
+//! Enters existing network namespaces. Only the calling thread enters a namespace, so do this before you start other
+//! threads.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::{io, thread};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
-/// Folder of the names that `ip netns` uses.
+/// Folder of the names of `ip netns`.
 const NAMED: &str = "/run/netns";
 
-/// Returns the name and path of each namespace that `ip netns` has named.
+/// Returns the name and path of each namespace of `ip netns`.
 pub fn named() -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
     let mut found: Vec<_> =
@@ -25,8 +25,7 @@ pub fn named() -> Vec<(String, PathBuf)> {
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// Returns the namespace that the command `ip netns add NAME` made. If `name` contains a slash, it is a path such
-    /// as `/proc/PID/ns/net`.
+    /// Returns the namespace of `ip netns add NAME`. A `name` with a slash is a path such as `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }
@@ -41,8 +40,8 @@ impl Netns {
         &self.0
     }
 
-    /// Moves the calling thread into the namespace. Unlike `ip netns exec`, this function does not change mounts, so
-    /// bpffs and cgroup2 stay visible.
+    /// Moves the calling thread into the namespace. Mounts stay the same, unlike with `ip netns exec`, so bpffs and
+    /// cgroup2 stay visible.
     ///
     /// # Errors
     /// If there is no such namespace, or the caller lacks CAP_SYS_ADMIN.
@@ -50,8 +49,8 @@ impl Netns {
         let failed = |kind, reason: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("network namespace {}: {reason}", self.0.display()))
         };
-        // `ip netns add` first makes a plain file without permissions, and then mounts the namespace on this file.
-        // When `ip netns del` deletes a namespace, the plain file remains for a moment.
+        // `ip netns add` first makes a plain file and then mounts the namespace on it. After `ip netns del`, the plain
+        // file remains for a moment.
         if statfs(&self.0).is_ok_and(|found| found.filesystem_type() != NSFS_MAGIC) {
             return Err(failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"));
         }
@@ -60,7 +59,7 @@ impl Netns {
             .map_err(|errno| failed(io::Error::from(errno).kind(), &errno.desc()))
     }
 
-    /// Runs `work` in the namespace, in a thread of its own, and returns the result of `work`.
+    /// Runs `work` in the namespace, in a new thread, and returns its result.
     ///
     /// # Errors
     /// If the namespace cannot be entered ([`Netns::enter`]).

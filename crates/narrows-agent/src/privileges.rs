@@ -1,27 +1,26 @@
-//! Drops the privileges that an agent does not need once its programs are loaded.
+//! Drops privileges after an agent has loaded its programs.
 
 use std::io;
 
 use caps::{CapSet, Capability, CapsHashSet};
 
-/// Capabilities that a running agent needs. CAP_NET_ADMIN is needed for HTB and for detaching programs. CAP_BPF is
-/// needed for maps if unprivileged BPF is disabled.
+/// Capabilities of a running agent. CAP_NET_ADMIN is for HTB and for detaching programs. CAP_BPF is for maps, if
+/// unprivileged BPF is disabled.
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
-/// The capability to enter network namespaces (setns(2)). An agent with `[[namespaces]]` keeps this capability in
-/// reserve.
+/// The capability to enter network namespaces (setns(2)). An agent with `[[namespaces]]` keeps it in reserve.
 pub const ENTERING: Capability = Capability::CAP_SYS_ADMIN;
 
-/// Capabilities that are needed to load the programs. CAP_PERFMON is needed because the programs read kernel memory.
+/// Capabilities for loading the programs. CAP_PERFMON is for reading kernel memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// Checks that this thread has the capabilities that are needed to load the programs.
+/// Checks that this thread has the capabilities for loading the programs.
 ///
 /// # Errors
 /// One line with the missing capabilities and a remedy.
 pub fn check() -> Result<(), String> {
     let has = |c: &Capability| caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
-    // CAP_SYS_ADMIN includes the newer capabilities CAP_BPF and CAP_PERFMON (capabilities(7)).
+    // CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON (capabilities(7)).
     let lacks =
         |c: &&Capability| !has(c) && (**c == Capability::CAP_NET_ADMIN || !has(&Capability::CAP_SYS_ADMIN));
     let lacking: Vec<_> = LOADING.iter().filter(lacks).map(ToString::to_string).collect();
@@ -31,21 +30,21 @@ pub fn check() -> Result<(), String> {
     Err(format!("this process lacks {}; run it as root (sudo) or with its systemd unit", lacking.join(", ")))
 }
 
-/// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that this thread starts later
-/// inherit the remaining capabilities. The capabilities in `reserve` have no effect until a thread [raises](raise)
-/// them. Programs that the process executes cannot gain capabilities.
+/// Drops all capabilities of this thread except `keep` and `reserve`. Capabilities in `reserve` have no effect until a
+/// thread [raises](raise) them. Threads that this thread starts later inherit the remaining capabilities.
+/// Programs that the process executes gain no capabilities.
 ///
-/// Call this function before other threads start, because each thread has its own capabilities.
+/// Call this before other threads start, because each thread has its own capabilities.
 ///
 /// # Errors
 /// If the kernel refuses. Capabilities that were dropped before the refusal stay dropped.
 pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // The bounding set can be reduced only with CAP_SETPCAP. Without CAP_SETPCAP the bounding set stays as it is, which
-    // does no harm because no_new_privs is set below.
+    // The bounding set can be reduced only with CAP_SETPCAP. Otherwise it stays as it is, which does no harm, because
+    // no_new_privs is set below.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {
-            // The call fails for capabilities that this kernel does not know.
+            // This fails for capabilities that this kernel does not know.
             let _ = caps::drop(None, CapSet::Bounding, capability);
         }
     }
@@ -58,10 +57,10 @@ pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs().map_err(io::Error::from)
 }
 
-/// Makes a capability that was held in reserve effective in the calling thread, until the thread ends.
+/// Makes a reserved capability effective in the calling thread until it ends.
 ///
 /// # Errors
-/// If the thread does not have the capability in reserve.
+/// If the thread has not reserved this capability.
 pub fn raise(capability: Capability) -> io::Result<()> {
     caps::raise(None, CapSet::Effective, capability).map_err(|_| {
         let text = format!("this process lacks {capability}; run it as root (sudo) or with its systemd unit");
@@ -73,7 +72,7 @@ pub fn raise(capability: Capability) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The test runs in a thread of its own, because dropped capabilities cannot be regained.
+    /// In a thread of its own, because dropped capabilities cannot be regained.
     #[test]
     fn dropped_capabilities_cannot_be_regained() {
         std::thread::spawn(|| {

@@ -1,5 +1,4 @@
-//! Services that every agent uses: the request to stop, clean-up after a crash, status, metrics and systemd
-//! notification.
+//! Services for every agent: the request to stop, clean-up after a crash, status, metrics and systemd notification.
 
 use std::error::Error;
 use std::io;
@@ -20,36 +19,35 @@ use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
 use crate::stop::Stop;
 
-/// The reason why an agent could not start or continue.
+/// Why an agent could not start or continue.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A function that reads the configuration again.
 pub(crate) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 
-/// The services that an agent gets when it starts. The agent loads its programs, calls
-/// [`Services::ready`] and then works.
+/// The services of an agent. The agent loads its programs, calls [`Services::ready`] and then works.
 pub struct Services {
-    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the order of
-    /// their declaration. The guardian is therefore dropped last, when nothing is left to remove.
+    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the
+    /// order of their declaration, so the guardian is last, when nothing is left to remove.
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent was asked to stop.
     pub stop: Stop,
-    /// Reads the configuration again; `None` if the agent has no configuration file.
+    /// Reads the configuration again. `None`: there is no configuration file.
     source: Option<Source>,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
-    /// The listening socket of the metrics, which is open but not served until [`Services::ready`].
+    /// The listening socket of the metrics, which is served after [`Services::ready`].
     listener: Option<TcpListener>,
-    /// Removes the objects that would outlive the process. The agent registers these objects here.
+    /// Removes the objects that would outlive the process. The agent registers them here.
     pub guardian: Guardian,
 }
 
 impl Services {
-    /// Opens the socket of the metrics, enters the agent's network namespace and starts the guardian. Call this
-    /// function before other threads start.
+    /// Opens the metrics' socket, enters the agent's network namespace and starts the guardian. Call this before other
+    /// threads start.
     pub(crate) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
-        // The name is checked first, so that this agent changes nothing if another agent with this name is running.
+        // Check the name first, so that nothing changes if another agent with this name is running.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
         let mut listener = bind(MetricsNetns::Start).transpose()?;
@@ -72,9 +70,9 @@ impl Services {
         })
     }
 
-    /// Reads the configuration again if a SIGHUP has arrived, and returns the configuration that is in force from now
-    /// on. `in_force` returns the present configuration. The log lists the keys that change, and the keys that need a
-    /// restart. Returns `None` if there was no SIGHUP or the file is invalid.
+    /// Reads the configuration again after a SIGHUP, and returns the configuration in force from now on. `in_force`
+    /// returns the present one. The log lists the keys that change and those that need a restart. Returns `None`
+    /// without a SIGHUP or with an invalid file.
     pub fn reloaded(&self, in_force: impl FnOnce() -> Config) -> Option<Config> {
         let source = self.source.as_ref().filter(|_| self.stop.take_reload())?;
         let plan = match source() {
@@ -98,16 +96,16 @@ impl Services {
         Some(plan.config)
     }
 
-    /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once
-    /// everything is loaded. The calling thread keeps the capabilities in `reserve` ([`privileges::raise`]).
+    /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this when everything is
+    /// loaded. The calling thread keeps the capabilities in `reserve` ([`privileges::raise`]).
     ///
     /// # Errors
     /// If an agent of this name already runs.
     pub fn ready(&mut self, reserve: &[Capability]) -> io::Result<()> {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
-        // A thread inherits the capabilities of the thread that starts it. The threads that read requests must not have
-        // the capabilities in `reserve`. A thread that has dropped these capabilities therefore starts them.
+        // The threads that read requests must not have the capabilities in `reserve`. Threads inherit capabilities, so
+        // a thread that has dropped them starts the others.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;
@@ -123,8 +121,7 @@ impl Services {
     }
 }
 
-/// Sends `state` to systemd as sd_notify(3) does, in a datagram to the socket that the environment names. Does nothing
-/// if the environment names no socket.
+/// Sends `state` to systemd like sd_notify(3), to the socket in the environment, if there is one.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {

@@ -1,6 +1,6 @@
 //! The generated Rust code of the eBPF programs.
 
-/// Includes the module `skeleton`, which libbpf-cargo generates from `bpf/NAME` (build.rs).
+/// Includes the module that libbpf-cargo generates from `bpf/NAME` (build.rs).
 macro_rules! skeleton {
     ($name:literal) => {
         #[allow(

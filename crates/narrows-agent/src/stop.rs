@@ -11,15 +11,14 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 #[derive(Debug)]
 pub struct Stop {
     fd: SignalFd,
-    /// Whether SIGHUP makes the agent read its configuration again. If this is false, SIGHUP stops the agent.
+    /// Whether SIGHUP reloads the configuration. Otherwise, SIGHUP stops the agent.
     reloads: bool,
     reload: Cell<bool>,
 }
 
 impl Stop {
-    /// Blocks the signals and opens the descriptor that receives them. Call this function before other threads start,
-    /// because threads inherit the signal mask. If `reloads` is false, the agent has no file to read again, and
-    /// SIGHUP stops the agent.
+    /// Blocks the signals and opens the descriptor that receives them. Call this before other threads start, because
+    /// threads inherit the signal mask. If `reloads` is false, SIGHUP stops the agent.
     ///
     /// # Errors
     /// If no descriptors are left.
@@ -30,7 +29,7 @@ impl Stop {
         Ok(Stop { fd, reloads, reload: Cell::new(false) })
     }
 
-    /// Returns whether a signal that stops the agent has arrived. Also records each SIGHUP that asks for a reload.
+    /// Returns whether a signal to stop has arrived. Also records each SIGHUP that asks for a reload.
     pub fn requested(&self) -> bool {
         while let Ok(Some(signal)) = self.fd.read_signal() {
             if !self.reloads || signal.ssi_signo != Signal::SIGHUP as u32 {
@@ -41,7 +40,7 @@ impl Stop {
         false
     }
 
-    /// Returns whether [`requested`](Stop::requested) has recorded a SIGHUP since the last call of this function.
+    /// Returns whether [`requested`](Stop::requested) has recorded a SIGHUP since the last call.
     pub(crate) fn take_reload(&self) -> bool {
         self.reload.take()
     }

@@ -11,11 +11,11 @@ pub(crate) use libbpf_sys::{BPF_TCX_EGRESS as EGRESS, BPF_TCX_INGRESS as INGRESS
 /// One of the two hooks of an interface, [`EGRESS`] or [`INGRESS`].
 pub(crate) type Hook = libbpf_sys::bpf_attach_type;
 
-/// Maximum number of programs at one hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
+/// Largest number of programs at a hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
 const MOST: usize = 64;
 
-/// Attaches a program to an interface of the current namespace. The kernel removes the link when its last descriptor
-/// is closed, unless the link is pinned.
+/// Attaches a program to an interface of the current namespace. Unless the link is pinned, the kernel removes it with
+/// its last descriptor.
 pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
     let opts = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
@@ -25,13 +25,12 @@ pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     let link =
         unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, hook, &raw const opts) };
     checked(link)?;
-    // SAFETY: the kernel has just opened this descriptor, and no other code owns it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
 /// Returns whether `link` attaches its program to interface `ifindex` of the current namespace. Returns false if the
-/// link's interface was deleted or is in another namespace, even if its number now belongs to another interface of
-/// the current namespace.
+/// link's interface was deleted or moved, even if another interface now has its ifindex.
 pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<bool> {
     let info = info(link)?;
     let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
@@ -46,14 +45,14 @@ pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io:
     // SAFETY: the structure is initialised and has the stated size. Both arrays have `count` elements and outlive the
     // call.
     checked(unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, hook, &raw mut opts) })?;
-    // Unused elements are 0, which is never the number of a link.
+    // Unused elements are 0, which is not a link's id.
     Ok(links.contains(&info.id))
 }
 
 /// Returns whether the interface of this link still exists, in any namespace.
 pub(crate) fn has_interface(link: BorrowedFd<'_>) -> io::Result<bool> {
     let info = info(link)?;
-    // SAFETY: this member of the union is valid for links of this type, and any bytes are valid numbers.
+    // SAFETY: links of this type have this member of the union, and any bytes are valid numbers.
     Ok(unsafe { info.__bindgen_anon_1.tcx.ifindex } != 0)
 }
 
@@ -67,7 +66,7 @@ fn info(link: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_link_info> {
     checked(code).map(|()| info)
 }
 
-/// Converts a result of libbpf, which is a negative errno on failure, into a `Result`.
+/// Converts libbpf's result, which is a negative errno on failure.
 fn checked(code: i32) -> io::Result<()> {
     if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(()) }
 }

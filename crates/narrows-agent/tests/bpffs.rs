@@ -1,5 +1,5 @@
-//! Tests of the bpffs at /sys/fs/bpf: it is mounted only once, and pins that another mount hides are found. The tests
-//! need root. Each test has a mount namespace of its own.
+//! Tests that the bpffs at /sys/fs/bpf is mounted only once, and that pins below another mount are found. The tests
+//! need root. Each test has its own mount namespace.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::os::unix::process::CommandExt;
@@ -20,7 +20,7 @@ mod own;
 
 use own::{available, is_gone, own, soon};
 
-/// Returns the number of bpffs that are mounted at /sys/fs/bpf in this mount namespace.
+/// Returns the number of bpffs mounts at /sys/fs/bpf in this mount namespace.
 fn mounts() -> usize {
     let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
     mounts.lines().filter(|line| line.contains(" /sys/fs/bpf ") && line.contains(" - bpf ")).count()
@@ -35,7 +35,7 @@ fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
 
-/// Pins a map as a program other than Narrows would.
+/// Pins a map as another program would.
 fn pin_foreign(path: &Path) {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -47,15 +47,15 @@ fn pin_foreign(path: &Path) {
 
 const PROCESS: &str = "NARROWS_TEST_PROCESS";
 
-/// Starts this program again in the mount namespace of the calling thread. `what` selects whether the process returns
-/// the outcome of loading, or waits after loading.
+/// Starts this program again in the calling thread's mount namespace. `what` says whether the process returns the
+/// outcome of loading, or waits afterwards.
 fn process(what: &str, variant: Variant, place: &Place) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);
     command.env(PROCESS, format!("{what} {} {}", place.prefix, variant.name()));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     #[allow(unsafe_code, reason = "between fork and exec")]
-    // SAFETY: this is a plain system call. The call makes this process end when the thread that started it ends.
+    // SAFETY: a plain system call. It ends this process when the thread that started it ends.
     unsafe {
         command.pre_exec(|| {
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into)
@@ -83,7 +83,7 @@ fn as_a_process() {
     };
     match what {
         "load" => std::process::exit(load()),
-        // This process acts as a test that has a mount namespace of its own and is killed.
+        // This process acts as a test with its own mount namespace, and is killed.
         "wait" => with_own_mounts(|| {
             assert_eq!(load(), IS_LOADED);
             thread::sleep(Duration::from_secs(600));
@@ -207,7 +207,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
             let _ = loader.kill();
             let end = loader.wait().unwrap();
             assert_eq!(mounts(), 1);
-            // The loader may have made its pin before it was killed.
+            // The loader may have made its pin before it was killed. If so, the loop tries again.
             was_between = end.code().is_none()
                 && !place.folder.join(place.registered(Variant::C)).join("link").exists();
             if was_between {
@@ -229,7 +229,7 @@ fn a_loader_that_is_killed_between_mount_and_pin_leaves_a_mount_that_the_next_on
 fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
     own("away", |place| {
         load(Variant::A, place).unwrap();
-        // This code runs in another mount namespace, which does not share the pins of the first namespace.
+        // This code runs in another mount namespace, which does not share the pins of the first one.
         let outcome = with_own_mounts(|| {
             assert_eq!(listed(place), [(Variant::A, false)]);
             cc::unload(Variant::A, place)
@@ -240,7 +240,7 @@ fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
             return;
         }
         assert!(is_gone(place));
-        // The algorithm's pin is still in this namespace, but it no longer holds an algorithm.
+        // The pin in this namespace is stale now.
         assert_eq!(listed(place), []);
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         load(Variant::A, place).unwrap();
@@ -257,7 +257,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
         let stale = Options { exit_125: true, ..Options::default() };
         cc::load(Variant::A, stale, place).unwrap();
         let name = place.registered(Variant::A);
-        // A thread in another mount namespace unloads the algorithm, and loads a new algorithm under the same name.
+        // A thread in another mount namespace replaces the algorithm by a new one with the same name.
         let (replaced, replaced_by) = mpsc::channel();
         let (checked, check) = mpsc::channel::<()>();
         thread::scope(|scope| {
@@ -266,7 +266,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
                     cc::unload(Variant::A, place).unwrap();
                     load(Variant::A, place).unwrap();
                     replaced.send(()).unwrap();
-                    // The namespace and its pin stay until the checks are done or have failed.
+                    // Keep the namespace and its pin until the checks are done or have failed.
                     let _ = check.recv();
                 });
             });
@@ -326,8 +326,7 @@ fn an_agents_pins_in_every_hidden_mount_are_cleaned() {
     });
 }
 
-/// Checks the error of a switch whose pins are hidden by a second mount. `before` is put in front of the switch's
-/// command.
+/// Checks the error of a switch whose pins are hidden by a second mount. `before` precedes the switch's command.
 fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
     own(tag, |_| {
         mount_bpffs();
@@ -376,7 +375,7 @@ fn pins_of_a_killed_loader_in_an_upper_mount_are_removed_with_the_mount() {
         mount_bpffs();
         load(Variant::A, place).unwrap();
         mount_bpffs();
-        // This is the state that a loader leaves if it is killed when it has made only the first of its two pins.
+        // A loader leaves this state if it is killed between its two pins.
         let folder = place.folder.join(place.registered(Variant::B));
         let leave = || {
             fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! Tests congestion control algorithms of papers on this kernel: loading, refused requests, and the numbers of the gain
-//! model. The tests need root.
+//! Tests congestion control algorithms of papers on this kernel: loading, refused requests, and the gain model. The
+//! tests need root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::ffi::OsString;
@@ -133,7 +133,6 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
         assert!(matches!(error, CcError::InUse { connections: 1, .. }), "{error}");
         assert!(available(&name));
 
-        // A connection that has chosen another congestion control no longer counts as a connection of the algorithm.
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from("reno")).unwrap();
         assert_eq!(cc::find(Variant::C, place).unwrap().map(|loaded| loaded.connections), Some(0));
         setsockopt(&client, sockopt::TcpCongestion, &OsString::from(&name)).unwrap();
@@ -196,7 +195,7 @@ fn unload_frees_a_name_whose_link_another_process_holds() {
         let _held = libbpf_rs::Link::open(&pin).unwrap();
         match cc::unload(Variant::A, place) {
             Ok(()) => assert!(!available(&name)),
-            // Before Linux 6.11 a link cannot be detached.
+            // Before Linux 6.11, links cannot be detached.
             Err(error) => assert!(matches!(error, CcError::Elsewhere { .. }), "{error}"),
         }
     });
@@ -210,11 +209,11 @@ fn all_algorithms_can_be_loaded_together() {
         }
         assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
         assert_eq!(cc::list(place).unwrap().len(), Variant::ALL.len());
-        // The bound in this test is far below the verifier's limit of a million, because another kernel's verifier may
+        // The bound of this test is far below the verifier's limit of a million, because another kernel's verifier may
         // examine more instructions.
         let mut looked_at = 0;
         for id in cost::loaded() {
-            // A program of another test may have been unloaded in the meantime.
+            // Another test may have unloaded its program.
             let Ok((name, cost)) = cost::by_id(id) else { continue };
             if name == "nrw_cong_contro" {
                 looked_at += 1;
@@ -233,7 +232,7 @@ fn run(program: &mut Command, arguments: &[&str]) -> Output {
     program.args(arguments).output().unwrap()
 }
 
-/// Checks that a refusal is one line and the exit code is 2. Returns the line.
+/// Checks that the refusal is one line and the exit code is 2. Returns the line.
 fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
@@ -255,7 +254,7 @@ fn only_one_of_two_concurrent_loads_succeeds() {
     });
 }
 
-/// The test makes the state that a process leaves if it is killed when it has made only the first of its two pins.
+/// A process that is killed between its two pins leaves such an incomplete pin.
 #[test]
 fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {
@@ -273,7 +272,7 @@ fn an_incomplete_pin_does_not_prevent_loading() {
     });
 }
 
-/// A truncated name could be the name of another congestion control.
+/// A truncated name could be that of another congestion control.
 #[test]
 fn a_too_long_name_is_refused() {
     own("long", |place| {
@@ -305,12 +304,12 @@ fn missing_privileges_are_named() {
     if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
         return;
     }
-    // The program must be in a folder in which any user may execute it.
+    // Any user may execute a program in this folder.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");
-    // Another process copies the program. If this process copied it, a process that a concurrent test starts could
-    // inherit the descriptor that writes the file, and the copy could not be executed (ETXTBSY).
+    // Let another process copy the program. If this process wrote the file, a concurrent test's child could inherit the
+    // descriptor. Executing the copy would then fail with ETXTBSY.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_narrows-agent")).arg(&program).status().unwrap();
     assert!(copied.success());
     for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {

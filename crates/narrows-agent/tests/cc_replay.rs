@@ -1,9 +1,9 @@
 //! Compares the congestion control algorithms of bpf/cc with the simulator's implementations, event by event. The tests
 //! need no special kernel and no root.
 //!
-//! A flow in the simulator records its events and the decisions of its controller. The eBPF source, compiled as a
-//! normal program (`native/cc.c`), gets the same events. Before each event, both implementations get the same window
-//! and rate, so that a difference shows only at the event that causes it.
+//! A flow in the simulator records its events and its controller's decisions. The eBPF source, compiled as a normal
+//! program (`native/cc.c`), gets the same events. Before each event, both get the same window and rate. A difference
+//! therefore shows only at the event that causes it.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -28,11 +28,11 @@ use narrows_sim::plan::Plan;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-/// The events of the recorded flow, and the decisions of its controller after each event.
+/// The events of the recorded flow, and its controller's decision after each event.
 static RECORD: Mutex<Vec<(String, Decision)>> = Mutex::new(Vec::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A state after an event. Unbounded volumes are infinite.
+/// A state after an event. Bounds that are not set are infinite.
 #[derive(Clone, Debug, Default)]
 struct Decision {
     cwnd: f64,
@@ -55,7 +55,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Returns the beginning of the line of an event. This beginning contains the state before the event.
+    /// Returns the beginning of an event's line: the state before the event.
     fn head(&self, kind: char, now: Time, window: &Window) -> String {
         let pacing = window.pacing_rate.map_or(0, |rate| rate.as_bytes_per_sec());
         let now = micros(now.since(Time::ZERO));
@@ -182,7 +182,7 @@ fn recorded(inner: impl Controller + 'static) -> Box<dyn Controller> {
     Box::new(Recorder { inner: Box::new(inner), delivered: 0, lost: 0, in_flight: 0 })
 }
 
-/// Returns parameters with the kernel's burst size, which the programs also use.
+/// Returns the parameters with the kernel's burst size, which the eBPF programs also use.
 fn with_kernel_bursts(params: BoundedParams) -> BoundedParams {
     BoundedParams { pacing: pacing::Params::default(), ..params }
 }
@@ -198,19 +198,19 @@ fn entry(variant: Variant) -> Entry {
     Entry::new("recorded", Family::Model, "a recorded controller", build)
 }
 
-/// A bottleneck of 50 Mbit/s with an RTT of 20 ms. The recorded flow shares the bottleneck with `others` CUBIC flows.
+/// A bottleneck of 50 Mbit/s with an RTT of 20 ms, shared with `others` CUBIC flows.
 #[derive(Copy, Clone)]
 struct Case {
     name: &'static str,
     /// Packets.
     queue: u64,
     loss: f64,
-    /// A packet is marked if more than this number of packets wait in the queue; 0: no packets are marked.
+    /// Packets are marked if the queue is longer than this number of packets; 0: never.
     mark: u64,
-    /// Maximum random delay of a packet, by which packets may overtake each other; 0: no delay.
+    /// Largest random delay of a packet, so that packets overtake each other; 0: none.
     reorder_ms: u64,
     others: usize,
-    /// The largest accepted share of events after which a value differs.
+    /// Largest accepted share of events after which a value differs.
     most: f64,
 }
 
@@ -261,7 +261,7 @@ fn plan(case: &Case) -> Plan {
 fn compile(variant: Variant, folder: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("cc");
-    // Rust's debug output of a structure is almost a C initializer of the same structure.
+    // Rust's debug output of a structure is almost a C initializer.
     let text = format!("{:?}", cc::params(variant)).replace("nrw_params", "").replace("nrw_gain_pair", "");
     let fields = text.split(", __pad").next().unwrap_or_default().trim_end_matches([' ', '}']);
     let params = format!("{fields} }}").replace("{ ", "{ .").replace(", ", ", .").replace(": ", " = ");
@@ -281,7 +281,7 @@ fn compile(variant: Variant, folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs the case in the simulator and passes its events to the programs. Returns both decisions for each event.
+/// Runs the case in the simulator, and passes its events to the programs. Returns both decisions for each event.
 fn replay(variant: Variant, case: &Case, program: &Path) -> Vec<(String, Decision, Decision)> {
     RECORD.lock().unwrap_or_else(PoisonError::into_inner).clear();
     let mut catalogue = Catalogue::built_in().clone();
@@ -328,16 +328,16 @@ fn decision(variant: Variant, line: &str) -> Decision {
     }
 }
 
-/// Shares of events after which the two implementations differ.
+/// Shares of events after which the implementations differ.
 #[derive(Debug, Default)]
 struct Differences {
     events: usize,
     phase: f64,
-    /// Share of events after which windows differ by more than two packets and 2 %.
+    /// Windows differ by more than two packets and 2 %.
     cwnd: f64,
     inflight_hi: f64,
     inflight_lo: f64,
-    /// Share of events after which pacing rates differ by more than 1 %.
+    /// Pacing rates differ by more than 1 %.
     pacing: f64,
     bw: f64,
     min_rtt: f64,
@@ -348,8 +348,8 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
         let count = pairs.iter().filter(|(_, simulated, ebpf)| differ(simulated, ebpf)).count();
         count as f64 / pairs.len() as f64
     };
-    // Two infinite bounds count as equal, because their difference is NaN. The difference between a finite and
-    // an infinite bound is infinite.
+    // The difference of two infinite bounds is NaN, so they count as equal. A finite and an infinite bound differ by
+    // infinity.
     let volumes = |a: f64, b: f64| (a - b).abs() > f64::max(2.0, 0.02 * a.min(b));
     let rates = |a: f64, b: f64| (a - b).abs() > f64::max(2000.0, 0.01 * a);
     Differences {
@@ -364,8 +364,8 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
     }
 }
 
-/// With losses, the two implementations disagree by a few packets about the number of packets in flight when a packet
-/// was sent (bpf/cc/history.h). This difference can change the time at which a probe ends.
+/// For each packet, both implementations record how many packets were in flight when it was sent. With losses, these
+/// numbers differ by a few packets (bpf/cc/history.h), which can change when a probe ends.
 const CASES: [Case; 7] = [
     Case { name: "a queue of a BDP", ..PLAIN },
     Case { name: "a short queue", queue: 20, ..PLAIN },
@@ -377,7 +377,6 @@ const CASES: [Case; 7] = [
 ];
 const PLAIN: Case = Case { name: "", queue: 83, loss: 0.0, mark: 0, reorder_ms: 0, others: 0, most: 0.0 };
 
-/// Returns the differences of each case.
 fn compare(variant: Variant) -> Vec<(Case, Differences)> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
@@ -391,7 +390,7 @@ fn compare(variant: Variant) -> Vec<(Case, Differences)> {
     CASES.iter().map(compare).collect()
 }
 
-/// Checks that no value differs in a larger share of events than its case allows.
+/// Checks that no value differs in a larger share of events than its case accepts.
 fn check(variant: Variant) {
     for (Case { name, most, .. }, found) in compare(variant) {
         assert!(found.events > 20_000, "{name}: {found:?}");
@@ -413,8 +412,8 @@ fn v2_decides_as_the_simulator() {
 }
 
 /// To decide when a probe ends, the kernel's BBR estimates the number of packets in the network. The simulator's BBR
-/// uses the number of packets in flight, so gains differ for some ACKs. With marks and spurious losses, the detectors
-/// of policers differ.
+/// uses the number of packets in flight, so gains differ at some ACKs. With marks and spurious losses, the detectors of
+/// policers differ.
 #[test]
 fn v1_and_bbq_have_the_model_and_the_phases_of_the_simulator() {
     for variant in [Variant::V1, Variant::Bbq] {

@@ -1,4 +1,4 @@
-//! Tests the program with its command line and its socket, as users run it. The tests need no root.
+//! Tests the program through its command line and its socket. The tests need no root.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -6,10 +6,10 @@ use narrows_agent::metrics::{registry, render};
 use narrows_agent::status::{Board, InterfaceStatus, PortStatus, Snapshot};
 use serde_json::Value;
 
-/// Labels that Prometheus adds to every series it scrapes.
+/// Labels that Prometheus adds to every series.
 const FROM_PROMETHEUS: [&str; 1] = ["instance"];
 
-/// The labels of each series on the page of a switch that is connected to a controller.
+/// The labels of each series on the page of a switch with a controller.
 fn served() -> BTreeMap<String, BTreeSet<String>> {
     let board = Board::new();
     let port = PortStatus {
@@ -37,7 +37,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Returns the queries of the panels, each with its legend, and the queries of the variables.
+/// Returns the queries of the panels, with their legends, and the queries of the variables.
 fn queries(dashboard: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {
@@ -52,13 +52,13 @@ fn queries(dashboard: &Value) -> Vec<(String, String)> {
     targets.chain(variables.filter(|(query, _)| !query.is_empty())).collect()
 }
 
-/// Returns the words of a query that are metrics.
+/// Returns the metrics in a query.
 fn metrics(query: &str) -> BTreeSet<String> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("narrows_")).map(str::to_owned).collect()
 }
 
-/// Returns the labels by which a query filters or groups, and the labels of its legend.
+/// Returns the labels in a query's filters and groups, and in its legend.
 fn labels(query: &str, legend: &str) -> BTreeSet<String> {
     let between = |text: &str, open: &str, close: &str| -> Vec<String> {
         let parts = text.split(open).skip(1);

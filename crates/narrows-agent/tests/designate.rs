@@ -1,5 +1,5 @@
-//! Compares two kinds of reports of designated packets: the reports that the header of the eBPF program computes, and
-//! the reports of the simulator's sender. The tests need no special kernel and no root.
+//! Compares two kinds of reports of designated packets: reports that the eBPF program's C header computes, and reports
+//! of the simulator's sender. The tests need no special kernel and no root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -57,8 +57,7 @@ fn said(reports: &[OptionReport]) -> Vec<u64> {
     reports.iter().map(|report| report.lived.as_micros()).collect()
 }
 
-/// Test vector TV-D8 is a flow with its SYN at 1 s, data 0.1 s and 0.2 s after the SYN, and its FIN 0.3 s after the
-/// SYN.
+/// Test vector TV-D8: the SYN at 1 s, data 0.1 s and 0.2 s later, and the FIN 0.3 s after the SYN.
 #[test]
 fn tv_d8_reports_add_up_to_the_lifetime() {
     let native = Native::build();
@@ -89,7 +88,6 @@ enum Step {
     Ack,
 }
 
-/// The program designates the same packets as the simulator's sender, and reports the same times.
 #[test]
 fn any_flow_reports_as_in_the_simulator() {
     let native = Native::build();

@@ -64,8 +64,8 @@ fn the_guardian_cleans_up_when_the_pipe_closes() {
         .unwrap();
 }
 
-/// The test runs in the machine's namespace for some milliseconds, because in any other namespace only `reno` may
-/// become the default.
+/// Runs in the machine's namespace for some milliseconds, because in any other namespace only `reno` may become the
+/// default.
 #[test]
 fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     if !can_run(&[Need::Root]) {
@@ -74,7 +74,7 @@ fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     let setting = "/proc/sys/net/ipv4/tcp_congestion_control";
     let now = || fs::read_to_string(setting).unwrap().trim().to_owned();
     let first = now();
-    // `reno`, which every kernel has, takes the place of `brf`.
+    // `reno` replaces `brf` here, because every kernel has it.
     for (chosen, left, expected) in [("reno", "cubic", "cubic"), ("cubic", "reno", "cubic")] {
         fs::write(setting, left).unwrap();
         let mut guardian = Guardian::start_program(Path::new(PROGRAM)).unwrap();
@@ -87,8 +87,8 @@ fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     }
 }
 
-/// In this test, the agent is a `sleep` process that holds the pipe and is killed with SIGKILL. The guardian gets the
-/// signals that a service manager would send.
+/// A `sleep` process acts as the agent: it holds the pipe and is killed. The guardian gets the signals that a service
+/// manager would send.
 #[test]
 fn the_guardian_survives_signals_and_cleans_up_after_kill_9() {
     let Some(lab) = kernel::lab() else { return };
@@ -108,14 +108,14 @@ fn the_guardian_survives_signals_and_cleans_up_after_kill_9() {
             let mut pipe = guardian.stdin.take().unwrap();
             std::io::Write::write_all(&mut pipe, (serde_json::to_string(&charge).unwrap() + "\n").as_bytes())
                 .unwrap();
-            // This line is incomplete, as if the agent had died while it wrote the line.
+            // An incomplete line, as if the agent had died while writing.
             std::io::Write::write_all(&mut pipe, b"{\"htb\":{\"ind").unwrap();
             let mut agent = Command::new("sleep")
                 .arg("600")
                 .stdout(Stdio::from(std::os::fd::OwnedFd::from(pipe)))
                 .spawn()
                 .unwrap();
-            // Wait until SigIgn in /proc shows that the guardian ignores signals.
+            // Wait until /proc (SigIgn) shows that the guardian ignores signals.
             let pid = nix::unistd::Pid::from_raw(guardian.id() as i32);
             let ignores = || {
                 let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -171,8 +171,8 @@ fn clean_removes_everything_that_agents_left() {
         .unwrap();
 }
 
-/// If the guardian was also killed, the next start and `clean` remove the remaining objects. The next start and `clean`
-/// do not affect running agents.
+/// If the guardian is killed, too, the next start and `clean` remove the remaining objects. Running agents are not
+/// affected.
 #[test]
 fn what_a_killed_guardian_leaves_is_removed_while_other_agents_run() {
     let Some(lab) = kernel::lab() else { return };
@@ -252,7 +252,7 @@ fn clean_removes_the_programs_filters() {
         .unwrap();
 }
 
-/// If only the guardian is killed, a new guardian replaces it, and gets the list of objects to remove.
+/// If only the guardian is killed, a new guardian starts, and gets the list of objects to remove.
 #[test]
 fn a_killed_guardian_is_replaced() {
     let Some(lab) = kernel::lab() else { return };
@@ -264,7 +264,7 @@ fn a_killed_guardian_is_replaced() {
                 let replaced = || switch.said().matches("event=\"guardian-restarted\"").count() == round;
                 assert!(patience(replaced), "{}", switch.said());
             }
-            // The guardian must also get the changes if interfaces vanish and come back.
+            // The new guardian must also learn about interfaces that vanish and return.
             run("ip link del dev a");
             run("ip link add name a type veth peer name a-peer");
             let is_back = || switch.said().contains("event=\"interface-back\" interface=\"a\"");

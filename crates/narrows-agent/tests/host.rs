@@ -21,7 +21,7 @@ use narrows_lab::patiently;
 use net::{DELAY_NS, Net, can_run, greedy};
 use switch::{Behaviour, Seen, must};
 
-/// The rate of 20 Mbit/s that the test's switch writes, in bytes/s.
+/// The rate that the test's switch writes, in bytes/s (20 Mbit/s).
 const WRITTEN: u64 = 2_500_000;
 const SECOND: Duration = Duration::from_secs(1);
 const NS: f64 = 1e9;
@@ -34,8 +34,8 @@ fn writing(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
-/// Returns the options of a sender whose scope is only this network. The kernel identifies a congestion control
-/// algorithm by its name, so each test uses a different name.
+/// Returns the options of a sender for this network only. Names of algorithms are global in the kernel, so each test
+/// uses its own name.
 fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     let name = format!("{name}{}", std::process::id() % 1_000_000);
     SenderOptions { scope: net.scope(side), name, ..SenderOptions::default() }
@@ -46,13 +46,13 @@ fn data(net: &Net, forth: bool) -> Vec<Seen> {
     net.switch.seen().into_iter().filter(|s| s.forth == forth && s.payload > 0).collect()
 }
 
-/// Returns whether a packet is between two times, given in seconds after the first packet.
+/// Returns whether a packet is between two times, in seconds after the first packet.
 fn within(packets: &[Seen], packet: &Seen, from: f64, to: f64) -> bool {
     let start = packets.first().map_or(0, |p| p.at_ns) as f64;
     (from..to).contains(&((packet.at_ns as f64 - start) / NS))
 }
 
-/// Returns the rate, in L3 bytes/s, between two times, given in seconds after the first packet.
+/// Returns the rate between two times, in L3 bytes/s. The times are in seconds after the first packet.
 fn rate(packets: &[Seen], from: f64, to: f64) -> f64 {
     packets.iter().filter(|p| within(packets, p, from, to)).map(|p| p.l3 as f64).sum::<f64>() / (to - from)
 }
@@ -76,7 +76,7 @@ fn the_rate_applies_from_the_first_packets_on() {
         assert_eq!(syn.option, RateOption::Unassigned, "the SYN asks");
         let packets = data(&net, true);
         assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
-        // The kernel does not pace a connection's first ten packets (tcp_update_skb_after_send()).
+        // The kernel does not pace the first ten packets of a connection (tcp_update_skb_after_send()).
         let unpaced = 10.0 * 1500.0 / 0.1;
         let first = rate(&packets, 0.0, 0.1);
         assert!(
@@ -88,8 +88,8 @@ fn the_rate_applies_from_the_first_packets_on() {
     });
 }
 
-/// The kernel does not pace the first ten packets, and ACKs cannot pace a rate below one packet per RTT. At the rate of
-/// this test, the time per packet is 300 ms, which is many RTTs.
+/// The kernel does not pace the first ten packets. ACKs cannot pace a rate below one packet per RTT. In this test, a
+/// packet takes 300 ms, which is many RTTs.
 #[test]
 fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
     patiently(|| {
@@ -103,7 +103,7 @@ fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
         let until = |end| packets.iter().filter(|p| within(&packets, p, 0.0, end)).count();
         let times = packets.iter().map(|p| (p.at_ns - packets[0].at_ns) / 1_000_000).collect::<Vec<_>>();
         println!("packets after {times:?} ms");
-        // The kernel's timer may send a packet 90 ms early. The gaps after this packet compensate for it.
+        // The kernel's timer may send a packet 90 ms early. Later gaps compensate for it.
         assert!((3..=8).contains(&until(1.5)), "{times:?} ms");
         assert!((14..=18).contains(&until(4.8)), "{times:?} ms");
     });
@@ -138,7 +138,7 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
             scope.spawn(|| net.transfer(8 * SECOND, false, greedy));
             std::thread::sleep(SECOND);
             net.switch.change(|b| (b.acks, b.handshake) = (Some(0xFFFF), None));
-            // wait for 1 s and 4 RTTs
+            // Wait for 1 s and 4 RTTs.
             std::thread::sleep(SECOND + Duration::from_nanos(8 * DELAY_NS));
             orphaned_in_time = sender.counters().orphaned == 1;
             std::thread::sleep(SECOND / 2);
@@ -150,19 +150,18 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let packets = data(&net, true);
         let alone = rate(&packets, 2.0, 2.5);
         assert!(alone > 1.3 * WRITTEN as f64, "CUBIC grows: {alone:.0} bytes/s");
-        // A switch that has just started recognizes the flow by the first packet that it sees.
+        // A switch that has just started recognizes the flow by any data packet.
         let orphan: Vec<_> = packets.iter().filter(|p| within(&packets, p, 2.0, 2.5)).collect();
         let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
         assert_eq!(marked, orphan.len(), "every data packet is marked");
-        // CUBIC has left a queue at the test's switch. This queue drains first. A recovery that is in progress ends
-        // according to CUBIC's rules.
+        // CUBIC has left a queue at the switch. This queue drains first. A recovery that has begun ends by CUBIC's
+        // rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
 
-/// The first sender ends in the middle of a transfer, and the next sender takes the connection over. In one case, the
-/// next sender starts at once, while the connection still sends at its rate. In the other case, it starts after the
-/// connection has changed to CUBIC.
+/// The first sender ends during a transfer, and the next one takes the connection over. It starts either at once, while
+/// the connection still sends at its rate, or after the change to CUBIC.
 #[test]
 fn the_next_sender_takes_over_open_connections() {
     for pause in [Duration::ZERO, 2 * SECOND] {
@@ -203,7 +202,7 @@ fn the_next_sender_takes_over_open_connections() {
     }
 }
 
-/// A flow with a large window gets a low rate. Then all data in flight is lost, and the feedback ends. If the recovery
+/// A flow with a large window gets a low rate. Then all data in flight is lost, and feedback ends. If the recovery
 /// continued at the least rate, it would take half a minute.
 #[test]
 fn missing_feedback_leads_to_cubic_during_a_long_recovery() {
@@ -218,7 +217,7 @@ fn missing_feedback_leads_to_cubic_during_a_long_recovery() {
         std::thread::scope(|scope| {
             scope.spawn(|| net.transfer(7 * SECOND, false, greedy));
             std::thread::sleep(2 * SECOND);
-            // the code is for 200 kbit/s
+            // The code for 200 kbit/s.
             net.switch.change(|b| (b.acks, b.lose_each) = (code(25_000), 1));
             std::thread::sleep(SECOND / 8);
             net.switch.change(|b| (b.acks, b.lose_each) = (Some(0xFFFF), 0));
@@ -272,7 +271,7 @@ fn the_application_limit_is_stated_once_per_rtt() {
         };
         let (unlimited, limited, marked) = marks(greedy, "greedy");
         assert!(unlimited > 20 * limited, "greedy: {unlimited} unlimited, {limited} limited");
-        // The RTT is 10 ms, plus the delay of pacing and packets, and the sender counts one mark per RTT.
+        // The RTT is 10 ms, plus the delay by pacing. The sender counts one mark per RTT.
         assert!((100..=200).contains(&marked), "{marked} marks in 2 s");
 
         let slow = |stream: &mut std::net::TcpStream| {
@@ -296,12 +295,12 @@ fn the_receiver_reserves_room_only_for_senders_that_ask() {
         assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "no SYN asked");
 
         let before = net.switch.seen().len();
-        // A host may be sender and receiver, because the programs do not disturb each other in one cgroup.
+        // A host may be sender and receiver in one cgroup.
         let receiver_too = must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: false }));
         let sender = must(Sender::load(&sender(&net, "a", "asking")));
         net.transfer(2 * SECOND, false, greedy);
         let seen = net.switch.seen().split_off(before);
-        // Skip the last ACKs of the previous connection, which are still on the way.
+        // Skip the last ACKs of the previous connection.
         let begin = seen.iter().position(Seen::is_syn).expect("a SYN");
         let seen = &seen[begin..];
         let syn_ack = seen.iter().find(|s| s.is_syn_ack()).expect("a SYN-ACK");
@@ -376,7 +375,7 @@ fn iperf3_applies_the_rate_with_any_congestion_control_that_it_asks_for() {
         let _ = server.kill();
         let _ = server.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-        // The control connection starts with the first packet. The data connection starts a moment later.
+        // The control connection starts first, the data connection a moment later.
         assert_near("rate", rate(&data(&net, true), 0.8, 1.8), WRITTEN as f64, 0.03);
         assert_eq!(sender.counters().rated, 2, "{:?}", sender.counters());
     });

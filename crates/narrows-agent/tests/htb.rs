@@ -1,4 +1,4 @@
-//! Tests of HTB on a real kernel, each in a network namespace of its own. Without root, the tests are skipped.
+//! Tests of HTB on a real kernel, each in its own network namespace. Without root, the tests are skipped.
 
 mod kernel;
 
@@ -36,7 +36,7 @@ fn htb_is_installed_as_laid_out_and_removed_afterwards() {
             htb.set_class(Class::Rated, mbit(60), mbit(100)).unwrap();
             htb.set_class(Class::OtherTcp, mbit(35), mbit(100)).unwrap();
             htb.set_class(Class::Udp, mbit(5), mbit(95)).unwrap();
-            // This check by `tc` shares no code with the agent.
+            // Check with `tc`, which shares no code with the agent.
             let classes = tc(&lab, "class");
             for expected in [
                 "htb 4e57:1 root rate 100Mbit ceil 100Mbit",
@@ -100,9 +100,8 @@ fn bytes_packets_queue_and_drops_of_a_burst_are_counted() {
             for _ in 0..100 {
                 let _ = blast.send_to(&[0; 1472], "10.99.0.2:9");
             }
-            // No program classifies packets here, so all packets are in the default class, other TCP. 100 datagrams of
-            // 1500 bytes enter a link of 1 Mbit/s. The burst and the queue have room for 21 datagrams, and the socket's
-            // buffer may hold the rest.
+            // Without a classifier, all packets are in the default class, other TCP. 100 datagrams of 1500 bytes enter
+            // a link of 1 Mbit/s. The burst and the queue hold 21 of them, and the socket's buffer may hold the rest.
             let stats = htb.stats().unwrap().unwrap();
             let other = stats[Leaf::OtherTcp as usize];
             assert!(other.queued_packets > 10 && other.queued_packets <= 20, "{other:?}");
@@ -150,7 +149,7 @@ fn an_htb_of_the_same_layout_is_taken_over_and_another_replaced() {
             sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
             first.keep();
             drop(first);
-            // The counters continue, because this is the same HTB.
+            // This is the same HTB, so the counters continue.
             let mut second = Htb::install(port(), &layout(50)).unwrap();
             assert!(second.stats().unwrap().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
             assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));

@@ -1,5 +1,5 @@
-//! Tests the metrics endpoint under attack. The agent's control loop continues, and Prometheus gets its page. The tests
-//! need no root.
+//! Tests the metrics endpoint under attack: the control loop continues, and Prometheus gets its page. The tests need no
+//! root.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,10 @@ use narrows_agent::status::{Board, PortStatus, Snapshot};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use proptest::prelude::*;
 
-/// Longest time for which a client waits.
+/// Longest time that a client waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An agent without a data plane in the kernel. This agent has a control loop, a status socket and metrics.
+/// An agent with a control loop, a status socket and metrics, but without a data plane in the kernel.
 struct Agent {
     beats: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ struct Agent {
 
 impl Agent {
     fn start() -> Agent {
-        // Raise the limit of descriptors, because this process holds both ends of a thousand connections.
+        // This process holds both ends of a thousand connections.
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
         let (board, beats, stop) = (Board::new(), Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
@@ -64,7 +64,6 @@ impl Agent {
         self.said(request.as_bytes())
     }
 
-    /// Returns the answer to a request that is sent as a whole.
     fn said(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -80,18 +79,18 @@ impl Agent {
         stream
     }
 
-    /// Opens connections that send these bytes, and then neither send, read nor close.
+    /// Opens connections that send these bytes, and then do nothing.
     fn held(&self, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
         let hold = |_| {
             let mut stream = self.connect();
-            // The endpoint may already have closed the connection.
+            // The endpoint may have closed the connection already.
             let _ = stream.write_all(bytes);
             stream
         };
         (0..count).map(hold).collect()
     }
 
-    /// Checks that the loop runs, that the status socket answers, and that the page has the present state.
+    /// Checks that the loop runs, the status socket answers, and the page shows the present state.
     fn goes_on(&self) {
         let before = self.beats.load(Ordering::Relaxed);
         while self.beats.load(Ordering::Relaxed) < before + 10 {
@@ -100,7 +99,7 @@ impl Agent {
         }
         let mut client = Client::connect(&self.folder.path().join("s.sock"), &Request::default()).unwrap();
         assert!(client.next().unwrap().unwrap().flow_count >= before);
-        // Requests within a short time get the same page, so wait.
+        // Requests shortly after each other get the same page, so wait.
         thread::sleep(Duration::from_millis(250));
         let (before, begun) = (self.beats.load(Ordering::Relaxed), clock::now());
         let page = self.get("/metrics");
@@ -119,7 +118,7 @@ impl Drop for Agent {
     }
 }
 
-/// Returns the agent's state in turn `beat` of the control loop. The page of this state is long.
+/// Returns the agent's state in iteration `beat` of the control loop. Its page is long.
 fn snapshot(beat: u64) -> Snapshot {
     let port = |n: usize| PortStatus { interface: format!("eth{n}"), ..PortStatus::default() };
     let ports = (0..63).map(port).collect();
@@ -217,7 +216,7 @@ fn slow_requests_do_not_block_the_page_and_are_given_up() {
     let loris = thread::spawn({
         let stop = Arc::clone(&stop);
         move || {
-            // A client whose connection is displaced connects again.
+            // A displaced client connects again.
             while !stop.load(Ordering::Relaxed) {
                 for stream in &mut held {
                     if stream.write_all(b"A: b\r\n").is_err() {
@@ -252,7 +251,7 @@ fn a_megabyte_of_headers_is_refused() {
     let agent = Agent::start();
     let mut stream = agent.connect();
     let long = [&b"GET /metrics HTTP/1.1\r\nA: "[..], &vec![b'a'; 1_000_000]].concat();
-    // The endpoint closes the connection before it has read all data, so the kernel resets the connection.
+    // The endpoint closes the connection with unread data, so the kernel resets it.
     let _ = stream.write_all(&long);
     let mut said = [0; 12];
     if stream.read_exact(&mut said).is_ok() {

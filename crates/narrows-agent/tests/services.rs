@@ -1,8 +1,7 @@
-//! Tests an agent from start to end, as a process that is queried, stopped and killed. Without root, the test is
-//! skipped.
+//! Tests an agent as a process that is queried, stopped and killed. Without root, the test is skipped.
 //!
-//! This test does not use Rust's test harness. If this program is started with arguments, it acts as `narrows-agent`.
-//! These agents only publish their state and wait.
+//! This test does not use Rust's test harness. If its first argument is a command of `narrows-agent`, this program acts
+//! as `narrows-agent`. Such an agent only publishes its state and waits.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -85,8 +84,7 @@ fn an_agent_answers_keeps_two_capabilities_and_stops_cleanly() {
         let mut agent = Agent::start(role);
         let mut client = Client::connect(&agent.socket, &Request::default()).unwrap();
         assert_eq!(client.next().unwrap().unwrap().role, role);
-        // CAP_NET_ADMIN has the number 12, and CAP_BPF has the number 39 (include/uapi/linux/capability.h). A container
-        // may have neither of these capabilities.
+        // CAP_NET_ADMIN is 12, and CAP_BPF is 39 (include/uapi/linux/capability.h). A container may have neither.
         let effective = u64::from_str_radix(&agent.proc_status("CapEff:"), 16).unwrap();
         assert_eq!(effective & !(1 << 12 | 1 << 39), 0);
         assert_eq!(agent.proc_status("NoNewPrivs:"), "1");
@@ -110,8 +108,7 @@ fn the_guardian_cleans_up_after_kill_9() {
         fs::read_to_string(children).unwrap().trim().parse().expect("one child: the guardian");
     agent.process.kill().unwrap();
     agent.process.wait().unwrap();
-    // The guardian is not a child of this process, so this process cannot wait for it. The guardian ends once it has
-    // cleaned up.
+    // The guardian is not a child of this process, so poll until it has cleaned up and ended.
     while fs::metadata(format!("/proc/{guardian}")).is_ok()
         && !fs::read_to_string(format!("/proc/{guardian}/stat")).unwrap_or_default().contains(") Z ")
     {
@@ -121,7 +118,7 @@ fn the_guardian_cleans_up_after_kill_9() {
 }
 
 fn main() -> ExitCode {
-    // Arguments of cargo (`--test-threads`, filters) are not commands of the agent.
+    // Cargo's arguments (`--test-threads`, filters) are not commands of the agent.
     let first = std::env::args().nth(1).unwrap_or_default();
     if ["switch", "sender", "receiver", narrows_agent::guard::SUBCOMMAND].contains(&first.as_str()) {
         return cli::run(&Idle);

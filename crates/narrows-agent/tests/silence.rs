@@ -1,11 +1,11 @@
-//! Tests the sender's rate during a long time without feedback, with the header of the eBPF program. The test needs no
-//! special kernel and no root.
+//! Tests the sender's rate during a long time without feedback, with the C header of the eBPF program. The test needs
+//! no special kernel and no root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// Rate of two segments of 1500 bytes per RTT of 100 ms, in bytes/s.
+/// Two segments of 1500 bytes per RTT of 100 ms, in bytes/s.
 const FLOOR: u64 = 30_000;
 
 /// Compiles and runs `native/silence.c`. Returns the rate after each RTT.

@@ -1,7 +1,7 @@
-//! Compares the cost of the eBPF programs for the verifier with the baselines in `bpf/*/verifier.toml`.
+//! Compares the eBPF programs' cost for the verifier with the baselines in `bpf/*/verifier.toml`.
 //!
-//! The verifier's limit is a million instructions, and small changes of a program may multiply its cost. To accept new
-//! costs, run `sudo -E NARROWS_VERIFIER=write cargo test -p narrows-agent --test verifier`.
+//! The verifier's limit is a million instructions, and a small change may multiply the cost. To accept new costs, run
+//! `sudo -E NARROWS_VERIFIER=write cargo test -p narrows-agent --test verifier`.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::collections::BTreeMap;
@@ -31,16 +31,15 @@ skeleton!(switch);
 skeleton!(sender);
 skeleton!(receiver);
 
-/// BPF_LOG_STATS (include/linux/bpf_verifier.h): the log has only the costs.
+/// BPF_LOG_STATS (include/linux/bpf_verifier.h): log only the costs.
 const STATISTICS: u32 = 4;
-/// A cost may exceed its baseline by 1 / `SHARE`, plus a fixed amount for each kind of cost. The fixed amount matters
-/// for short programs.
+/// A cost may exceed its baseline by 1 / `SHARE`, plus a fixed amount, which matters for short programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;
 const STACK: u64 = 16;
 
-/// If this variable has the value `write`, the test writes baselines.
+/// If this environment variable has the value `write`, the test writes baselines.
 const WRITE: &str = "NARROWS_VERIFIER";
 
 /// The cost of one program.
@@ -49,7 +48,7 @@ const WRITE: &str = "NARROWS_VERIFIER";
 struct Cost {
     /// Instructions that the verifier checked, on all paths.
     instructions: u64,
-    /// The largest number of states that the verifier kept at once.
+    /// Largest number of states that the verifier kept at once.
     peak_states: u64,
     /// Bytes of stack of all functions together. The limit of 512 bytes applies only to a chain of calls.
     stack: u64,
@@ -57,7 +56,7 @@ struct Cost {
 
 type Costs = BTreeMap<String, Cost>;
 
-/// A baseline, with the fields of its file.
+/// A baseline, as in its file.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Baseline {
@@ -66,7 +65,7 @@ struct Baseline {
     programs: Costs,
 }
 
-/// Returns the versions of the machine's kernel and of the programs' compiler. Both versions affect the costs.
+/// Returns the versions of kernel and compiler, which both affect the costs.
 fn versions() -> (String, String) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
     let output = Command::new("clang").arg("--version").output().expect("clang, which compiled the programs");
@@ -75,7 +74,7 @@ fn versions() -> (String, String) {
     (release.trim().to_owned(), version.expect("clang states its version").to_owned())
 }
 
-/// Returns the costs in libbpf's debug output, which has a log for each loaded program.
+/// Returns the costs from libbpf's debug output, which has a log for each program.
 fn costs(output: &str) -> Costs {
     let mut costs = Costs::new();
     for part in output.split("prog '").skip(1) {
@@ -95,7 +94,7 @@ fn costs(output: &str) -> Costs {
     costs
 }
 
-/// Compares `now` with a baseline of the same kernel and compiler, and returns one line for each failure.
+/// Compares `now` with a baseline of the same kernel and compiler. Returns one line for each failure.
 fn failures(now: &Costs, baseline: &Costs) -> Vec<String> {
     let mut found = Vec::new();
     for (name, cost) in now {
@@ -152,10 +151,10 @@ fn check(folder: &str, now: &Costs) {
     if (&kernel, &clang) == (&baseline.kernel, &baseline.clang) {
         assert!(found.is_empty(), "{folder} (accept with {WRITE}=write):\n{}", found.join("\n"));
     } else if !found.is_empty() {
-        // With another kernel or compiler, the costs differ. The test has still loaded all programs.
+        // With another kernel or compiler, costs differ. The test has still shown that all programs can be loaded.
         let Baseline { kernel: old_kernel, clang: old_clang, .. } = baseline;
         let found = found.join("\n");
-        // This does not use `eprintln`, because Rust's test harness hides what `eprintln` prints if a test passes.
+        // Rust's test harness hides `eprintln` in tests that pass.
         let _ = writeln!(
             std::io::stderr(),
             "{folder}: Linux {kernel}, clang {clang}; baseline of Linux {old_kernel}, clang {old_clang}:\n{found}"
@@ -163,7 +162,7 @@ fn check(folder: &str, now: &Costs) {
     }
 }
 
-/// libbpf's debug output, which is shared by the whole process.
+/// libbpf's debug output, for the whole process.
 static OUTPUT: Mutex<String> = Mutex::new(String::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -171,7 +170,7 @@ fn note(_: PrintLevel, text: String) {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
-/// Loads the programs of a skeleton after `prepare` and returns their costs. The programs are not attached.
+/// Loads a skeleton's programs after `prepare`, without attaching them. Returns their costs.
 macro_rules! load {
     ($builder:expr, $prepare:expr) => {{
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,7 +191,7 @@ macro_rules! load {
     }};
 }
 
-/// Returns whether the test can run: as root, on a kernel of at least this version.
+/// Returns whether the test can run: as root, and on at least this kernel version.
 fn can_load(least: (u32, u32)) -> bool {
     if !can_run(&[Need::Root, Need::Btf, Need::Tool("clang --version")]) {
         return false;
@@ -210,7 +209,7 @@ fn named(prefix: &str, costs: Costs) -> Costs {
     costs.into_iter().map(|(name, cost)| (format!("{prefix}{name}"), cost)).collect()
 }
 
-/// Loads the switch once with slots for flows, and once for BDR, which needs no slots.
+/// Loads the switch with slots for flows, and without them for BDR.
 #[test]
 fn the_switch_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((5, 12)) {
@@ -237,7 +236,7 @@ fn the_receiver_costs_the_verifier_no_more_than_its_baseline() {
     check("receiver", &costs);
 }
 
-/// Loads the sender once as `brf` with all programs, and once in cap-only mode.
+/// Loads the sender as `brf` with all programs, and in cap-only mode.
 #[test]
 fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((6, 12)) {
@@ -259,7 +258,7 @@ fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     check("sender", &costs);
 }
 
-/// The programs of each variant differ, because the verifier removes the code of the other variants.
+/// The verifier removes the code of other variants, so each variant has its own programs.
 #[test]
 fn the_congestion_controls_cost_the_verifier_no_more_than_their_baselines() {
     if !can_load((6, 10)) {
@@ -287,7 +286,7 @@ fn a_log_has_the_costs_and_growth_or_a_missing_row_is_a_failure() {
     assert_eq!(now, Costs::from([("one".to_owned(), cost)]));
     let with = |cost| Costs::from([("one".to_owned(), cost)]);
     assert_eq!(failures(&now, &with(cost)), [""; 0]);
-    // The cost of 120 is more than 104 + 5 + 10.
+    // 120 is more than 104 + 5 + 10.
     let found = failures(&now, &with(Cost { instructions: 104, ..cost }));
     assert_eq!(found, ["one: instructions = 120, expected at most 119 (baseline 104)"]);
     assert_eq!(failures(&now, &with(Cost { instructions: 105, ..cost })), [""; 0]);

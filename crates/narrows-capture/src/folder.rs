@@ -1,4 +1,4 @@
-//! Writes one file for each place of the capture, because programs that analyse TCP expect each packet only once.
+//! Writes one file for each captured link and host. Programs that analyse TCP expect each packet only once per file.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins a file `NAME.pcapng` for each place that the plan captures.
+    /// Creates a file `NAME.pcapng` for each captured link and host.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -65,13 +65,13 @@ struct LogState {
 }
 
 impl Logs {
-    /// Creates no file yet.
+    /// Returns the logs of a folder. Files are created only by [`open`](Logs::open).
     pub fn new(folder: &Path) -> Self {
         Logs { folder: folder.to_owned(), state: Arc::default() }
     }
 
-    /// Begins the file `FLOW.sqlog`. Returns `None` if the file cannot be written. In this case,
-    /// [`finish`](Logs::finish) returns the error.
+    /// Creates the file `FLOW.sqlog`. Returns `None` if this fails, and [`finish`](Logs::finish) then returns the
+    /// error.
     pub fn open(&self, flow: &str) -> Option<Log> {
         let mut state = lock(&self.state);
         let name = file_name(flow, "sqlog", &mut state.taken);
@@ -97,7 +97,7 @@ fn lock(state: &Mutex<LogState>) -> MutexGuard<'_, LogState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log of a flow. The log reports its errors to its [`Logs`], because a stack ignores them.
+/// The log of a flow. A stack ignores write errors, so the log stores them for [`Logs::finish`].
 #[derive(Debug)]
 pub struct Log {
     file: BufWriter<File>,
@@ -132,7 +132,7 @@ impl Drop for Log {
     }
 }
 
-/// Returns a file name for a place or a flow. No other place or flow has the same file name.
+/// Returns a unique file name for a place or a flow.
 fn file_name(place: &str, extension: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let plain: String = place.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();

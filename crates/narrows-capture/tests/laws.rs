@@ -13,7 +13,7 @@ use narrows_sim::plan::{AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, Los
 use narrows_sim::{Results, Run};
 use proptest::prelude::*;
 
-/// The contents of a packet that a parser has read from its bytes.
+/// A packet that was parsed from its bytes.
 struct Parsed {
     at: Time,
     place: Place,
@@ -22,7 +22,6 @@ struct Parsed {
     read: (u32, u32),
 }
 
-/// Parses each packet, and checks its headers.
 #[derive(Default)]
 struct Parser {
     packets: Vec<Parsed>,
@@ -131,7 +130,7 @@ proptest! {
         let (results, packets) = run(&network);
         let sent: Vec<&Parsed> =
             packets.iter().filter(|p| p.place == Place::Sent(0) && !p.segment.syn).collect();
-        // A segment with new data begins where the data before it ended. Any other segment repeats an earlier segment.
+        // New data continues at the next sequence number. Every other segment is a retransmission.
         let mut next = 1;
         let mut lengths = BTreeMap::new();
         let mut again = 0;

@@ -1,4 +1,4 @@
-//! The types of the agent's bodies.
+//! The types of the bodies that an agent sends.
 
 use std::borrow::Cow;
 
@@ -128,13 +128,12 @@ impl ToController {
     /// Parses a body and checks it.
     ///
     /// # Errors
-    /// The text names the type of the body, what was found, and what was expected. The text of the error
-    /// can quote the body.
+    /// The error names the type of the body, what was found and what was expected. It can quote the body.
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text)
             .map_err(|error| format!("found a line that is not a body: {error}"))?;
-        // The type selects the structure before its fields are parsed. For a tagged enum, Serde would first
-        // parse the whole body into a tree. Such a parse takes longer, and the position of an error is lost.
+        // The type is parsed first, because it selects the structure. For a tagged enum, Serde would parse the whole
+        // body into a tree. That takes longer, and the position of an error is lost.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),

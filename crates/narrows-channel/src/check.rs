@@ -36,7 +36,7 @@ fn ports(ports: &[PortInfo]) -> Result<(), String> {
 }
 
 fn port(port: &PortInfo) -> Result<(), String> {
-    // The controller's identifier of a port is the agent, `/`, and the interface.
+    // The controller identifies a port as `AGENT/INTERFACE`.
     let is_part = |c: char| c.is_ascii_graphic() && c != '/';
     if port.interface.is_empty() || !is_word(&port.interface, is_part) {
         return Err(format!(

@@ -4,9 +4,8 @@ use narrows_control::rate::{Message, PortId};
 
 use crate::FLOWS_MAX;
 
-/// Converts a message into bodies for an agent. `port` is the number that the agent gave the port. This number replaces
-/// the number that the port has in the domain. The grants of all flows of a port can be too long for one line, so they
-/// are split.
+/// Converts a message into bodies for an agent. `port` is the agent's own number of the port. It replaces the number
+/// that the port has in the controller's domain. Long grants are split, so that each body fits into a line.
 pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
     match message {
         Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],
@@ -18,13 +17,12 @@ pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
             let rest = rest.chunks(FLOWS_MAX).map(|flows| part(flows, &[]));
             [part(first, newcomers)].into_iter().chain(rest).collect()
         }
-        // An advertisement keeps the port's number in the domain, because other switches identify the port by this
-        // number.
+        // Other switches identify the port by its number in the domain, so an advertisement keeps this number.
         other => vec![text(other)],
     }
 }
 
 fn text(message: &Message) -> String {
-    // Structures of strings and numbers always have a JSON form.
+    // Structures of strings and numbers can always be written as JSON.
     serde_json::to_string(message).unwrap_or_default()
 }

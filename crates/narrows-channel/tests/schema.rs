@@ -2,8 +2,8 @@
 
 #[test]
 fn the_checked_in_schema_is_current() {
-    // The schemas are not compared as text, because other crates of a build can enable a feature of serde_json that
-    // changes the order of keys.
+    // Compares values, not text. Another crate in the build can enable the feature of serde_json that changes the order
+    // of keys.
     let current = serde_json::to_value(narrows_channel::schema()).unwrap();
     let kept: serde_json::Value = serde_json::from_str(include_str!("../schema.json")).unwrap();
     assert!(kept == current, "crates/narrows-channel/schema.json is out of date; run tools/channel_types.py");

@@ -1,11 +1,12 @@
 //! Measures the cost of each congestion controller per ACK.
 //!
-//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The queue fills
-//! and empties. One in 5000 segments is lost, and its repair takes one round trip. All controllers get the same ACKs,
-//! regardless of the windows that they set. The benchmark measures the cost of a decision, not its quality. `cargo
-//! bench -p narrows-control --bench ack` runs all controllers. With the name of a controller as argument, the benchmark
-//! runs only this controller, for example under callgrind. The benchmark prints medians over batches. A batch takes a
-//! few microseconds, so most batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
+//! The path carries 100 Mbit/s at an RTT of at least 20 ms. The receiver acknowledges every second segment. The queue
+//! fills and empties. One in 5000 segments is lost, and its repair takes one round trip. All controllers get the same
+//! ACKs, regardless of the windows that they set. The benchmark measures the time of a decision, not its quality.
+//!
+//! Run all controllers with `cargo bench -p narrows-control --bench ack`. Add the name of a controller to run only this
+//! controller, for example under callgrind. The benchmark prints medians over batches. A batch takes a few
+//! microseconds, so most batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
 
 use std::time::Instant;
 
@@ -18,14 +19,16 @@ use narrows_control::units::{Rate, Span, Time};
 const ACKS: u64 = 200_000;
 /// Number of ACKs in a batch. The ACKs are created outside of the measured time.
 const BATCH: u64 = 250;
-/// Number of segments per ACK. The next constant is the time between two ACKs.
+/// Number of segments per ACK.
 const SEGMENTS: u32 = 2;
+/// Time between two ACKs.
 const GAP: Span = Span::from_micros(240);
 const RTT: Span = Span::from_millis(20);
-/// `ROUND` is the number of ACKs per round trip, `EPISODE` is the number of ACKs between two losses, and `SWING` is the
-/// number of ACKs in one rise and fall of the queue.
+/// Number of ACKs per round trip.
 const ROUND: u64 = 84;
+/// Number of ACKs between two losses.
 const EPISODE: u64 = 2_500;
+/// Number of ACKs in one rise and fall of the queue.
 const SWING: u64 = 500;
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures with the machine's clock")]
@@ -64,7 +67,7 @@ fn ack(n: u64) -> Ack {
     ack
 }
 
-/// Passes to the controller the events that precede an ACK: a loss that begins an episode, or the end of an episode.
+/// Reports the events before an ACK to the controller: a loss, or the end of loss recovery.
 fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     if ack.lost > 0 {
         let mut lost = Lost::new(ack.now, ack.in_flight);
@@ -79,8 +82,8 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Returns the nanoseconds per ACK in each batch, and the sum of the windows. Because the sum is returned, the compiler
-/// cannot remove the work.
+/// Returns the nanoseconds per ACK of each batch, and the sum of the windows. The returned sum prevents the compiler
+/// from removing the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

@@ -27,7 +27,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs `work` several times on fresh `input`, and prints the time per operation. Each run has `per` operations.
+/// Runs `work` several times on fresh inputs, and prints the time per operation. Each run has `per` operations.
 fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl FnMut(I)) {
     let mut times: Vec<Duration> = (0..11)
         .map(|_| {
@@ -41,7 +41,7 @@ fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl 
     println!("{what:<52} median {:>10.3?}  worst {:>10.3?}", times[5], times[10]);
 }
 
-/// Returns typical demands: most flows are small, some have any size, and one in ten is greedy.
+/// Returns typical demands. One flow in ten is greedy. All other demands are random, and most are small.
 fn demands() -> Vec<u64> {
     let mut state = 1u64;
     (0..FLOWS)
@@ -111,7 +111,6 @@ impl Port {
         self.brf.on_reverse(self.at, packet, &mut self.actions);
     }
 
-    /// Passes one data packet and one ACK of each flow to the port.
     fn round(&mut self, packets: &[(PacketInfo, PacketInfo)]) {
         for (data, ack) in packets {
             self.data(data);
@@ -119,7 +118,6 @@ impl Port {
         }
     }
 
-    /// Advances to the next deadline and handles it.
     fn timer(&mut self) {
         self.at = self.brf.next_timer();
         self.brf.on_timer(self.at, &self.counters, &mut self.actions);
@@ -167,7 +165,7 @@ fn at_port(share: Share) {
     let mut port = Port::new(share);
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
-    // Only the timer that ends a window is slow. All other timers take a thousandth of the time that this timer takes.
+    // Measures the timer that ends a window. It takes the longest of all timers, by a factor of about 1000.
     let mut worst = Vec::new();
     for _ in 0..5 {
         let mut longest = Duration::ZERO;

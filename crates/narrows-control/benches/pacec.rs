@@ -60,8 +60,7 @@ impl Topology for Routes {
     }
 }
 
-/// Returns the demand of a flow. One in `greedy` flows has an unbounded demand, and all other flows have bounded
-/// demands.
+/// Returns the demand of a flow. One in `greedy` flows has an unbounded demand.
 fn demand(random: &mut Random, flow: u32, greedy: u32) -> u64 {
     if flow.is_multiple_of(greedy) { UNBOUNDED } else { random.below(1 << (14 + flow % 14)) }
 }
@@ -80,7 +79,7 @@ fn fill(routes: u32, greedy: u32) {
     let mut filler = Filler::default();
     let times = (0..21).map(|n| {
         let start = now();
-        // The floor differs in each run, so the filler cannot reuse earlier results.
+        // A new floor in each run prevents the filler from reusing earlier results.
         filler.fill(&capacities, &paths, &claims, 60_000 + n);
         std::hint::black_box(filler.rates());
         start.elapsed()

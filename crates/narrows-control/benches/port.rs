@@ -47,7 +47,7 @@ fn header(kind: &str, n: u32) -> Header {
     }
 }
 
-/// Returns a packet of flow `n`, either in the direction of its data or in the opposite direction.
+/// Returns a data packet of flow `n` if `payload` is true, or else a packet without data.
 fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     let host = |net: u32| core::net::IpAddr::V4(core::net::Ipv4Addr::from_bits(net + n));
     let key = FlowKey {
@@ -72,8 +72,8 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     }
 }
 
-/// If the controller has state per flow, passes the handshakes, data and ACKs of the flows to it. Returns whether the
-/// controller has state per flow.
+/// Passes the handshakes, data and ACKs of the flows to a controller with state per flow. Returns false if the
+/// controller has no such state.
 fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) -> bool {
     let RateController::PerFlow(controller) = controller else { return false };
     let mut actions = Vec::new();

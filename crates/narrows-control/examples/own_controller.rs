@@ -8,8 +8,8 @@
 use narrows_control::congestion::{Ack, Congestion, Controller, Signal, Window};
 use narrows_control::units::{Span, Time};
 
-/// An AIMD controller. The window grows by `increase` segments per window of ACKs. After a loss, the share `decrease`
-/// of the window remains.
+/// An AIMD controller. The window grows by `increase` segments per window of ACKs. A loss multiplies the window by
+/// `decrease`.
 struct Aimd {
     increase: u32,
     decrease: f64,

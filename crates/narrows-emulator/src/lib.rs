@@ -1,6 +1,6 @@
 //! Runs a plan of the simulator on real Linux stacks, in real time.
 //!
-//! The caller builds the network (namespaces, cables, queues) and maps it to the plan in a [`Spec`].
+//! The caller builds the network (namespaces, cables, queues) and maps the network to the plan in a [`Spec`].
 //! [`emulate`] carries packets over the links, runs the flows, takes samples, and returns the simulator's tables.
 //!
 //! * [`spec`], `check`: the input.

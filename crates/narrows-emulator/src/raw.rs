@@ -35,7 +35,7 @@ pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8])
 /// Returns the number of packets that a packet socket has dropped since the last call. Packets are dropped if they are
 /// not read in time.
 pub(crate) fn packet_socket_drops(fd: impl AsFd) -> u64 {
-    // struct tpacket_stats: packets, drops; reading resets them (packet(7)).
+    // struct tpacket_stats: packets, drops; reading resets both (packet(7)).
     let mut stats = [0u8; 8];
     match get_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) {
         Ok(8) => u32::from_ne_bytes([stats[4], stats[5], stats[6], stats[7]]).into(),
@@ -184,7 +184,7 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
             let t: libc::timespec = unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(message).cast()) };
             return Some(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64);
         }
-        // SAFETY: as above.
+        // SAFETY: the kernel has filled `header`, and `message` points into its control area.
         message = unsafe { libc::CMSG_NXTHDR(header, message) };
     }
     None

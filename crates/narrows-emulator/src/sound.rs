@@ -135,8 +135,8 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // With `receive_memory`, receivers in the simulator have the same receive window, so this limit does not
-            // make the run unsound.
+            // With `receive_memory`, receivers in the simulator have the same receive window as in the kernel. A limit
+            // by the receive window is then expected.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
@@ -189,7 +189,6 @@ trait LimitsWindow {
 }
 
 impl LimitsWindow for narrows_sim::plan::FlowPlan {
-    /// Returns whether the plan limits the flow by its receive window.
     fn limits_window(&self) -> bool {
         matches!(self.transport, narrows_sim::plan::TransportPlan::Tcp { receive_window: Some(_), .. })
     }

@@ -102,10 +102,13 @@ pub struct FlowSpec {
     /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, by which other programs can identify a flow. For an external flow, it is the port of `iperf3
-    /// --cport`. Without this port, the connection to `port` that has sent most is sampled. A TCP flow of the emulator
-    /// sends from this port, and the members of a group send from this port and the following ports. Without this port,
-    /// the kernel chooses the ports.
+    /// Port of the sender, by which other programs can identify a flow.
+    ///
+    /// A TCP flow of the emulator sends from this port. The members of a group use this port and the following ports.
+    /// If this is `None`, the kernel chooses the ports.
+    ///
+    /// For an external flow, this is the port of `iperf3 --cport`. If this is `None`, the emulator samples the
+    /// connection to `port` that has sent the most data.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the name in the plan.

@@ -19,7 +19,7 @@ use crate::track::{FlowTrack, LinkTrack};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Flows of Poisson sources have no rows of samples, so they are read only at every n-th sample. This constant is n.
+/// Flows of Poisson sources have no rows of samples, so they are read only at every tenth sample.
 const UNSAMPLED_DIVISOR: u64 = 10;
 
 /// The sampler.
@@ -62,7 +62,7 @@ impl Watch<'_> {
         let mut next_second = Time::ZERO + SECOND;
         let mut last_row = Time::ZERO;
         let mut begun = false;
-        // The time of the run is zero until its start.
+        // `clock.now()` is zero until the run starts.
         while !begun || self.clock.now() < end {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -112,7 +112,7 @@ impl Watch<'_> {
                 if !sampled {
                     self.sample(now, false, false);
                 }
-                // A late row covers the time since the previous row, but it is recorded with the time at which it was
+                // A late row covers the time since the previous row. The recorded time is the time at which the row was
                 // due.
                 let at = next_row;
                 while next_row <= now {

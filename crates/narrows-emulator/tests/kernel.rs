@@ -90,8 +90,8 @@ fn all_tables_have_the_columns_of_the_simulator() {
             tables.iter().map(|t| (t.name, t.columns.iter().map(|c| c.0).collect())).collect()
         };
         assert_eq!(shape(&emulated.tables), shape(&simulated.tables));
-        // The flow of 100 kB takes about the same time in the emulator and in the simulator: a handshake and four
-        // rounds of 20 ms.
+        // The flow of 100 kB takes about the same time in the emulator and in the simulator: a handshake and four round
+        // trips of 20 ms.
         let flows = table(&emulated, "flows");
         let get = |column: &str| flows.f64(column).unwrap()[0];
         assert_eq!(flows.u64("delivered_bytes").unwrap()[0], 100_000);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Runs the eBPF programs of sender and receiver on one connection of a host. The input determines the headers
- * and packets that the programs see, and the calls that TCP makes. A failed check or undefined behaviour ends
- * the process.
+ * and packets of the connection, and the calls of TCP. A failed check or undefined behaviour ends the process.
  *
  * The input consists of settings, followed by events. An event is a byte with its kind, followed by the bytes
  * that this kind needs. All bytes after the end of the input count as zero.
@@ -117,7 +116,7 @@ static void set_state(void)
 	tp->write_seq = byte();
 }
 
-/* Checks the rules of the rate, which must be true for any behaviour of network and host. */
+/* Checks the rules of the rate, which hold for any behaviour of network and host. */
 static void check_rate(void)
 {
 	struct sock *sk = (struct sock *)&w.tp;
@@ -139,7 +138,7 @@ static void check_applied(void)
 
 	if (!w.has_conn || w.conn.mode != NRW_MODE_RATED)
 		return;
-	/* The window is closed only between the first segments of a slow connection. */
+	/* The window may be 0 only between the first segments of a slow connection. */
 	CHECK(w.tp.snd_cwnd || (!w.tp.packets_out && w.tp.data_segs_out < NRW_UNPACED));
 	CHECK(w.tp.snd_cwnd <= w.tp.snd_cwnd_clamp);
 	CHECK(sk->sk_pacing_rate <= nrw_max(sk->sk_max_pacing_rate, 1));

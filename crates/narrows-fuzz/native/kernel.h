@@ -15,7 +15,7 @@
 	} while (0)
 
 #define HEADER_MAX	60
-#define SEGMENT_MAX	70000	/* larger than any segment that set_state() makes; one segment per second is always allowed */
+#define SEGMENT_MAX	70000	/* no segment is larger, and one segment per second is always allowed */
 #define PACKET_MAX	160
 #define MINE		0x01020304	/* the namespace in scope */
 

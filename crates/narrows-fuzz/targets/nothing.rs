@@ -1,6 +1,5 @@
-//! An empty fuzzer that is declared as a test. If one of the targets is a test, Cargo builds dependencies with the
-//! features that `cargo test` needs. If the other fuzzers are built together with this fuzzer, they therefore reuse
-//! dependencies that were built for tests.
+//! An empty fuzzer that is declared as a test. It makes Cargo build dependencies with the features that `cargo test`
+//! needs. Fuzzers that are built together with this one can then use the dependencies of the tests.
 
 #![no_main]
 

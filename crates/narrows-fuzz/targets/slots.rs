@@ -1,5 +1,5 @@
-//! Fuzzes the control loop with any contents of slots, any messages from the controller, and any counters. (The slots
-//! of a pinned data plane can have any contents.) The input is a list of steps.
+//! Fuzzes the control loop with any messages from the controller and any counters. Slots have any contents too, because
+//! a pinned data plane can contain anything. The input is a list of steps.
 #![no_main]
 
 use std::cell::RefCell;
@@ -61,8 +61,7 @@ impl FlowTable for Plane {
     }
 }
 
-/// Returns an address. The address is usually one of a few addresses, so that flows share addresses, and sometimes any
-/// address.
+/// Returns an address. Most addresses come from a small set, so that flows share addresses.
 fn address(input: &mut Unstructured<'_>) -> Result<IpAddr> {
     Ok(match input.arbitrary::<u8>()? {
         n @ 0..16 => Ipv4Addr::new(10, 0, 0, n).into(),
@@ -122,7 +121,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             0 => slots.borrow_mut()[place % SLOTS as usize] = slot(input)?,
             1 => switch.newcomers(now, &[place as u32 % 16], &mut asked),
             2 => {
-                // A message arrives as JSON. The message is passed to the loop once for each port.
+                // The message arrives as JSON, and each port gets it once.
                 let text: &[u8] = input.arbitrary()?;
                 if let Ok(message) = serde_json::from_slice(text) {
                     (0..=PORTS.len()).for_each(|port| switch.on_message(now, port, &message, &mut asked));

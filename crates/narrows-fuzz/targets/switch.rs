@@ -1,9 +1,9 @@
 //! Fuzzes the switch's eBPF program with a list of packets of a flow. The kernel runs the program (BPF_PROG_TEST_RUN),
 //! so the fuzzer needs root.
 //!
-//! eBPF code has no coverage counters of the compiler. Instead, the effects of the program guide the fuzzer. Each
-//! combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes of the packet
-//! counts as an edge.
+//! eBPF code has no coverage counters of the compiler. Instead, the effects of the program guide the fuzzer. An edge is
+//! a combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes of the
+//! packet.
 #![no_main]
 
 use std::cell::{OnceCell, RefCell};
@@ -37,8 +37,8 @@ const GROWTH: usize = 8;
 #[unsafe(link_section = "__libfuzzer_extra_counters")]
 static EFFECTS: [AtomicU8; 1 << 14] = [const { AtomicU8::new(0) }; 1 << 14];
 
-/// Source port of the next input's flow. It differs for each input, so that no input finds table entries of an
-/// earlier input.
+/// Source port of the next input's flow. Each input uses a new port, so that it finds no table entries of an earlier
+/// input.
 static PORT: AtomicU16 = AtomicU16::new(1024);
 
 thread_local! {
@@ -186,7 +186,7 @@ fn check(
     let (after, slot_after) = (seen(rig), image(rig));
     let growth = tried.packet.len().checked_sub(bytes.len());
     let places = changed(bytes, &tried.packet);
-    // The queue of a UDP flow is selected at random.
+    // A UDP flow gets a random queue, so all UDP queues count as one.
     let is_udp = tried.priority.checked_sub(PRIORITIES[3]).is_some_and(|queue| queue < UDP_QUEUES.into());
     let priority = if is_udp { PRIORITIES[3] } else { tried.priority };
     note((tried.verdict, priority, growth, changed(&before, &after)));

@@ -43,7 +43,7 @@ impl Drop for Held {
 }
 
 /// The namespaces of a test, which are deleted when this value is dropped. While they exist, a part of the machine is
-/// reserved for their test, because tests that send at full rate would disturb each other's measurements.
+/// reserved for the test. Otherwise, tests that send at full rate would disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
     prefix: String,

@@ -11,9 +11,9 @@ const ATTEMPTS: usize = 5;
 const FAIR: usize = 3;
 
 /// Runs a test that checks measurements in real time, and repeats it if it fails. A virtual machine stops when its host
-/// has other work. A rate that was measured during such a stop says nothing about the program. Only failures on an
-/// undisturbed machine count. After the third such failure, the test fails. If there are fewer such failures after all
-/// attempts, the result is not judged, and a message says so.
+/// has other work. A rate that was measured during such a stop says nothing about the program. The test therefore fails
+/// only after three failures on an undisturbed machine. If all attempts fail, but fewer than three of them on an
+/// undisturbed machine, a message says that the result was not judged.
 ///
 /// # Panics
 /// If the test fails. The panic is then the panic of the last attempt on an undisturbed machine.

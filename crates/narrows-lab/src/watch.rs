@@ -12,7 +12,7 @@ use crate::priority::{Priority, run_first};
 const TICK_NS: u64 = 1_000_000;
 /// If a thread of the highest priority wakes later than this, other threads of this machine are not the cause.
 const LATE_NS: u64 = 4_000_000;
-/// The machine counts as disturbed if the share of lost time is at least this value.
+/// The machine counts as disturbed if the share of lost time is above this value.
 const SERIOUS: f64 = 0.01;
 
 /// Threads, one for each processor, that only sleep and read the clock.

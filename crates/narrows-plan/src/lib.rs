@@ -29,8 +29,7 @@ pub struct Plan {
     pub seed: u64,
     /// Duration of the run.
     pub duration: Span,
-    /// Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, or to 10 RTTs if
-    /// these are longer.
+    /// Start of the measurement interval. The Python layer's default is 10 % of the run, but at least 10 RTTs.
     #[serde(default)]
     pub warmup: Span,
     /// Node names. Links and flows refer to nodes by index.
@@ -53,8 +52,8 @@ pub struct Plan {
     /// missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
-    /// Whether each flow takes, in each direction, a random one of the shortest paths. If false, all flows between two
-    /// nodes take the same path.
+    /// Whether each flow takes a random shortest path in each direction. If false, all flows between two nodes take the
+    /// same path.
     #[serde(default)]
     pub ecmp: bool,
     /// The samples that the run records.
@@ -317,7 +316,7 @@ pub enum MarkPlan {
     },
     /// RED (Floyd and Jacobson 1993), which uses the averaged queue length.
     Red {
-        /// Lower threshold in packets. Below it, no packet is marked or dropped early.
+        /// Lower threshold in packets. Below this threshold, no packet is marked or dropped early.
         min: f64,
         /// Upper threshold in packets. The gentle variant is used, in which the probability reaches 1 at twice this
         /// value.
@@ -416,7 +415,7 @@ pub struct ProbePlan {
     /// Indices of the TCP flows whose state is recorded after each ACK (table `acks`).
     #[serde(default)]
     pub acks: Vec<u32>,
-    /// Maximum number of rows of the table `acks`. When it is reached, every second row is dropped, and from then on only
+    /// Maximum number of rows of the table `acks`. At this number, every second row is dropped, and from then on only
     /// every second ACK is recorded.
     #[serde(default = "million")]
     pub ack_rows: u32,

@@ -45,7 +45,8 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// Returns the name of a flow of this entry in the results. `member` is the number of the flow within this entry.
+    /// Returns the name of one of this plan's flows in the results. `member` is the number of the flow within this
+    /// plan.
     pub fn flow_name(&self, member: u32) -> String {
         let is_group = self.count > 1 || matches!(self.app, AppPlan::Poisson { .. });
         if is_group { format!("{}.{member}", self.name) } else { self.name.clone() }
@@ -105,7 +106,7 @@ pub enum TransportPlan {
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
         #[serde(default = "default_mss")]
         mss: u32,
-        /// Window of a new connection, in packets. As in Linux, it is also the maximum of the window after an idle
+        /// Window of a new connection, in packets. As in Linux, the window shrinks to this size during a long idle
         /// time.
         #[serde(default = "default_initial_window")]
         initial_window: u32,
@@ -117,8 +118,8 @@ pub enum TransportPlan {
         /// Size of a packet, L3 bytes.
         packet: u32,
     },
-    /// A transport protocol of another library, such as QUIC of quinn. It has its own datagrams, loss detection and
-    /// pacing. The program that runs the plan provides this library.
+    /// A transport protocol of another library, such as QUIC of quinn. Such a protocol has its own datagrams, loss
+    /// detection and pacing. The program that runs the plan provides the library.
     Stack(StackPlan),
     /// Unmodified programs exchange the data. Only real stacks can run such a flow.
     Program(ProgramPlan),
@@ -129,7 +130,7 @@ pub enum TransportPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProgramPlan {
-    /// Words of the server's command. It starts before the run.
+    /// Words of the server's command. The server starts before the run.
     pub server: Vec<String>,
     /// Words of the client's command. The client starts at the flow's start.
     pub client: Vec<String>,
@@ -203,8 +204,8 @@ impl FlowEnd {
 pub struct StackPlan {
     /// Name of the stack, e.g. `quinn`.
     pub name: String,
-    /// The congestion controller, by a name of the stack or of the catalogue. If both have the name, the stack's
-    /// controller is used. `narrows:NAME` selects the controller of the catalogue.
+    /// The congestion controller, by a name of the stack or of the catalogue. If a name exists in both, it selects the
+    /// stack's controller. `narrows:NAME` selects the controller of the catalogue.
     pub cc: Choice,
     /// Flow-control window of the receiver in application bytes; `None`: the stack's default.
     #[serde(default)]

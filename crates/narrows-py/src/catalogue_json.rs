@@ -1,5 +1,5 @@
 //! Writes the catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
-//! colours of figures and documentation from them.
+//! colours of figures and documentation from this JSON.
 
 use narrows_control::catalogue::{Entry, Look, Preset, RateEntry, Service};
 use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};

@@ -1,5 +1,6 @@
-//! The bodies of the agents' channel as Python objects. A body is parsed only once. Python passes messages as Rust
-//! objects to `Sdn` or `Pacec`, and passes the answers to agents. Python reads only the attributes that it needs.
+//! Python objects for the bodies that agents send to the SDN controller. A body is one line of JSON, and is parsed only
+//! once. Python passes messages as Rust objects to `Sdn` or `Pacec`, and sends the answers to agents. Python reads only
+//! the attributes that it needs.
 
 use narrows_channel::{FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController, to_agent};
 use narrows_control::rate::{FlowKey, Message, PortId};
@@ -204,7 +205,7 @@ impl PyMessage {
 }
 
 impl PyMessage {
-    /// Returns the same message, with the port's number in the domain instead of the agent's number of the port.
+    /// Returns the message with the number that its port has in the domain, instead of the agent's number.
     pub(crate) fn of(&self, domain_port: PortId) -> Message {
         let mut message = self.0.clone();
         match &mut message {

@@ -258,8 +258,8 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
     Ok(narrows_sim::route(&parse(plan_json)?, from, to))
 }
 
-/// The Python module. A crate that adds controllers defines its own module, so it turns off the feature `module`, which
-/// defines this module.
+/// The Python module, which the feature `module` defines. A crate that adds controllers turns this feature off and
+/// defines its own module.
 #[cfg(feature = "module")]
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -51,7 +51,8 @@ impl PySdn {
         (next != Time::NEVER).then(|| next.as_nanos())
     }
 
-    /// Returns the values of equations 5 and 6, and the arrivals as a fraction of the rated class's share.
+    /// Returns the values of equations 5 and 6 of the BRF paper, and the arrivals as a fraction of the rated class's
+    /// share.
     fn verdict(&self, port: PortId) -> Option<(f64, f64, f64)> {
         self.sdn.verdict(port).map(|v| (v.netcard_rate, v.queue_utilisation, v.arrivals))
     }

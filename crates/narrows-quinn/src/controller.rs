@@ -15,10 +15,11 @@ use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
 use crate::sampler::Sampler;
 
-/// A window that stands for a pacing rate is enlarged by this number of datagrams, because an ACK acknowledges two
-/// packets. No specification defines this number. With 1 to 5 datagrams, BBR v1 at 20 Mbit/s has a mean RTT of 69 to 81
-/// ms on a path with an RTT of 40 ms and a queue of 4 BDP. On a path with an RTT of 20 ms and a queue of 0.5 BDP, it
-/// loses 4 to 8 % of its packets.
+/// Number of datagrams added to a window that is computed from a pacing rate. An ACK acknowledges two packets, so the
+/// window needs this room. No specification defines the number.
+///
+/// BBR v1 was measured at 20 Mbit/s with 1 to 5 datagrams. On a path of 40 ms with a queue of 4 BDP, its mean RTT was
+/// 69 to 81 ms. On a path of 20 ms with a queue of 0.5 BDP, it lost 4 to 8 % of its packets.
 const PACING_SLACK_DATAGRAMS: u64 = 3;
 /// IPv4 and UDP headers, which the size of a segment does not include.
 const UDP_HEADER_BYTES: u32 = 28;
@@ -61,8 +62,7 @@ impl Factory {
         Ok(Factory::from_fn(build))
     }
 
-    /// Returns a factory of controllers of your own. If such a controller needs congestion headers or exact ECN echoes,
-    /// it does not get them.
+    /// Returns a factory of controllers of your own. They get no congestion headers and no exact ECN echoes.
     pub fn from_fn(build: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
         Factory { build: Box::new(build), seed: 0, built: AtomicU64::new(0) }
     }
@@ -133,13 +133,13 @@ struct Core {
     srtt: Span,
     /// Bytes in flight. This is quinn's last report, plus the bytes sent and minus the bytes lost since that report.
     in_flight: u64,
-    /// Bytes that the current ACK delivers, and the rest of a segment that earlier ACKs delivered only in part.
+    /// Bytes that the current ACK delivers, plus the rest of a segment that earlier ACKs delivered in part.
     acked: u64,
     /// Bytes that quinn has declared lost since the last ACK. quinn reports losses after the ACK that revealed them, or
     /// when its loss timer expires.
     lost: u64,
     ece: bool,
-    /// The time of the last reduction. Recovery ends when a packet that was sent after this time is acknowledged.
+    /// The time of the last reduction. Recovery ends when a packet sent after this time is acknowledged.
     reduced_at: Option<Time>,
     /// The slow-start threshold of the current episode. A timeout within the episode does not change this threshold.
     episode_ssthresh: u32,
@@ -234,7 +234,7 @@ impl Core {
         ack.delivered = self.sampler.delivered / self.segment_bytes;
         ack.total_lost = self.sampler.lost / self.segment_bytes;
         ack.snd_nxt = self.sampler.sent / self.segment_bytes;
-        // This value is an approximation, in which the bytes in flight count as the newest bytes.
+        // Approximation: the bytes in flight count as the newest bytes.
         ack.snd_una = self.sampler.sent.saturating_sub(in_flight) / self.segment_bytes;
         ack.prior_in_flight = prior_in_flight;
         ack.in_flight = self.segments(in_flight);
@@ -282,9 +282,9 @@ impl Core {
             (false, 0) => Signal::Ecn,
             (false, _) => Signal::Loss,
         };
-        // Packets that were sent before the last reduction cause no further reduction, except in persistent congestion
-        // (RFC 9002, section 7.3.2). This rule also applies in the state Open, because the ACK that ends a recovery can
-        // reveal the loss of a packet that was sent before the reduction.
+        // Packets sent before the last reduction cause no further reduction, except in persistent congestion (RFC 9002,
+        // section 7.3.2). This also applies in the state Open, because the ACK that ends a recovery can reveal the loss
+        // of a packet that was sent before the reduction.
         if self.reduced_at.is_some_and(|reduced_at| sent_at <= reduced_at) && !is_persistent {
             return;
         }
@@ -311,8 +311,8 @@ impl Core {
     /// Passes each lost segment to the controller. quinn reports when the newest lost packet was sent, but not when the
     /// other lost packets were sent.
     fn report_losses(&mut self, now: Time, sent_at: Time, bytes: u64) {
-        // The entry of a packet that was sent long ago may have been removed. In that case, the present number of bytes
-        // in flight is the best estimate.
+        // The entry of an old packet may have been removed. The present number of bytes in flight is then the best
+        // estimate.
         let entry = self.sampler.find(sent_at);
         let in_flight = entry.map_or(self.in_flight + bytes, |entry| entry.in_flight);
         let mut lost = Lost::new(now, self.segments(in_flight));

@@ -1,7 +1,7 @@
 //! Computes delivery-rate samples from quinn's reports (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! quinn identifies acknowledged packets by the time at which they were sent. The sampler therefore stores the
-//! connection's state for each such time. Packets that were sent at the same time share an entry.
+//! quinn identifies acknowledged packets by the time at which they were sent. So the sampler stores the connection's
+//! state for each such time. Packets sent at the same time share an entry.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ pub(crate) struct Sampler {
     pub(crate) lost: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// The connection is application-limited until the total number of delivered bytes exceeds this value. The value is
-    /// 0 if the connection is not application-limited.
+    /// The connection is application-limited until the number of delivered bytes exceeds this value. The value is 0 if
+    /// the connection is not application-limited.
     app_limited_until: u64,
     entries: VecDeque<Entry>,
     /// The newest packet that the current ACK delivers.
@@ -78,7 +78,7 @@ impl Sampler {
         self.entries.get(at).copied().filter(|entry| entry.sent_at == sent_at)
     }
 
-    /// Returns the time at which the newest of the packets that the current ACK delivers was sent.
+    /// Returns when the newest packet that the current ACK delivers was sent.
     pub(crate) fn newest(&self) -> Option<Time> {
         self.newest.map(|entry| entry.sent_at)
     }

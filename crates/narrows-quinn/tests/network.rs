@@ -122,8 +122,8 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         assert!(received == bytes, "{cc}: {} bytes", received.len());
         println!("{cc}: {state:?}");
         if cc == "bbr3" {
-            // After the first rounds of Startup, the controller has an estimate of the bandwidth. The value of the
-            // estimate depends on the load of the machine, so only `simulated.rs` tests the value.
+            // After the first rounds of Startup, the controller has an estimate of the bandwidth. Its value depends on
+            // the load of the machine, so only `simulated.rs` tests it.
             let value = |key| state.iter().find(|(name, _)| *name == key).expect("a variable").1;
             assert!(value("bw") > 0.0 && value("round") > 5.0 && value("min_rtt") > 0.0, "{state:?}");
         }

@@ -1,8 +1,7 @@
 //! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
 //! lists all scenarios.
 //!
-//! This program does not measure the CPU time; its caller does. The program can therefore also run under `perf` and
-//! callgrind.
+//! The caller of this program measures the CPU time. The program can therefore also run under `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -200,8 +199,8 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 
 /// Completion times of sized flows, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. All other flows have time to
-/// finish. Each time is the sum over the flows, in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out, so that all other flows have
+/// time to finish. Times are sums over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -216,8 +215,8 @@ struct Completions {
     long_ns: u64,
 }
 
-/// Flows that start within this time of the start or the end of the run are left out. The study leaves out flows that
-/// begin in the first three seconds.
+/// Flows that start within this time of the start or the end of the run are left out. The BDR study also leaves out
+/// flows that begin in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
 /// Maximum size of a short flow, as in figures 5 and 6 of the BDR paper. In the study, a long flow has 100 packets or
 /// more.

@@ -45,7 +45,7 @@ pub(crate) const FIXED: Entry = Entry {
     })
 };
 
-/// Two flows, one after the other. The first flow has the default window, and the second has half of it.
+/// Two flows, one after the other. The first flow has the default window, and the second has half of this window.
 const PLAN: &str = r#"{
     "seed": 1,
     "duration": 20000000000,

@@ -1,8 +1,7 @@
 //! The packets that pass links and hosts, in the form that packet captures need.
 //!
-//! The simulator numbers segments, but captured packets have the byte numbers of real TCP. Both ends begin with
-//! sequence number 0, so the first byte of data has number 1. Receive windows are not part of packets in the
-//! simulator.
+//! The simulator numbers segments. Captured packets carry byte sequence numbers instead, as real TCP does. Both ends
+//! begin with sequence number 0, so the first byte of data has number 1. Simulated packets carry no receive window.
 
 use std::ops::ControlFlow;
 
@@ -11,30 +10,30 @@ use narrows_control::units::Time;
 
 /// Receives captured packets, in the order of time.
 pub trait Tap {
-    /// Called each time a packet passes one of the places in the plan's `capture`. The run ends at a
-    /// [`ControlFlow::Break`], e.g. if a file cannot be written.
+    /// Called for each packet that passes a place in the plan's `capture`. Return [`ControlFlow::Break`] to end the
+    /// run, e.g. if a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
 /// A place where a packet was captured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The end of the link with this index in the plan.
+    /// The receiving end of the link with this index in the plan.
     Link(u32),
-    /// The node with this index, at which the flow sends the packet. The captured time is that at which the transport
-    /// sends the packet, before the packet enters any queue.
+    /// The sending host: the node with this index. The captured time is the time at which the transport sends the
+    /// packet, before the packet enters any queue.
     Sent(u32),
-    /// The node with this index, at which the flow receives the packet.
+    /// The receiving host: the node with this index.
     Received(u32),
 }
 
-/// A packet at a place.
+/// A captured packet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Captured<'a> {
-    /// The time.
+    /// Time of capture.
     pub at: Time,
-    /// The place.
+    /// Place of capture.
     pub place: Place,
     /// The packet's flow.
     pub flow: &'a FlowName,
@@ -58,7 +57,7 @@ pub struct Captured<'a> {
     pub copy: Option<Custom>,
     /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
-    /// The payload of a datagram, if an external transport has written it. Otherwise only its length is known.
+    /// The payload, if an external transport wrote it. Otherwise the simulator knows only the length of the payload.
     pub contents: &'a [u8],
 }
 
@@ -77,17 +76,17 @@ pub struct FlowName {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment {
-    /// The TCP flag of this name.
+    /// The SYN flag.
     pub syn: bool,
-    /// The TCP flag of this name.
+    /// The ACK flag.
     pub ack: bool,
-    /// The TCP flag of this name.
+    /// The FIN flag.
     pub fin: bool,
-    /// The TCP flag of this name.
+    /// The RST flag.
     pub rst: bool,
-    /// The TCP flag of this name.
+    /// The ECE flag (RFC 3168).
     pub ece: bool,
-    /// The TCP flag of this name.
+    /// The CWR flag (RFC 3168).
     pub cwr: bool,
     /// Sequence number.
     pub seq: u32,

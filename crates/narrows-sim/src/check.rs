@@ -13,8 +13,8 @@ use crate::plan::{
 use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
 
-/// Longest duration of a run. The event queue limits the duration, because a time has 64 bits (in nanoseconds) and an
-/// event's sequence number has 36 bits.
+/// Longest duration of a run. The event queue limits it, because a time has 64 bits (in nanoseconds), and an event's
+/// sequence number has 36 bits.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
@@ -39,7 +39,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
     check_parts(plan, controllers, &NoTransports)
 }
 
-/// Like [`check_with`], but for real stacks, which can also run flows of programs.
+/// Like [`check_with`], but for runs on real network stacks. In such runs, a flow may also be an external program.
 ///
 /// # Errors
 /// The first invalid value.
@@ -334,7 +334,7 @@ fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) ->
     controllers.check(choice).map_err(|problem| invalid(at, problem))
 }
 
-/// Returns the error for a problem with the key `at` or with one of its parameters.
+/// Converts a problem into an error for the key `at`, or for the parameter of `at` that the problem names.
 fn invalid(at: &str, problem: Problem) -> Error {
     let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
     Error::invalid(key, problem.found, problem.expected)

@@ -11,10 +11,10 @@ use crate::plan::{FlowPlan, Plan, Protocol, TransportPlan};
 use crate::tcp::{Io, Receiver, Segment, Sender};
 use crate::transport::StackFlow;
 
-/// The identity of a flow at rate controllers: indices instead of addresses.
+/// Identifies a flow to rate controllers, by indices instead of addresses.
 ///
-/// Several flows may use a slot, one after another. Flows of the same flow plan that use the same slot have the same
-/// identity. Likewise, on a real network, two flows have the same identity when a host uses a port again.
+/// Flows may reuse a slot, one after another. If such flows come from the same flow plan, their identities are equal.
+/// On a real network, identities also repeat when a host reuses a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
@@ -27,8 +27,8 @@ pub(crate) struct FlowIndex {
     proto: Proto,
 }
 
-/// A flow plan without a service gets this number plus its index as its service. The services in plans are ports, and
-/// all ports are lower than this number.
+/// The first service number for flow plans without a service. Such a plan gets this number plus its index. Services in
+/// plans are port numbers, and all port numbers are lower.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
 /// Assumed L3 bytes of a full datagram of a [`Stack`](TransportPlan::Stack). The RTT of the empty path is computed
@@ -231,7 +231,7 @@ impl EmptyPath {
 pub(crate) struct Meta {
     /// Number in the results.
     pub(crate) id: u32,
-    /// Index of the flow plan, and number of the flow within the group of this plan.
+    /// Index of the flow plan, and number of the flow among the flows of this plan.
     pub(crate) plan: u32,
     pub(crate) member: u32,
     pub(crate) key: FlowIndex,
@@ -245,7 +245,7 @@ pub(crate) struct Meta {
     /// Application bytes delivered in order, at the start and at the end of the flow's measurement interval.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
-    /// L3 bytes that both ends sent, and the part of them that serves rate control (MET-82).
+    /// L3 bytes that both ends sent. `signal_bytes` counts the bytes among them that serve rate control (MET-82).
     pub(crate) sent_bytes: u64,
     pub(crate) signal_bytes: u64,
     /// Values of the counters at the previous sample.
@@ -260,7 +260,7 @@ pub(crate) struct LastSample {
 }
 
 impl Flow {
-    /// Returns the start of the path of the flow's data, in the table of paths.
+    /// Returns where the path of the flow's data starts in the table of paths.
     pub(crate) fn forward(&self) -> u32 {
         match &self.body {
             Body::Tcp(tcp) => tcp.sender.config.template.hop,
@@ -269,7 +269,7 @@ impl Flow {
         }
     }
 
-    /// Returns the start of the path of the flow's ACKs, in the table of paths. UDP has no ACKs.
+    /// Returns where the path of the flow's ACKs starts in the table of paths. UDP has no ACKs.
     pub(crate) fn reverse(&self) -> Option<u32> {
         match &self.body {
             Body::Tcp(tcp) => Some(tcp.receiver.template().hop),

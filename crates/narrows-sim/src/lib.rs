@@ -35,7 +35,7 @@ pub mod plan {
     pub use narrows_plan::*;
 }
 
-/// Version of the simulator's behaviour. Equal plans give equal results as long as this number is equal.
+/// Version of the simulator's behaviour. Simulators with the same number give equal results for equal plans.
 ///
 /// `tests/python/test_behaviour.py` compares results with recorded results, and explains when to increase this
 /// number.

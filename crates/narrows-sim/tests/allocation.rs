@@ -45,13 +45,13 @@ unsafe impl GlobalAlloc for Counting {
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         shrink(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller's obligations are the system allocator's.
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grow(size);
         shrink(layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller's obligations are the system allocator's.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

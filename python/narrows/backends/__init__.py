@@ -13,8 +13,9 @@ Output = Mapping[str, Any]
 """Tables by name. Each table maps columns to values. The entry ``run`` has the scalars of the run. See
 `narrows.results.tables`.
 
-A backend that runs in real time adds ``soundness`` for `metadata.json`, with ``sound``, ``reasons`` and more.
-A run that was stopped has ``stopped_s``, the simulated time in seconds at the stop (`Monitored.stop`).
+A backend that runs in real time adds ``soundness``, its verdict on the run, for `metadata.json`. The keys are
+``sound``, ``reasons`` and the measurements. A run that was stopped has ``stopped_s``, the simulated time in
+seconds at the stop (`Monitored.stop`).
 ``logs`` maps file names to the run's logs. ``capture`` is a temporary folder with captured packets, which the
 caller moves or removes.
 """
@@ -28,7 +29,7 @@ BY_AGENT = "by narrows-agent"
 
 
 class Backend(Protocol):
-    """Runs plans, and several at the same time if `most_jobs` allows it."""
+    """Runs plans. `most_jobs` limits the number of concurrent runs."""
 
     name: str
     most_jobs: int | None
@@ -64,7 +65,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Pace:
-    """Progress of the active runs, summed over these runs."""
+    """Total progress of all active runs."""
 
     seconds: float
     """Simulated seconds."""

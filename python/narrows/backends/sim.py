@@ -38,7 +38,7 @@ class Simulator:
             classes, or functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`.
             `narrows.custom` describes the classes. A scenario can also name a class by its file, without
             this argument.
-        controllers: the same as `congestion`. Version 0.2 used this name.
+        controllers: the former name of `congestion` (version 0.2).
     """
 
     name = "sim"
@@ -210,11 +210,11 @@ def _no_capture(folder: str | Path, error: OSError) -> OutputError:
 
 
 def _of_class(error: BaseException) -> Exception:
-    """An exception that a user's class raised, with its place in a note and in `ORIGIN`.
+    """An exception from a user's class, with a note that names the class, the method and the simulated time.
 
-    The place is the class, the method and the simulated time. The native module has no Python frame, so the
-    outermost frame with the name of a hook is the method that the native module called. An exception that
-    would end the program, such as SystemExit, is replaced by a `NarrowsError`.
+    The attribute `ORIGIN` has the same text. The native module has no Python frame. The outermost frame with
+    the name of a hook is therefore the method that the native module called. An exception that would end the
+    program, such as SystemExit, is replaced by a `NarrowsError`.
     """
     origin = "a Python controller"
     for frame, _ in walk_tb(error.__traceback__):

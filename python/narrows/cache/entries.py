@@ -88,7 +88,7 @@ class Cache:
         folder: the folder, which is created if necessary.
 
     Raises:
-        OutputError: if it cannot be created, or has other files.
+        OutputError: if the folder cannot be created, or has other files.
     """
 
     def __init__(self, folder: Path) -> None:

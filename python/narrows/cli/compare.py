@@ -54,7 +54,7 @@ def _print(a: Path, b: Path, first: Results, second: Results, comparison: Compar
 
 
 def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> None:
-    """Print both results' figures, their differences, and how many differences exceed the tolerances."""
+    """Print both results' figures and differences, and count the differences beyond their tolerances."""
     for entity in ("flow", "link"):
         pairs = [pair for pair in comparison.pairs if pair.entity == entity]
         if pairs:
@@ -72,7 +72,7 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
 
 
 def _findings(comparison: Comparison) -> list[str]:
-    """Statements about the judged figures, and about those that could not be judged."""
+    """Statements about the figures that were judged, and about figures that could not be judged."""
     large, judged = len(comparison.large), len(comparison.judged)
     if large:
         findings = [f"{large} of {judged} judged figures differ by more ({MARK})"]

@@ -96,8 +96,8 @@ def diff(
 def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]]:
     """The results of both sides.
 
-    The results that were made for git revisions are removed at the end, unless `request.keep` names a folder
-    for them.
+    Results that this call makes for git revisions are removed at the end, unless `request.keep` names a
+    folder for them.
     """
     if not request.scenarios:
         for option, value in (

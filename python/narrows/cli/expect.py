@@ -18,7 +18,7 @@ class Gate:
     """The expectations of a scenario.
 
     Raises:
-        ScenarioError: if one of them is not valid.
+        ScenarioError: if an expectation is not valid.
     """
 
     def __init__(self, scenario: Scenario) -> None:

@@ -26,7 +26,7 @@ FORMATS: dict[str, Callable[[Exported], dict[str, bytes]]] = {
 
 
 def export(form: str, results: Path, wanted: Collection[int], out: Path | None) -> None:
-    """Write the files of all runs, or of those with the wanted numbers."""
+    """Write the files of all runs, or of the runs with the wanted numbers."""
     if form not in FORMATS:
         raise NarrowsError(f"FORMAT: {choice(form, FORMATS)}")
     if out is None and (url := url_of(results)) is not None:
@@ -80,7 +80,7 @@ def _runs(results: Results) -> Iterator[Exported]:
 
 
 def _scenario(metadata: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The scenario with the size of segments that the run's factors set."""
+    """The scenario, with the segment sizes (`mss`) that the run's factors set."""
     scenario: dict[str, Any] = copy.deepcopy(metadata.get("scenario", {}))
     changes = {key: value for key, value in row.items() if value is not None}
     for case in (scenario.get("sweep") or {}).get("case", []):

@@ -10,8 +10,8 @@ from narrows.results.figures import HEADINGS, Heading
 
 _MICRO = 1e-6
 _SHORT_S, _LONG_S = 0.1e-3, 2e-3
-"""A column of times is in microseconds if at least one of its times is below `_SHORT_S` and all of its times
-are below `_LONG_S`."""
+"""A column of times is in microseconds if its shortest time is below `_SHORT_S` and its longest time is
+below `_LONG_S`."""
 
 
 def fitting(name: str, values: Iterable[float]) -> Heading:

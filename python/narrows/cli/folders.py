@@ -27,8 +27,9 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
             name already begins with the scenario's name.
 
     A hash is added to the name if characters of the overrides had to be replaced, or if another run could
-    have the same name. The number of seeds is not in the name, because more seeds only add repetitions to
-    the same results.
+    have the same name. If the name would be too long, or if a value is a table or list, the hash replaces the
+    overrides. The number of seeds is not in the name, because more seeds only add repetitions to the same
+    results.
     """
     parts = [name] if on is On.SIM else [name, str(on)]
     changed = {key: value for key, value in overrides.items() if key != "name"}
@@ -46,7 +47,8 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
 def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
     """Whether another scenario, backend or set of overrides has the same readable name.
 
-    Examples: the scenario `my-kernel`, and `my` with `--on kernel`; `a=1-b=2` as one override, and as two.
+    For example, the scenario `my-kernel` looks like `my` with `--on kernel`. The single override `a=1-b=2`
+    looks like the two overrides `a=1` and `b=2`.
     """
     backends = tuple(f"-{other}" for other in On if other is not On.SIM)
     keys = [detail.partition("=") for detail in details]
@@ -58,7 +60,7 @@ def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
 
 
 def _text(value: object) -> str:
-    """A value as the folder's name shows it. Tables and lists are not shown, but only hashed."""
+    """A value as text, for the folder's name or its hash."""
     if isinstance(value, str | dict | list):
         return str(value)
     return found(value)

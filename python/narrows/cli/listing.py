@@ -53,8 +53,8 @@ def _stacks() -> Rows:
 
 
 FAMILIES = ("as in Linux", "beyond Linux", "by the network")
-"""Headings for three groups of congestion controllers: those of Linux, those that Linux does not have, and
-those that get rates from the network."""
+"""Headings for three groups of congestion controllers: controllers in Linux, controllers that Linux does not
+have, and controllers that get rates from the network."""
 
 
 def _family(name: str) -> str:

@@ -82,7 +82,7 @@ EXIT_CODES = """Exit codes: 0 success; 1 a check failed (run with an expectation
 beyond tolerances, diff with a change, validate with failed cells, doctor or vm status not ready); 2 wrong
 usage or input; 130 interrupted."""
 
-# If help has no markup, it does not need the package rich, which takes as long to import as everything else
+# Help without markup does not need the package rich. Importing rich takes as long as all other imports
 # together.
 app = typer.Typer(
     name="narrows",

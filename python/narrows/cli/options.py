@@ -52,10 +52,10 @@ def checked_seed(seed: int) -> int:
 
 
 def overrides(texts: list[str], seed: int | None = None) -> dict[str, Any]:
-    """The values of `--set` and `--seed`, by key of the scenario.
+    """The values of `--set` and `--seed`, by the scenario's key.
 
     Raises:
-        NarrowsError: if one of them is not valid.
+        NarrowsError: if an override or the seed is not valid.
     """
     values = dict(parse_override(text) for text in texts)
     return values if seed is None else values | {"seed": checked_seed(seed)}

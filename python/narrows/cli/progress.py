@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _SAYS_SECONDS = 60.0
-"""Longest time between two lines about the progress of long runs."""
+"""Maximum time between two lines about the progress of long runs."""
 _RATE_SECONDS = 5.0
 """Time over which the rate of events is measured."""
 _MOST_HOSTS = 8
@@ -160,8 +160,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. The number never decreases, not even between the moment when a run
-    leaves `Pace` and the moment when the run counts as done."""
+    """Simulated seconds of all runs. The number never decreases, even though a run that ends leaves `Pace`
+    shortly before it counts as done."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)

@@ -110,7 +110,7 @@ def study(
 
 
 def _with(loaded: Study, replace: str, on: On) -> Study:
-    """The study, in which one algorithm is replaced as `--replace` states."""
+    """The study after the replacement of an algorithm (`--replace`)."""
     old, sign, new = replace.partition("=")
     if not (old and sign and new):
         raise NarrowsError(f"--replace: found {found(replace)}, expected OLD=NEW, such as bbr3=mine.py:Bbr")
@@ -189,7 +189,7 @@ def _verdict(finding: Finding | None) -> Text:
 
 
 def _show_real(real: Real, console: Console) -> None:
-    """Print for each experiment how well real stacks agree with the simulation, and the parts left out."""
+    """Print for each experiment how real stacks agree with the simulation, and the parts that did not run."""
     for identity, comparison in real.comparisons.items():
         judged = sum(pair.judged for pair in comparison.pairs)
         within = judged - len(comparison.large)

@@ -152,7 +152,7 @@ def _nothing(outcome: Outcome) -> str:
 
 def _write(page_file: Path, outcome: Outcome, other: str) -> None:
     """Write the page, and its figures into img/ in the same folder."""
-    from narrows.report import export  # noqa: PLC0415 (as above)
+    from narrows.report import export  # noqa: PLC0415 (slow to import)
     from narrows.validate import charts  # noqa: PLC0415
 
     drawn = {"": charts.same_losses(outcome.findings), "-errors": charts.errors_map(outcome.findings)}

@@ -1,8 +1,8 @@
 """Manages agents, their ports, and the application that makes the decisions for each port.
 
 Each agent numbers its own ports. Applications use other numbers, which are unique in the domain. This module
-translates between an agent's numbers and those of the domain, and stores the data about agents that the page
-shows. There is one `Application` for each kind of rate controller that needs an application.
+translates between an agent's numbers and the domain's numbers. It also stores the data about agents that the
+page shows. There is one `Application` for each kind of rate controller that needs an application.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Alerts:
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
-    """For each absent agent, the time from which its absence counts: the end of its connection, or `now_ns`
+    """Time from which an absent agent counts as absent. It is the end of the agent's connection, or `now_ns`
     for an expected agent that has never been connected."""
     _present: set[str] = field(default_factory=set)
     _slow: dict[tuple[str, FlowKey], int] = field(default_factory=dict)
@@ -157,8 +157,8 @@ class Alerts:
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
-        # The conditions of the other rules already include the time for which they must hold, so their
-        # alerts begin at once.
+        # The other rules already include the time for which their conditions must hold, so their alerts begin
+        # at once.
         return self._end_ns(rule) if rule == "queue" else 0
 
     def _end_ns(self, rule: RuleName) -> int:

@@ -47,8 +47,8 @@ class _Connection:
     def run(self) -> None:
         """Serves the connection until it ends."""
         reason, is_expected = "it closed the connection", False
-        # The deadline applies to the handshake and the greeting together. A timeout of the socket would not
-        # do, because it starts again with each byte.
+        # The deadline applies to the handshake and the greeting together. A timeout of the socket would start
+        # again with each byte.
         deadline = threading.Timer(GREETING_S, self._late)
         deadline.daemon = True
         deadline.start()

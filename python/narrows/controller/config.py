@@ -99,7 +99,7 @@ class OpenFlow(Address):
 
 
 class Agents(Address):
-    """The address for agents, and the files of the keys (either all of them are set or none)."""
+    """The address for agents, and the files of the keys. Either all files are set or none."""
 
     port: TcpPort = _AGENTS_PORT
     key: Path | None = None

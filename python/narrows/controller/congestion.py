@@ -45,7 +45,7 @@ class Congestion:
     def verdict(self, port: int) -> tuple[float, float, float] | None:
         """The latest results of the congestion detector.
 
-        These are the results of the paper's equations 5 and 6, and the arrivals of the rated class as a
-        fraction of its share.
+        The first two values are the results of the paper's equations 5 and 6. The third value is the arrivals
+        of the rated class as a fraction of its share.
         """
         return self._sdn.verdict(port)

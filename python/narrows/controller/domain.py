@@ -58,8 +58,8 @@ class PortParams:
     delay_ns: int = 0
     """Propagation delay of the port's outgoing link."""
     counted: bool = True
-    """Whether PACEC may read the port's counters. If so, PACEC reads them if the capacity is known and no
-    agent of PACEC controls the port."""
+    """Whether PACEC may read the port's counters. PACEC then reads them if the port's capacity is known
+    and no agent of PACEC controls the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class Params:
     """A link without LLDP for this time is removed. Five frames are sent in this time, because a busy switch
     loses some frames."""
     counters_ns: int = 1 * SECOND
-    """Interval between readings of port counters. Intervals below 0.1 s cost more than they are worth. A
-    switch answers within 12 ms in 95 % of the cases."""
+    """Interval between readings of port counters. Intervals below 0.1 s would cost too much. 95 % of a
+    switch's answers arrive within 12 ms."""
     poll_ns: int = SECOND // 10
     """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
@@ -103,8 +103,8 @@ class Domain:
         self.path_rates = PathRates(numbers, self._path)
         self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
-        """The flow entries that each connected switch has or has been sent, even if it has not processed
-        them yet."""
+        """The flow entries of each connected switch, including entries that were sent but not processed
+        yet."""
         self.heard_ns: dict[str, int] = {}
         """Time of the last message of each connected agent."""
         self._hold_until_ns = now_ns + params.hold_ns
@@ -183,7 +183,7 @@ class Domain:
     def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
         """The ports whose counters PACEC reads.
 
-        Among them are ports that an agent controls with a rate controller other than PACEC.
+        They include ports whose agent has another rate controller than PACEC.
         """
         places: list[Place] = []
         for dpid, ports in self.topology.switches.items():
@@ -202,8 +202,7 @@ class Domain:
     def capacity_bps(self, port: PortKey) -> int | None:
         """Capacity of a port in bit/s.
 
-        The value is the agent's if the port has an agent, else the configured value if there is one, else
-        the switch's.
+        The sources in order of preference are the port's agent, the configuration and the switch.
         """
         known = self.topology.port(port)
         if known is None:
@@ -300,8 +299,8 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # Accept an answer that is a little early: if a busy switch answers one request late, the time
-            # from this answer to the next is shorter than the interval.
+            # Accept an answer that is a little early. If a busy switch answers late, the next answer follows
+            # after less than the interval.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
@@ -411,10 +410,9 @@ class Domain:
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
         """Starts a change of the spanning tree: installs the ports common to both trees, with a barrier.
 
-        The rest of the new tree is installed after the barriers. Until all barriers are answered, each
-        switch has the entries of the old tree or the common ones, which are part of the old tree.
-        Afterwards, each switch has the common entries or those of the new tree. Because all active entries
-        always belong to one tree, there is never a loop.
+        The rest of the new tree is installed when all barriers are answered. Before that moment, switches use
+        only ports of the old tree. After it, they use only ports of the new tree. The two trees are never
+        mixed, so there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

@@ -17,12 +17,13 @@ from narrows.units import NANOS_PER_SEC as SECOND
 
 HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
-"""This limit and `HOLD_NS` together limit the events of a flapping port to 180 per hour."""
+"""Longest time for which changes are merged. With `HOLD_NS`, a flapping port causes at most 180 events per
+hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""How many changes of a subject appear at once, by kind of subject. Four are enough for a restart of an
-agent or of a switch. For a kind that is not listed, two changes appear at once: enough for the start and the
-end of congestion."""
+"""How many changes of a subject appear at once, by kind of subject. A restart of an agent or of a switch
+causes four changes or fewer. For a kind that is not listed, two changes appear at once: enough for the start
+and the end of congestion."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),
@@ -33,7 +34,7 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "host": ("switch", "port"),
     "alert": ("rule", "agent", "interface"),
 }
-"""By the first word of an event's kind: the keys of those data that identify the event's subject."""
+"""The keys of the data that identify an event's subject, by the first word of the event's kind."""
 _ERRORS = {"switch-down", "link-down", "agent-down", "alert-critical"}
 _WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
 

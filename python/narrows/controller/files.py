@@ -35,8 +35,8 @@ def check_private(what: str, path: Path) -> None:
 def _is_credential(path: Path) -> bool:
     """Whether systemd has copied the file for this service (`LoadCredential`, systemd.exec(5)).
 
-    On a file system with access control lists, only the service's user can read such a file, but the file's
-    mode shows this permission in the bits of the group.
+    On a file system with access control lists, only the service's user can read such a file. The file's mode
+    nevertheless shows this permission in the bits of the group.
     """
     folder = os.environ.get(_CREDENTIALS)
     return folder is not None and path.resolve().is_relative_to(Path(folder).resolve())

@@ -82,7 +82,7 @@ def _rank(order: Order, flow: FlowInfo) -> float:
 
 
 def select(ports: Ports, query: Query) -> tuple[int, list[view.Flow]]:
-    """The number of flows that match, and those of them that `offset` and `limit` select."""
+    """The number of matching flows, and the flows that `offset` and `limit` select from them."""
     words = query.search.lower().split()
     found = []
     for agent, interface, flows in ports:

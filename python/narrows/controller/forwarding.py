@@ -1,10 +1,10 @@
 """Computes the flow entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
-Table 0 matches the source. Frames from trunks and edges continue in table 1. If the source of a frame is not
-known at the edge where the frame arrives, the controller also gets a copy. All other frames are dropped.
-Table 1 matches the destination. Frames to a known host take the shortest path, and all other frames take the
-tree. Forwarding a packet never needs the controller, so the network continues to work if the controller
-fails.
+Table 0 matches the source. Frames from trunks and edges continue in table 1, and all other frames are
+dropped. If the source of a frame is not known at the edge where the frame arrives, the controller also gets a
+copy. Table 1 matches the destination. Frames to a known host take the shortest path, and all other frames
+take the tree. Forwarding a packet never needs the controller, so the network continues to work if the
+controller fails.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
     """The entries of every connected switch, as pairs of datapath id and entry.
 
-    The entries for a host are in the order of their switches' distances from the host, nearest first. If
-    they are installed in this order, a switch gets its entry only after the next switches on the path to the
+    The entries for a host are in the order of distance from the host, nearest switch first. If they are
+    installed in this order, a switch gets its entry only after the switches that follow on the path to the
     host.
     """
     rules: list[tuple[int, Rule]] = []
@@ -120,7 +120,7 @@ def next_hops(graph: nx.Graph[int], to: int) -> list[tuple[int, int]]:
 
 
 def flood_ports(topology: Topology, graph: nx.Graph[int]) -> dict[int, tuple[int, ...]]:
-    """For each switch, its edge ports and those ports that are part of a common spanning tree."""
+    """For each switch, its edge ports, and its ports in a common spanning tree."""
     ports: dict[int, set[int]] = {dpid: set() for dpid in topology.switches}
     for dpid, number in topology.ports(Kind.EDGE):
         ports[dpid].add(number)

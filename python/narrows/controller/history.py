@@ -129,8 +129,8 @@ class History:
         return unix_s - (now_ns - self._start_ns - self.number * STEP_S * SECOND) / SECOND
 
     def _end(self, number: int) -> None:
-        # If the machine paused, several intervals have no values. Not more than the whole ring buffer has to
-        # be cleared.
+        # If the machine paused, several intervals have no values. Clear their slots, but at most the whole
+        # buffer.
         gap = range(max(self.number + 1, number - POINTS), number)
         for name, port in list(self._ports.items()):
             if number - port.seen > POINTS:

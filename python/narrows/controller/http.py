@@ -44,7 +44,7 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 class _Guard:
     """Refuses requests that lack the token or are for another host name.
 
-    The guard also adds headers to the answers of all other requests. These headers forbid the browser
+    The guard also adds headers to the answers of all other requests. These headers tell the browser to forbid
     everything that the page does not need.
     """
 
@@ -100,8 +100,8 @@ class _Guard:
                 given = value
             case _:
                 return False
-        # Digests are compared instead of tokens: they all have the same length, so the time of the
-        # comparison reveals nothing about the token.
+        # Compare digests instead of tokens. All digests have the same length, so the time of the comparison
+        # reveals nothing about the token.
         return hmac.compare_digest(_digest(given), self._token)
 
 
@@ -116,10 +116,10 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: whether only this host is served. In this case, requests whose Host header is not a
-            loopback name are refused, because a hostile web page could send such requests (DNS rebinding).
-        token: the token that each request must contain, as the password of HTTP Basic (with any user name) or
-            as a bearer token (`None`: no token is needed).
+        loopback: whether only this host is served. Requests whose Host header is not a loopback name are then
+            refused, because a hostile web page could send such requests (DNS rebinding).
+        token: the token that each request must contain (`None`: no token is needed). It is the password of
+            HTTP Basic (with any user name), or a bearer token.
         watch: the recorder of the last hour (`None`: the history stays empty).
     """
     app = FastAPI(

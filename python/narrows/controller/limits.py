@@ -87,8 +87,7 @@ class Warnings:
 class OneLine(logging.Filter):
     """Limits a library's log to `_LINES` entries in `_INTERVAL_S`, and replaces tracebacks by one line.
 
-    uvicorn, for example, logs a traceback if the rest of a request's body turns out to be malformed when the
-    answer has already begun.
+    For example, uvicorn logs a traceback if it finds an error in a request's body after the answer has begun.
     """
 
     def __init__(self) -> None:

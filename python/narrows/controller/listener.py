@@ -1,6 +1,6 @@
 """The listening socket for switches.
 
-Unlike os-ken's own listening socket, this one has TLS, limits connections and checks messages.
+Unlike os-ken's own listening socket, this socket has TLS, limits connections and checks messages.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
-"""A switch is disconnected if it has not described its ports within this time. The handshake of TLS is part
-of this time."""
+"""A switch is disconnected if it has not described its ports within this time, including the TLS
+handshake."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
-"""Numbers of consecutive waits without data: after `ECHO_TICKS` waits, a switch gets an echo request; after
-`SILENT_TICKS` waits, it is disconnected. Waits are counted instead of seconds, because time also passes
-while the controller's own process is stopped."""
+"""Numbers of consecutive waits without data. After `ECHO_TICKS` waits, a switch gets an echo request. After
+`SILENT_TICKS` waits, it is disconnected. Waits are counted instead of seconds, because time also passes while
+the controller's own process is stopped."""
 _ACCEPT_AGAIN_S = 0.5
 _READ_BYTES = 1 << 16
 _BACKLOG = 128
@@ -79,8 +79,8 @@ class ScreenedDatapath(Datapath):
     def close(self) -> None:
         """Ends the connection in both directions. Any thread can call this method.
 
-        The event about the end is sent by the connection's thread, not here: if an event handler sent it,
-        the handler could wait for ever for space in its own queue of events.
+        The connection's thread sends the event about the end. If an event handler sent the event, it could
+        wait for ever for space in its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):
@@ -148,8 +148,8 @@ class ScreenedDatapath(Datapath):
         """Passes a message on to os-ken, in the same way as os-ken's `_recv_loop`."""
         version, kind, length, xid = struct.unpack_from("!BBHI", message)
         if kind == screen.HELLO:
-            # The elements of the greeting have been checked. The elements are not passed on to os-ken, which
-            # would read the padding between two elements as another element.
+            # Pass on the greeting without its elements, which have been checked. os-ken would read the
+            # padding between two elements as another element.
             version, length, message = screen.VERSION, screen.HEADER_BYTES, _hello(xid)
         parsed = self.ofproto_parser.msg_parser(self, version, kind, length, xid, message)
         event = ofp_event.ofp_msg_to_ev(parsed)

@@ -1,8 +1,8 @@
 """Makes and checks authenticated LLDP frames. A frame contains the switch and the port that sent it.
 
 The frames are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV.
-Only this process has the key, so a host cannot forge a link. However, a host that relays a frame from one
-port to another can still create a link, like a cable.
+Only this process has the key, so a host cannot forge a link. A host can still relay a frame from one port to
+another. The two ports then look connected, as by a cable.
 """
 
 from __future__ import annotations

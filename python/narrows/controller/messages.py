@@ -79,7 +79,7 @@ class Counters:
     rx_dropped: int
     tx_dropped: int
     age_ns: int = 0
-    """The time for which the port had been up when the counters were read, by the switch's own clock."""
+    """How long the port had been up when the counters were read, by the switch's own clock."""
 
 
 # Events
@@ -89,7 +89,7 @@ class Counters:
 class SwitchUp:
     """A switch has connected.
 
-    `rules` are those of its existing entries that a controller of Narrows has installed.
+    `rules` are the switch's existing entries that a Narrows controller has installed.
     """
 
     dpid: int

@@ -72,8 +72,8 @@ PORTS_MAX, RULES_MAX = 1024, 200_000
 def handles(event_class: Any, states: Any) -> Any:
     """Registers a handler. An exception in the handler ends the connection.
 
-    Without this wrapper, the exception would end the thread that handles the events of all switches:
-    os-ken's `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception`.
+    Without this wrapper, an exception would end the thread that handles the events of all switches. os-ken's
+    `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception` itself.
     """
 
     def register(method: Callable[[Any, Any], None]) -> Any:
@@ -106,13 +106,13 @@ class Switch:
         self.is_master = False
         """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """Whether this controller must show the switch that it is alive as soon as the switch has answered.
-        Only a master does this."""
+        """Whether `pulse` has asked for the role, and the switch has not answered yet. After the answer, a
+        master raises the generation."""
         self.up = False
         """Whether the switch's ports and entries have been read and passed to the domain."""
         self.barrier: tuple[int, int] | None = None
-        """The last barrier's transaction id and its number in the domain, until the switch has answered the
-        barrier."""
+        """Transaction id of the unanswered barrier, and the barrier's number in the domain (None: no
+        barrier)."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
@@ -243,7 +243,7 @@ class OpenFlow(OSKenApp):
         with self._lock:
             gone = self._switches.get(datapath.id)
             if gone is None or gone.datapath is not datapath:
-                return  # the connection that ended is an old one: the switch has already reconnected
+                return  # a newer connection of this switch has replaced the one that ended
             del self._switches[datapath.id]
         gone.stop()
         if gone.up:
@@ -260,8 +260,8 @@ class OpenFlow(OSKenApp):
                 switch.is_master = True
                 switch.describe()
             elif switch.pulse_is_due and self.pair.is_active:
-                # Only the master raises the generation. If other controllers did, two active controllers
-                # would take turns as master.
+                # Only the master raises the generation. If every active controller raised it, two active
+                # controllers would take turns as master.
                 switch.pulse_is_due = False
                 switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
             return
@@ -460,7 +460,7 @@ def port_desc(of: Any, port: Any) -> PortDesc:
 
 
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
-    """The link that an LLDP frame reveals, or the host and the address that another frame reveals.
+    """The link that an LLDP frame shows, or the host and the address in another frame.
 
     Any host can have sent the frame, and the frame may be truncated.
     """

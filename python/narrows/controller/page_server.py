@@ -1,4 +1,4 @@
-"""The page's server. This is uvicorn with limits on the number and the idle time of connections.
+"""The page's server: uvicorn with limits on the number and the idle time of connections.
 
 uvicorn itself limits only requests, so a connection without a request would stay open and occupy a file
 descriptor.

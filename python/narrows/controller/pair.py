@@ -47,8 +47,8 @@ class Pair:
         self.on_yield: Callable[[str], None] = lambda _: None
         """Called when this controller must step down, with the reason."""
         self.on_pulse: Callable[[], None] = lambda: None
-        """A function that asks all switches which role this controller has. Called every second, and when
-        this controller becomes active."""
+        """Called every second and when this controller becomes active. The function asks all switches which
+        role this controller has."""
         self._address, self._keys, self._silent_s = address, keys, takeover_s
         self._lock = threading.Lock()
         self._is_active = False
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def is_active(self) -> bool:
-        """Whether this controller is active and has finished its call of `on_active`."""
+        """Whether this controller is active, and the call of `on_active` has returned."""
         return self._is_active
 
     def start(self) -> None:

@@ -28,7 +28,7 @@ _LEAST_PERIOD_NS = 5_000_000
 """Minimum control period of a port. `attach` refuses a shorter period, because the controller might be too
 slow for it."""
 _KIND = "counted"
-"""In the keys of `Numbers`, the first part of the key of a port without an agent of PACEC."""
+"""First part of the key that `Numbers` has for a port without an agent of PACEC."""
 
 
 def l3(wire_bps: int) -> int:
@@ -71,7 +71,7 @@ class PathRates:
 
     @property
     def interval_ns(self) -> int:
-        """Interval between readings of counters: one control period of the first port with an agent."""
+        """Interval between readings of counters: the control period of the first port with an agent."""
         period_ns = self._agents[min(self._agents)].period_ns if self._agents else 0
         return max(LEAST_INTERVAL_NS, period_ns)
 
@@ -87,7 +87,7 @@ class PathRates:
     def detach(self, port: int) -> None:
         """Removes a port.
 
-        Unless the port returns at once, the flows that began at the port are removed too.
+        If the port does not return at once, the flows that began at the port are removed too.
         """
         if self._agents.pop(port, None) is not None:
             self._changed = True
@@ -121,7 +121,7 @@ class PathRates:
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
         """Handles the counters of a port.
 
-        If the port is not one whose counters are needed, they are ignored.
+        If the port's counters are not needed, they are ignored.
         """
         number = self.number(port)
         if number is None or not self.active:

@@ -15,7 +15,7 @@ class Routes:
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """By destination switch: for every other switch, the port towards the destination."""
+        """For each destination switch, the outgoing port of every other switch towards the destination."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
         """The port through which a packet leaves each switch on the path between two edge ports.

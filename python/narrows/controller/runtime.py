@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 _NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
-"""Maximum number of queued events. Further events are dropped. Most events in a long queue are frames of
-unknown hosts."""
+"""Maximum number of queued events. Further events are dropped. If the queue is long, most of its events are
+frames of unknown hosts."""
 BODIES_MAX = 64 << 20
 """Maximum number of characters in all queued message bodies of agents. Further bodies are dropped."""
 
@@ -64,7 +64,7 @@ class Runtime:
     def restart(self, note: Note) -> None:
         """Discards the state of the network and adds a note.
 
-        As after the start of the controller, switches keep their entries for a while.
+        Switches keep their entries for a while, as after a start of the controller.
         """
         with self._lock:
             self.domain = Domain(time.monotonic_ns(), self.domain.params)
@@ -119,7 +119,7 @@ class Runtime:
         return state.model_copy(update={"flow_count": count, "flows": shown})
 
     def select_flows(self, query: flows.Query) -> tuple[int, list[view.Flow]]:
-        """The number of flows that match, and those of them that the query's `offset` and `limit` select."""
+        """The number of matching flows, and the flows that the query's offset and limit select."""
         return flows.select(self.look(lambda domain, _: flows.ports(domain)), query)
 
     def events(self, after: int = 0) -> list[view.Event]:

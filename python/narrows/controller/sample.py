@@ -1,7 +1,7 @@
 """Takes a sample of the values of all ports at one time, for the history and the alerts.
 
-A sample is taken while the domain's lock is held. Because this delays control, only references to the flows
-are copied. Sums are computed after the lock is released.
+A sample is taken while the domain's lock is held, which delays control. Therefore only references to the
+flows are copied. Sums are computed after the lock is released.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Each connection has its own `Screen`, which does no input or output.
 
-Several loops of os-ken's parser advance by a length that the message contains. If this length is zero, such
-a loop never ends. The screen therefore accepts only the message types that this controller handles, and
-checks all their lengths first.
+Several loops of os-ken's parser advance by a length from the message. If this length is zero, such a loop
+never ends. The screen therefore accepts only the message types that this controller handles, and checks all
+their lengths first.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _OXM_MATCH, _OXM_EXPERIMENTER, _ONF = 1, 0xFFFF, 0x4F4E4600
 _PORT_REASON_MAX = 2
 _ACTIONS = 1 << 3 | 1 << 4 | 1 << 5
 _INSTRUCTION_BYTES = {1: 8, 2: 24, 6: 8}
-"""Lengths of the instructions GOTO_TABLE, WRITE_METADATA and METER. The instructions in `_ACTIONS` contain a
-list of actions instead."""
+"""Lengths of the instructions GOTO_TABLE, WRITE_METADATA and METER. The other instructions, in `_ACTIONS`,
+have a list of actions."""
 _ACTION_BYTES = {0: 16} | dict.fromkeys((11, 12, *range(15, 25), 26, 27), 8)
 _SET_FIELD = 25
 
@@ -254,7 +254,7 @@ def _oxm(message: bytes, offset: int, end: int) -> int:
 def _head(message: bytes, offset: int, end: int, what: str) -> tuple[int, int]:
     """Type and length of an element.
 
-    The length includes the four bytes of the type and the length themselves.
+    The length includes the four bytes of the type and length fields.
     """
     if end - offset < 4:
         raise Violation(f"a truncated {what}")

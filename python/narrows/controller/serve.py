@@ -150,7 +150,7 @@ def _pair(config: Config) -> Pair | None:
 
 
 def _join(pair: Pair, runtime: Runtime) -> None:
-    """Connects the pair to the other parts of this controller: they act on the pair's decisions."""
+    """Connects the pair to the other parts of this controller, so that they follow the pair's decisions."""
 
     def pulse() -> None:
         app = lookup_service_brick(OpenFlow.__name__)
@@ -162,8 +162,8 @@ def _join(pair: Pair, runtime: Runtime) -> None:
         runtime.restart(Note("active", text, {"controller": pair.name}))
 
     def step_down(reason: str) -> None:
-        # Replace the process, because os-ken's threads cannot be interrupted. A standby must not have old
-        # state, and the new process has none.
+        # Replace the process, because os-ken's threads cannot be interrupted. The new process has no old
+        # state, as a standby requires.
         LOG.warning("stepping down: %s", reason)
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -1,12 +1,12 @@
 """Decides which of two controllers is active. `Election` does no input or output, and gets the time.
 
-Each controller tells the other controller whether it is active. A switch shows by its generation id (OpenFlow
-1.3.5, 6.3.6) that a controller is active, because the active controller raises this id every second. The
-standby takes over if, for some time, neither the other controller nor any switch has shown that a controller
-is active. The standby therefore does not take over if only the connection between the controllers is broken.
+Each controller tells the other controller whether it is active. The active controller also raises the
+generation id at each switch every second (OpenFlow 1.3.5, 6.3.6). The standby takes over if it has seen
+neither of these signs for some time. It does not take over if only the connection between the controllers is
+broken.
 
 Both controllers can become active, e.g. if each can reach only one half of a divided network. As soon as one
-of them notices the other, only the controller with the higher generation stays active.
+active controller notices the other, only the controller with the higher generation stays active.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GENERATIONS = 1 << 64
 
 
 class Election:
-    """The knowledge of one controller of a pair about the state of both.
+    """One controller's view of the pair.
 
     Args:
         now_ns: time of the start. The controller starts as a standby.
@@ -40,8 +40,8 @@ class Election:
         if self.is_active:
             return is_active and (generation, self._other) > (self.generation, self._own)
         self.generation = max(self.generation, generation)
-        # If both controllers are standbys, the one whose name comes first becomes active, and the other one
-        # waits for this.
+        # If both controllers are standbys, the controller whose name sorts first becomes active. The other
+        # one waits.
         if is_active or self._other < self._own:
             self._sign_ns = now_ns
         return False
@@ -52,7 +52,7 @@ class Election:
         Args:
             now_ns: the time.
             generation: the switch's generation id.
-            demoted: whether this controller is no longer the switch's master, but was before.
+            demoted: whether this controller was the switch's master before, and no longer is.
         """
         generation = 0 if generation == GENERATIONS - 1 else generation
         if self.is_active and demoted and (generation, self._other) > (self.generation, self._own):

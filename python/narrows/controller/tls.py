@@ -150,8 +150,8 @@ def common_name(fields: Mapping[str, Any] | None) -> str:
 class Keys(NamedTuple):
     """Files of the agents' channel (PEM).
 
-    A peer's certificate must be one of `trusted`. There is no certificate authority: a certificate is not
-    accepted just because a trusted certificate has signed it.
+    A peer's certificate must be one of `trusted`. There is no certificate authority: a signature by
+    a trusted certificate does not make another certificate trusted.
     """
 
     key: Path

@@ -2,12 +2,12 @@
 
 A port starts as *probing*. Only LLDP is sent and received at a probing port. If LLDP shows a switch at the
 other end, the port becomes a *trunk*. If LLDP shows no switch for some time, the port becomes an *edge*.
-Without the probing phase, frames would be flooded to a new link as if hosts were behind it. A cable that
-closes a ring would then cause a loop until LLDP reveals the link.
+Without the probing phase, frames would be flooded to a new link before LLDP can cross it. A cable that closes
+a ring would then cause a loop until LLDP reveals the link.
 
-If LLDP no longer crosses the link of a trunk, the port stays a trunk until its carrier is lost, but forwards
-nothing. The reason may be that the switch at the other end has lost its connection to the controller. Such a
-switch continues to flood according to its last entries, so there would be a loop if the port became an edge.
+A trunk that LLDP no longer crosses stays a trunk until its carrier is lost, but forwards nothing. The switch
+at the other end may have lost its connection to the controller. Such a switch continues to flood according to
+its last entries. If the port became an edge, there would be a loop.
 """
 
 from __future__ import annotations

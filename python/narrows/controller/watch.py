@@ -87,7 +87,7 @@ class Watch:
             self._runtime.note(_note(alert))
 
     def series(self, port: str, after: int = -1) -> view.Series | None:
-        """The last hour of a port, but only the intervals after the interval with the number `after`."""
+        """The last hour of a port. Only intervals with a number above `after` are returned."""
         now_ns, unix_s = time.monotonic_ns(), time.time()
         with self._lock:
             found = self._history.read(port, after)

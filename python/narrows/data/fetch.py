@@ -134,7 +134,7 @@ def _download(url: str, sha256: str, folder: Path) -> Path:
     except requests.ConnectionError:
         reason = "no connection to the server"
     except (requests.RequestException, ValueError) as error:
-        # For ValueError: pooch found another checksum, and the error's first sentence names both checksums.
+        # A ValueError means that pooch found another checksum. Its first sentence names both checksums.
         reason = str(error).partition(". ")[0]
     else:
         return Path(path)

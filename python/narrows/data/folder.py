@@ -25,8 +25,8 @@ def data_folder(option: Path | None = None) -> Path:
     """The data folder, which need not exist.
 
     Args:
-        option: value of ``--data``. Without this option, the folder is the value of the variable
-            NARROWS_DATA, or, if this variable is not set, the platform's user data folder.
+        option: value of ``--data`` (default: the variable NARROWS_DATA, else the platform's user data
+            folder).
     """
     if option is not None:
         return option

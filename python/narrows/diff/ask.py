@@ -24,11 +24,9 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument (`flows` or `link`) that the user left out.
+        """The argument that the user left out: `flows` or `link` (empty: neither was left out).
 
         This argument is set to each flow or link in turn.
-
-        Empty if the user left out neither of them.
         """
         free = [
             name for name in ("flows", "link") if name in arguments(self.measure) and name not in self.args

@@ -33,8 +33,8 @@ class Outcome(StrEnum):
 
 
 DIFFERENT = frozenset({Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED})
-"""Outcomes of figures that differ, or may differ, between the sides. A single figure with such an outcome
-gives exit code 1."""
+"""Outcomes that mean a difference, or a possible difference, between the sides. A single figure with such an
+outcome gives exit code 1."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def diff(base: Side, head: Side, asks: Sequence[Ask] = (), confidence: float = m
         base: results by scenario.
         head: results by scenario.
         asks: the measures to compare (default: the figures of the summary).
-        confidence: level of the intervals. Figures with an adjusted p-value below one minus this level have
-            changed.
+        confidence: level of the intervals. A figure has changed if its adjusted p-value is below one minus
+            this level.
 
     Raises:
         NarrowsError: if the sides have nothing in common.

@@ -149,8 +149,8 @@ def export(clone: Path, commit: str, target: Path) -> None:
     """Write the files of a commit to a folder."""
     target.mkdir(parents=True)
     with subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE) as archive:
-        # With -m, all files get the current time. (Cargo does not recompile files that are older than its
-        # last build.)
+        # Give all files the current time (-m), because cargo does not recompile files that are older than its
+        # last build.
         unpacked = subprocess.run(["tar", "-x", "-m", "-C", str(target)], stdin=archive.stdout, check=False)
     if archive.returncode or unpacked.returncode:
         raise NarrowsError(f"{commit[:8]}: git archive cannot export this revision to {target}")

@@ -1,4 +1,4 @@
-"""Reads a side of a comparison: a folder of results, or a folder with several of them."""
+"""Reads a side of a comparison: a folder of results, or a folder that contains several folders of results."""
 
 from __future__ import annotations
 

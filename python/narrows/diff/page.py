@@ -17,7 +17,7 @@ from narrows.report.series import short
 from narrows.report.style import GREY, INK, neutral
 
 MOST_DRAWN = 60
-"""Largest number of figures in the plot. Changed figures come first, then those with the smallest
+"""Largest number of figures in the plot. Changed figures come first, then figures with the smallest
 p-values."""
 _ROW = 17
 """Height of a row of the plot in pixels."""

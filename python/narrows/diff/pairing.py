@@ -24,14 +24,14 @@ class Pairing:
     seeds: tuple[Seeds, Seeds]
     """The seeds that count, for BASE and for HEAD. If the runs are paired, both tuples are equal."""
     paired: bool
-    """Whether each run is compared with the run that has the same seed. Otherwise the mean over all runs of
-    one side is compared with that of the other side."""
+    """Whether each run is compared with the run that has the same seed. Otherwise, the means over all runs of
+    each side are compared."""
     pairs: int
     """Number of seeds that both sides have."""
     identical: int
     """Number of seeds whose runs are bit-for-bit equal on both sides."""
     repeats: int
-    """Number of runs that do not count because they equal a run with another seed on the same side."""
+    """Number of runs that do not count, because a run with another seed on the same side is equal."""
     unsound: int
     """Number of runs in real time that do not count because their measurement was disturbed."""
 

@@ -21,7 +21,7 @@ from narrows.results.runs import Run
 Values = Mapping[int, float]
 """The values of a figure by seed. An undefined value is NaN."""
 ALL = "all"
-"""In rows about all flows together, the text instead of a flow's name."""
+"""Text instead of a flow's name in rows about all flows together."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Ite
 def _measure(ask: Ask, **more: str) -> Callable[[Run], float]:
     def value(run: Run) -> float:
         measured = measure_run(ask.measure.name, run, **ask.args, **more)
-        # A censored time is only a lower bound, so no difference can be computed from it.
+        # A censored time is only a lower bound, so differences cannot be computed.
         return math.nan if measured.censored else measured.value
 
     return value
 
 
 def _of_flow(ask: Ask, name: str) -> Callable[[Run], float]:
-    """The measure of one flow or group of flows, as if the run had no other flows."""
+    """The measure of one flow or group. The run's other flows are left out."""
     measure = _measure(ask)
 
     def value(run: Run) -> float:

@@ -112,7 +112,7 @@ def headline(diff: Diff) -> str:
 
 
 _COUNTED = {Outcome.UNCHANGED: "without a significant change", Outcome.EQUAL: "equal in all runs"}
-"""The text after a number of figures, for outcomes whose own text does not fit there."""
+"""Words after a number of figures. Other outcomes use their own text here."""
 
 
 def notes(diff: Diff) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 The sweep divides its runs into batches. A worker performs the runs of a batch and reports their times.
 Workers in other processes write finished segments (`narrows.results.segments`), so results do not pass
-through the sweep's process. An executor only brings batches to workers. It uses an engine (a pool, Ray or
-Slurm) for scheduling and transport. The engine also repeats the batches of workers that died.
+through the sweep's process. An executor only brings batches to workers. An engine (a pool, Ray or Slurm)
+schedules the batches, and repeats the batches of workers that died.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Report:
     seconds: Mapping[int, float]
     """Wall times of the finished runs, by number."""
     segments: Mapping[int, Mapping[str, bytes]] = field(default_factory=dict)
-    """If the worker cannot access the sweep's folder, the files of its segments, by number of the segment and
-    name of the file."""
+    """The files of the worker's segments, by number of the segment and name of the file. Empty if the worker
+    wrote them into the sweep's folder."""
     error: Exception | None = None
     """The reason why a run failed. The worker skipped all later runs of the batch."""
 
@@ -67,8 +67,7 @@ class Executor(Protocol):
     shares_memory: bool
     """Whether workers are threads of this process."""
     batch_seconds: float
-    """Intended duration of a batch, which is long enough to make overhead negligible (0: one run for each
-    batch)."""
+    """Intended duration of a batch, long enough to make overhead negligible (0: each batch has one run)."""
 
     @property
     def slots(self) -> int:

@@ -26,7 +26,7 @@ def cores() -> int:
 class Threads:
     """Performs batches in threads of this process.
 
-    They run in parallel, because the simulator releases the interpreter's lock.
+    Batches run in parallel, because the simulator releases the interpreter's lock.
     """
 
     name = "local"
@@ -49,7 +49,7 @@ class Threads:
         self._pool.shutdown()
 
     def cancel(self) -> list[Report]:
-        """Wait until the runs, which the sweep has already cancelled in the backend, have ended."""
+        """Wait for the end of the runs, which the sweep has already cancelled in the backend."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
         return []

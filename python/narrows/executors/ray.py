@@ -19,7 +19,7 @@ from narrows.executors import NAP_SECONDS, Batch, Report, Task
 from narrows.results import segments
 
 _AHEAD = 2
-"""Number of batches that are given to Ray for each CPU. If it is above one, a worker need not wait for its
+"""Number of batches that are given to Ray for each CPU. With more than one, a worker need not wait for its
 next batch."""
 _COUNT_SECONDS = 1.0
 """Time after which the CPUs of the cluster are counted again, because nodes may join or leave."""

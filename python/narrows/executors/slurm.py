@@ -1,6 +1,6 @@
 """The executor on a Slurm cluster, by submitit. All nodes must have access to the sweep's folder.
 
-If the sweep's results are stored at a URL, there is no such folder, and the jobs share a temporary folder in
+If the sweep's results are stored at a URL, the sweep has no folder. The jobs then share a temporary folder in
 the current folder.
 """
 
@@ -55,8 +55,8 @@ class Slurm:
         """
         with contextlib.ExitStack() as stack:
             if scratch is None:
-                # The sweep's results are stored at a URL, so it has no folder. The jobs share a folder in the
-                # current folder.
+                # The sweep's results are stored at a URL, so the sweep has no folder. The jobs share a folder
+                # in the current folder.
                 made = tempfile.TemporaryDirectory(prefix="narrows-slurm-", dir=Path.cwd())
                 scratch = Path(stack.enter_context(made))
             yield from self._perform(task, batches, scratch)

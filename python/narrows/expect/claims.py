@@ -16,8 +16,7 @@ from narrows.studies.judge import unit_of
 from narrows.studies.model import Claim, Expect, Side
 
 EXPERIMENT = "scenario"
-"""Id of the experiment in the claim that an expectation becomes. A claim of this kind has only one
-experiment."""
+"""Id of the only experiment of a claim that comes from an expectation."""
 
 
 def claims(scenario: Scenario) -> list[Claim]:
@@ -37,7 +36,7 @@ def claims(scenario: Scenario) -> list[Claim]:
 
 
 Values = dict[str, dict[Factor, str]]
-"""For each factor of a sweep: its values, each with the text that the scenario has for it."""
+"""The values of each factor of a sweep, each with the text that the scenario has for it."""
 
 
 def _values(scenario: Scenario) -> Values:

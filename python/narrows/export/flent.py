@@ -1,9 +1,9 @@
 """Exports a run as a `.flent.gz` for flent and flent-gui (file format 4, `flent/resultset.py`).
 
-The file has the name of the test `tcp_nup` (TCP uploads), for which flent has plots. Each TCP or QUIC
-flow is a series `TCP upload::N`, from 1. The raw values of such a series are the goodput in Mbit/s, the
-window in segments, the smoothed RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called
-`UDP upload::N`. There is no series of pings.
+The file has the name of the test `tcp_nup` (TCP uploads), for which flent has plots. Each TCP or QUIC flow is
+a series `TCP upload::N`, from 1. Its raw values are the goodput in Mbit/s, the window in segments, the
+smoothed RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP upload::N`. There is
+no series of pings.
 """
 
 from __future__ import annotations

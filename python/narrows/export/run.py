@@ -38,7 +38,7 @@ class Flow:
     def is_tcp(self) -> bool:
         """Whether the flow is neither UDP nor QUIC.
 
-        The controller of a QUIC flow is recognized by the stack's name at its beginning.
+        The name of a QUIC flow's controller begins with the name of the stack.
         """
         return self.cc != UDP and self.cc.split(":")[0] not in stacks.controllers()
 
@@ -54,7 +54,7 @@ class Exported:
     number: int
     run: Run
     scenario: Mapping[str, Any]
-    """The scenario with all defaults, in which the keys of flows have the values of this run's factors."""
+    """The scenario with all defaults, and with the segment sizes (`mss`) of this run."""
     entries: Sequence[str]
     """Names of the scenario's `flows` entries."""
     date_s: float
@@ -86,9 +86,8 @@ class Exported:
     def _segment_bytes(self, source: str) -> int:
         """The payload of a full segment, for flows of the entry with this name.
 
-        An entry without a name has the name of its controller, which a factor of the sweep can change. In
-        that case, the function finds the entry by its position, provided that there are as many names as
-        entries.
+        An entry without a name has the name of its controller. If a factor of the sweep has changed the
+        controller, the entry is found by its position. This works only if there are as many names as entries.
         """
         entries = self.scenario.get("flows", [])
         sizes = [int(entry.get("mss", MSS)) for entry in entries]

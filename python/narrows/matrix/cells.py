@@ -2,11 +2,12 @@
 
 A cell has the results of a controller against a rival with one length of the buffer.
 
-If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are means over both
-flows, the share is the larger share, and the ratio is the larger goodput divided by the smaller goodput. Harm
-(MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm compares a run against a rival with a
-run alone on the same link: it is the part of the goodput that is lost, or the part of the RTT that is added.
-All figures are means over seeds. The two runs that harm compares have the same seed.
+If a controller competes with itself, the cell describes both flows. Goodput, RTT and harm are then means over
+both flows. The share is the larger share, and the ratio is the larger goodput divided by the smaller one.
+
+Harm (MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). It compares a run against a rival with
+a run alone on the same link and with the same seed. Harm is the part of the goodput that is lost, or the part
+of the RTT that is added. All figures are means over seeds.
 """
 
 from __future__ import annotations

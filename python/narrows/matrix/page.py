@@ -228,10 +228,10 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm, with an interval, to all those rivals that have any goodput when they run alone.
+    """Mean harm and its interval, over all rivals that have any goodput when they run alone.
 
-    Each bound of the interval is the mean of the rivals' bounds, so the interval is valid for any correlation
-    between the rivals. If a bound is unknown for any rival, the mean bound is unknown as well.
+    Each bound of the interval is the mean of the rivals' bounds. The interval is therefore valid for any
+    correlation between the rivals. If the bound of any rival is unknown, the mean bound is unknown as well.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:
@@ -244,7 +244,10 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 
 
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
-    """A sentence about the most and the least harmful controllers, as far as the intervals separate them."""
+    """A sentence that names the most and the least harmful controllers.
+
+    Several are named if their intervals overlap.
+    """
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
         return []

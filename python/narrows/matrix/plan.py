@@ -59,9 +59,8 @@ def choose(
 
     Args:
         known: all controllers.
-        wanted: requested controllers. The default is all controllers that need nothing from the network,
-            except presets. By default, controllers that react to marks are included only if the network marks
-            packets.
+        wanted: requested controllers. By default, presets and controllers that need the network's help are
+            left out. Controllers that react to marks are then included only if `marks` is set.
         everyone: whether to include presets and controllers that need the network's help.
         marks: whether the network marks packets.
 

@@ -40,9 +40,9 @@ def convergence_time(
 ) -> Censored:
     """Time from a flow's start to the first of ``hold`` consecutive bins with its fair share (MET-61).
 
-    Section 4.4 of the BRF paper describes this metric. In each of the ``hold`` bins, the new flow's rate is
-    within ``tolerance`` of the fair share, Jain's index over the active flows is at least ``min_jain``, and
-    the link's utilisation is at least ``min_utilisation``.
+    Section 4.4 of the BRF paper describes this metric. Each of the ``hold`` bins must meet three conditions.
+    The new flow's rate is within ``tolerance`` of the fair share. Jain's index over the active flows is at
+    least ``min_jain``. The link's utilisation is at least ``min_utilisation``.
 
     ``start_s``: start of each bin. ``rates``: a matrix of bins by flows, with NaN where a flow is not active.
     ``fair``: fair share in each bin (MET-60). ``utilisation``: utilisation of the bottleneck in each bin.

@@ -95,9 +95,8 @@ def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
     """Harm done to a victim, in the range (-inf, 1] (MET-35; Ware et al., HotNets 2019).
 
     A value of at most 0 means that there is no harm. ``solo``: the victim's metric when the victim runs
-    alone.
-    ``with_competitor``: the same metric when the victim shares the bottleneck. ``more_is_better`` is true for
-    rates, and false for delays and completion times. The result is NaN if the denominator is zero.
+    alone. ``with_competitor``: the same metric when the victim shares the bottleneck. ``more_is_better`` is
+    true for rates, and false for delays and completion times. The result is NaN if the denominator is zero.
     """
     lost, whole = (
         (solo - with_competitor, solo) if more_is_better else (with_competitor - solo, with_competitor)

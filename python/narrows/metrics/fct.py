@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 def ideal_fct(size_l3_bytes: float, capacity_bps: float, rtt_s: float) -> float:
     """Completion time in seconds on an empty network.
 
-    The time is the sum of one RTT for the handshake, one RTT from the first data to the last ACK, and the
-    transmission time (MET-71).
+    The time is the sum of three parts: one RTT for the handshake, one RTT from the first data to the last
+    ACK, and the transmission time (MET-71).
     """
     return 2.0 * rtt_s + 8.0 * size_l3_bytes / capacity_bps if capacity_bps > 0 else math.nan
 

@@ -67,7 +67,7 @@ def rebin(
 
     ``end_s`` has the time at which each narrow bin ends, as tables of samples have it. Returns the start of
     each wide bin and the mean of its values. NaN values (no active flow) are left out. A wide bin with only
-    NaN values is omitted; its value would not be zero.
+    NaN values is omitted.
     """
     ends = np.asarray(end_s, dtype=np.float64)
     data = np.asarray(values, dtype=np.float64)
@@ -76,8 +76,8 @@ def rebin(
     if not width_s > 0:
         raise ValueError(f"a bin must be wider than 0 s, not {width_s}")
     known = ~np.isnan(data)
-    # A sample exactly at the end of a wide bin belongs to that bin. Because the division is rounded, there is
-    # a tolerance of a nanosecond.
+    # A sample exactly at the end of a wide bin belongs to that bin. A tolerance of a nanosecond allows for
+    # rounding in the division.
     index = np.ceil((ends[known] - origin_s) / width_s - 1e-9 / width_s).astype(np.int64) - 1
     wide, inverse, counts = np.unique(index, return_inverse=True, return_counts=True)
     sums = np.bincount(inverse, weights=data[known], minlength=wide.size)

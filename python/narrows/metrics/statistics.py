@@ -51,7 +51,7 @@ class Difference(Interval):
     """
 
     p: float
-    """Probability that a difference is at least as large as this one although the true difference is zero.
+    """Probability of a difference of at least this size if the true difference is zero.
 
     NaN for fewer than two runs.
     """
@@ -115,8 +115,8 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     if max(np.ptp(first), np.ptp(second)) <= rounding:
         mean = mean if abs(mean) > rounding else 0.0
         # Use an exact permutation test. Among all possible divisions of the values into two sides, the actual
-        # division has the largest difference. If the sides have equally many values, the division with
-        # exchanged sides has the same difference.
+        # one has the largest difference. If the sides have equally many values, exchanging the sides gives
+        # the same difference.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
@@ -148,9 +148,9 @@ def _constant(difference: float, n: int, p: float) -> Difference:
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values, corrected for multiple tests (MET-93, Benjamini and Hochberg).
 
-    If all figures with a corrected value of at most L count as changed, the expected share of false changes
-    among them is at most L. If in truth nothing has changed, the probability of finding any change is at most
-    L.
+    Suppose that all figures with a corrected value of at most L count as changed. The expected share of false
+    changes among them is then at most L. If nothing has changed, the probability of finding any change is at
+    most L.
     """
     if not p_values:
         return []

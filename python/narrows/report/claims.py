@@ -36,9 +36,9 @@ class ClaimRow:
     grade: str = ""
     """The number of cases in which the claim holds, if it has several."""
     real: OtherSide | None = None
-    """The same claim on real stacks."""
+    """The verdict on this claim on real stacks."""
     second: OtherSide | None = None
-    """The same claim on the second reading of the algorithm."""
+    """The verdict on this claim for the algorithm's second form: as printed, or repaired (`Reading`)."""
 
 
 @dataclass(frozen=True)

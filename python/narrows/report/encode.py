@@ -77,8 +77,8 @@ def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, *
 
 
 _BESIDE, _BESIDE_LOG = 0.035, 1.15
-"""Space between the ends of a factor's axis and its first and last value: as a part of the axis' length on a
-linear axis, and as a ratio of values on a logarithmic axis."""
+"""Space between the ends of a factor's axis and the factor's first and last value. On a linear axis, it is a
+part of the axis' length. On a logarithmic axis, it is a ratio of values."""
 _MOST_NAMED = 10
 """Largest number of values that a linear axis labels one by one."""
 
@@ -128,7 +128,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
     An axis of two decades or more has one tick per power of ten. A shorter axis also has ticks between powers
-    of ten. If fewer than three ticks are then on the axis, the ticks are at round numbers.
+    of ten. If this gives fewer than three ticks, the ticks are at round numbers instead.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]

@@ -124,7 +124,7 @@ class Figure:
 
 
 def _spec(chart: Any) -> dict[str, Any]:
-    """The specification of a chart that nothing else uses, because it gets the settings of Vega here."""
+    """The specification of a chart. The chart itself gets Vega's settings, so no other code may use it."""
     # chart.configure() would copy the whole chart first.
     chart.config = _config()
     made: dict[str, Any] = chart.to_dict(validate=VALIDATE)

@@ -71,7 +71,7 @@ def replace(
 
 
 def read(folder: Path) -> list[Entry]:
-    """The entries of a folder's index, without rows that do not name a figure's file in the folder."""
+    """The entries of a folder's index. Rows that do not name a figure's file in the folder are left out."""
     try:
         with (folder / INDEX).open(encoding="utf-8", newline="") as file:
             rows = [tuple(row.get(name) or "" for name in Entry._fields) for row in csv.DictReader(file)]

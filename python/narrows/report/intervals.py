@@ -1,8 +1,7 @@
 """Computes how whiskers are drawn: the range of the axis, the ends of whiskers, and the positions of labels.
 
-A 95 % interval is symmetrical and may exceed the range of its measure. With two seeds, its half width is
-12.7 times the distance of the two values from their mean. Therefore axes follow the values, not the
-intervals.
+A 95 % interval is symmetrical and may exceed the range of its measure. With two seeds, its half width is 12.7
+times the distance of the two values from their mean. Axes therefore fit the values, not the intervals.
 """
 
 from __future__ import annotations

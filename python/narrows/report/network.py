@@ -47,7 +47,7 @@ class Node:
     y: float
     """Vertical position, increasing upwards."""
     host: bool
-    """Whether it is a host. Hosts are small, and have no name if there are many."""
+    """Whether the node is a host. Hosts are small, and have no name if there are many."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def figure(identity: str, seen: Survey) -> Figure:
 
 
 def _with_long_ends(nodes: list[Node], links: list[Link]) -> list[Node]:
-    """Moves nodes that have one neighbour away from it.
+    """Moves each node with one neighbour away from this neighbour.
 
-    Their links then are as long as the longest link and have room for labels.
+    The links of these nodes are then as long as the longest link, and have room for labels.
     """
     neighbours: dict[int, list[int]] = {}
     for link in links:
@@ -272,7 +272,7 @@ def _fit(nodes: list[Node], geographic: bool, side: float) -> tuple[list[tuple[f
 def _wires(link: Link, at: list[tuple[float, float]], loaded: bool) -> list[dict[str, float]]:
     """A link as one line.
 
-    With loads it has a line for each direction, on the right-hand side of that direction.
+    With loads, the link has two lines: one for each direction, on the right-hand side of that direction.
     """
     (x, y), (x2, y2) = at[link.a], at[link.b]
     if not loaded:

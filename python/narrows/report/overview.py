@@ -21,7 +21,7 @@ LEAST = 1e-3
 def overview(outcome: Outcome) -> Figure | None:
     """The overview of a study (None: the study has none, or no experiment of it ran).
 
-    The values are those of the experiments' tables.
+    The values come from the experiments' tables.
     """
     spec = outcome.study.overview
     if spec is None:

@@ -83,8 +83,8 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "rate": ("abc", Look("Told rate", "#444444", "#bbbbbb", _SOLID, "stroke")),
     "udp": ("rate", Look("UDP", "#888888", "#999999", _DOTTED, "stroke")),
 }
-"""Names that are not in the catalogue: other traffic, variants in studies, and algorithms that figures
-of other programs show. Each has its look, and the name that it follows in legends."""
+"""Names that are not in the catalogue: other traffic, variants in studies, and algorithms that figures of
+other programs show. Each has the name that it follows in legends, and its look."""
 _DASHES: dict[str, Dash] = {"solid": _SOLID, "dashed": _DASHED, "dotted": _DOTTED, "dash-dot": _DASH_DOT}
 
 

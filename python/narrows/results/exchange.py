@@ -30,7 +30,7 @@ ASIDE = (PART, _OLD, _NEW)
 
 
 def settle(folder: Path, *, keep_part: bool = False) -> None:
-    """Clean up after a killed run. With `keep_part`, keep the results that it had written so far."""
+    """Clean up after a killed run. With `keep_part`, keep the results that this run had written."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)
@@ -44,7 +44,7 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
     """The folder of an interrupted or killed sweep of the same runs (None: there is none).
 
-    If there are several such folders, the result is the one with the most finished runs.
+    If there are several such folders, the folder with the most finished runs is returned.
     """
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}

@@ -20,7 +20,7 @@ _Rows = dict[Key, Row]
 
 @dataclass(frozen=True)
 class Matched:
-    """The flows and bottleneck links that both results have, and those that only one result has."""
+    """The flows and bottleneck links that both results have, and the names that only one result has."""
 
     flows: Pairs
     links: Pairs

@@ -36,8 +36,8 @@ results, too."""
 SOUNDNESS = "soundness"
 """Metadata key. The value says for each run in real time whether the run was sound, and why not."""
 STOPPED = "stopped_s"
-"""Key of the simulated time at which a run was stopped. In the output of a run, its value is one time. In the
-metadata, its value is a table with the time of each stopped run."""
+"""Key of the simulated time at which a run was stopped. In a run's output, the value is the time in seconds.
+In the metadata, the value is a table with the time of each stopped run."""
 
 DATASET = "dataset"
 """Metadata key of datasets. The value says whether the dataset is complete, and has its partitions and
@@ -210,7 +210,7 @@ class Results:
         known = tables.names(whole)
         tables.complete(whole, name, known, self.factors)
         frame = polars.scan_parquet(whole)
-        # Files of an earlier version can have columns that differ from those of this version.
+        # Files of an earlier version can have other columns than files of this version.
         return frame if frame.collect_schema().names() == known else self.polars(name).lazy()
 
     def dataset(self, name: str) -> pyarrow.dataset.Dataset:
@@ -229,7 +229,7 @@ class Results:
         whole = self._whole(name)
         if whole is not None and tables.names(whole) == tables.schema(whole).names:
             return ds.dataset(whole, format="parquet")
-        # Files of an earlier version can have columns that differ from those of this version.
+        # Files of an earlier version can have other columns than files of this version.
         return ds.dataset(self.table(name))
 
     def polars(self, name: str) -> polars.DataFrame:

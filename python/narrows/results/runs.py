@@ -27,7 +27,7 @@ INTERVALS = "iperf3"
 PINGS = "pings"
 """Name of the table in a run of pings that holds their RTTs, in microseconds."""
 PAPER = "paper"
-"""Name of the table in a run that has the numbers that the paper prints for the same experiment."""
+"""Name of the table in a run with the paper's printed numbers for the same experiment."""
 DIGESTED = (PRINTED, COMPUTED, INTERVALS, PINGS, "flows")
 """The tables from which a run's digest is computed."""
 Tables = Mapping[str, Mapping[str, Any]]
@@ -57,8 +57,8 @@ class Run:
     def digest(self) -> str:
         """A digest of the tables in `DIGESTED`, without the run's seed.
 
-        The tables have, for example, means and percentiles of RTTs, and numbers of packets. If two runs agree
-        bit for bit in all these values, they are the same sequence of events.
+        The tables have, for example, means and percentiles of RTTs, and numbers of packets. Two runs with
+        bit-for-bit equal values are the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {
@@ -124,7 +124,7 @@ class Run:
         return t, values
 
     def flow_samples(self, row: int, quantity: str) -> tuple[Floats, Floats]:
-        """The same as `flow_series`, but without the replacement of `rtt_s` by the smoothed RTT."""
+        """Like `flow_series`, but the smoothed RTT does not replace a missing `rtt_s`."""
         return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
 
     def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
@@ -227,7 +227,7 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds whose runs are replicates: on every side, such a run differs from the runs of earlier seeds.
+    """The seeds whose runs count. Such a run differs on every side from the runs of earlier seeds.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
     confidence interval would have zero width, and any difference between two sides would be significant.

@@ -3,7 +3,7 @@
 FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; created atomically
 FOLDER/runs/.stage-<token>/            segments that are being written
 
-Several runs share a segment, because a sweep of short runs would otherwise spend most of its time on files.
+Several runs share a segment. Otherwise, a sweep of short runs would spend most of its time on files.
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ class Store(Protocol):
         """The writer for workers in other processes (None: only threads can write)."""
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Store:
-        """Another store of the same kind. If this store has a folder or a URL, the other's ends with `name`.
+        """Another store of the same kind.
+
+        If this store has a folder or a URL, the folder or URL of the new store ends with `name`.
 
         Raises:
             OutputError: under the same conditions as in `Folder`.

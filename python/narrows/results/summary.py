@@ -126,8 +126,8 @@ def flows(results: Results, most: int = 200) -> list[Row]:
 def _shares(frame: Frame) -> Numbers:
     """A flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
 
-    Flows with a size have no share. Their goodput is a mean over their own duration, so the sum of the
-    goodputs of such flows would not be the total rate at any time.
+    Flows with a size have no share, because their goodput is a mean over their own duration. The sum of such
+    goodputs would not be the total rate at any time.
     """
     size = frame.numbers["size_bytes"]
     unlimited = np.where(np.isnan(size) | (size == 0), frame.numbers["goodput_bps"], math.nan)
@@ -310,7 +310,7 @@ def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
         counted.setdefault(point, []).append(tuple(run.get(name) for name in tables.RUN_COUNTS))
-    # The limit is above zero, because rounding can give equal figures a half width above zero.
+    # Rounding can give equal figures a tiny half width, so the limit is above zero.
     apart = {
         point_of(row.factors)
         for row in rows

@@ -192,7 +192,8 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
 def read(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a Parquet table, or some of its columns.
 
-    Columns that an earlier version wrote get their current names. Columns that it did not write are NaN.
+    Columns that an earlier version wrote get their current names. Columns that the earlier version did not
+    write are NaN.
 
     Raises:
         OutputError: if the file is not a Parquet table, or lacks one of these columns.

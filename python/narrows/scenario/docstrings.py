@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstrings of fields, by name. A field that a subclass redefines needs a docstring there."""
+    """The docstrings of fields, by name. A subclass that redefines a field must also repeat its docstring."""
     found: dict[str, str] = {}
     for name in model.model_fields:
         owner = next(base for base in model.__mro__ if name in inspect.get_annotations(base))

@@ -19,8 +19,8 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """The flow as in the scenario. Its keys `from` and `to` can be lists or patterns, while `source` and `to`
-    below are the nodes of this entry."""
+    """The flow as in the scenario. Its keys `from` and `to` can be lists or patterns. The fields `source` and
+    `to` below name single nodes."""
     index: int
     """Number of the entry in the scenario's list of flows."""
     source: str | None
@@ -30,7 +30,7 @@ class Entry:
     ends: str = ""
     """Key that defines both ends of the flow (empty: the keys `from` and `to` of the flow define them)."""
     file: str = ""
-    """File with the key in `ends` (empty: the key is in the scenario file)."""
+    """File that has the key in `ends` (empty: the scenario file)."""
 
     @property
     def key(self) -> str:
@@ -42,7 +42,7 @@ class Entry:
         return self.ends or f"{self.key}.{which}"
 
     def misplaced(self, error: ScenarioError) -> ScenarioError:
-        """The error about an end, with the name of the file that defines the end."""
+        """The error about an end of the flow, with the name of the file that defines this end."""
         return error.in_source(self.file) if self.file else error
 
 

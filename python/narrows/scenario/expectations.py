@@ -33,8 +33,8 @@ class Expectation(Table):
     """The points of the sweep to which the condition applies: for some factors, a value or a list of values,
     e.g. `{ "topology.rate" = "50mbit" }` (default: all points)."""
     than: Selection | None = None
-    """The second side of a comparison. Keys of `where` and `args` that the second side does not set have the
-    same values as for the first side."""
+    """The second side of a comparison. From the first side, it inherits the keys of `where` and `args` that
+    it does not set."""
     compare: Literal["difference", "ratio", "gain"] | None = None
     """How the two sides become one number for each seed: the difference (first minus second), the ratio
     (first divided by second), or the gain (by how many percent the first is larger)."""

@@ -117,7 +117,7 @@ def _classes(link: Direction) -> int:
 def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
     """Check that flows use each pair that `rtts` defines.
 
-    All flows of an entry use the same pair, so a scenario can have fewer entries than pairs.
+    All flows of an entry use the same pair. If there are fewer entries than pairs, some pairs have no flows.
     """
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
@@ -169,7 +169,9 @@ def check_burst(burst: int, packet: int, key: str) -> None:
 
 
 def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
-    """Check that a queue can reach its marking threshold before it drops.
+    """Check that a queue can mark: its marking threshold must be below its limit.
+
+    Otherwise the queue would drop packets instead of marking them.
 
     Args:
         mark: resolved queue length above which an arriving packet is marked.

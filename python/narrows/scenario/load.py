@@ -43,7 +43,8 @@ class Run:
     id: int
     """Number of the run, from 0."""
     point: Scenario
-    """The scenario of the run's point, without a sweep. Its seed is that of the first run at this point."""
+    """The scenario of the run's point, without a sweep. Its seed is the seed of the first run at this
+    point."""
     seed: int
     """Seed of the run."""
     factors: dict[str, str | float] = field(default_factory=dict)

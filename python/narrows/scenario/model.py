@@ -150,8 +150,8 @@ class Probes(Table):
     """Names of the TCP flows whose state is recorded after each ACK (table `acks`), or 'all'. Simulator
     only."""
     ack_rows: Annotated[Int, Field(ge=2, le=100_000_000)] = 1_000_000
-    """Maximum number of rows of this table in a run. Each time it is reached, every second row is dropped,
-    and from then on half as many ACKs are recorded."""
+    """Maximum number of rows of the table `acks` in a run. Each time the table is full, every second row is
+    dropped, and from then on half as many ACKs are recorded."""
 
 
 class Capture(Table):
@@ -255,8 +255,8 @@ class Scenario(Table):
     """Receive buffer of every TCP connection (Linux tcp_rmem). Half of the buffer is advertised as the
     window. Data after a missing segment occupies part of the buffer. "auto" is the larger of two sizes:
     Linux's 6 MiB, and four times what the largest path holds (its BDP and its queue). If this key is not set,
-    real sockets have the "auto" size. Simulated receivers then open their window to half of the "auto" size,
-    and after that no longer limit the sender."""
+    real sockets have the "auto" size. Simulated receivers then open their window to half of the "auto" size.
+    After that, they no longer limit the sender."""
     probes: Probes = Probes()
     """Data that each run records."""
     capture: Capture | None = None

@@ -1,4 +1,4 @@
-"""Makes those parts of a plan that depend on a single entry of the scenario."""
+"""Makes the parts of a plan that depend on a single entry of the scenario."""
 
 from __future__ import annotations
 

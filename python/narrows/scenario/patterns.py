@@ -20,7 +20,7 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
 
     Args:
         scenario: the scenario. Its seed determines the random pairs of the patterns `permutation` and
-            `random`. In a sweep, this is the seed of a point's first run.
+            `random`. In a sweep, the scenario has the seed of a point's first run.
         flow: the entry.
         index: the number of the entry.
 
@@ -31,7 +31,7 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
     known = hosts(scenario)
     senders = _named(flow.source, known, f"{key}.from")
     receivers = _named(flow.to, known, f"{key}.to")
-    # random() is the only method whose numbers Python keeps the same in all versions.
+    # Python guarantees equal numbers in all versions only for the method random().
     random = Random(f"{scenario.seed}/{index}")
     match flow.pattern:
         case "permutation":

@@ -28,7 +28,10 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
 
 def without_remedy(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
-    """The same as `translate`, for files that are not scenarios: without advice about sweeps and lists."""
+    """Like `translate`, but for files that are not scenarios.
+
+    The message gives no advice about sweeps and lists.
+    """
     message, key = _message(*_first(error, data), data, model)
     return ScenarioError(message, key)
 
@@ -100,7 +103,7 @@ def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel])
 
 
 _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
-"""Types of pydantic's errors after which the message does not suggest a list under [sweep.vary]."""
+"""Types of pydantic's errors for which the message does not suggest a list under [sweep.vary]."""
 _VARY = "sweep.vary."
 _BY_NAME = "named"
 """Kind of a topology for which the scenario has only a `name`."""
@@ -142,7 +145,7 @@ def is_list_of_tables(model: type[BaseModel], names: Sequence[str]) -> bool:
 
 
 def _is_series(value: object) -> bool:
-    """Whether `value` is a list of plain values, which was probably meant as one value per run."""
+    """Whether `value` is a list of plain values. The user probably meant one value per run."""
     return isinstance(value, list) and bool(value) and not any(isinstance(v, list | dict) for v in value)
 
 

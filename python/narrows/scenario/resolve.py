@@ -43,7 +43,7 @@ MAX_SAMPLED_BY_DEFAULT = 16
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
-"""The warm-up is the duration of the run divided by this number, but within the two bounds that follow."""
+"""The warm-up is the duration of the run divided by this number, within the two bounds below."""
 WARMUP_RTTS = 10
 """The warm-up lasts at least this many times the longest RTT (docs/reference/results.md, conventions)."""
 WARMUP_MOST = 2
@@ -83,8 +83,8 @@ class Survey:
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """For each of the keys `flows` and `rate_controllers`: a list with the number of the scenario's entry for
-    each element in the plan."""
+    """The number of the scenario's entry for each element of the plan, in a list for each of the keys `flows`
+    and `rate_controllers`."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
         """An error about the plan. The number in its key becomes the number of the scenario's entry."""
@@ -102,7 +102,7 @@ def survey(
     rate_controllers: Iterable[str] = (),
     kernel: str = "",
 ) -> Survey:
-    """Does the same as `resolve`, but also returns the network and the paths."""
+    """Like `resolve`, but also returns the network and the paths."""
     try:
         resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()
@@ -114,7 +114,7 @@ def survey(
 
 
 _OWN = " (FILE.py:CLASS is a controller of your own)"
-"""The end of the message about an unknown congestion controller whose name is not similar to a known name."""
+"""The end of the message about an unknown congestion controller, if no known name is similar."""
 
 
 class _CodelLaw(TypedDict):
@@ -223,7 +223,7 @@ class _Resolver:
         return fitting.Path(forth, back, also_forth)
 
     def _equal(self, source: int, to: int) -> frozenset[int]:
-        """The links of the paths among which ECMP chooses; empty without ECMP."""
+        """The links of all paths from which ECMP chooses; empty without ECMP."""
         return self.graph.equal(source, to) if self.scenario.ecmp else frozenset()
 
     def _route(self, source: int, to: int, key: str) -> list[int]:
@@ -350,9 +350,9 @@ class _Resolver:
     def _unknown(self, flow: Flow) -> str:
         """The message about an unknown congestion controller.
 
-        If a kernel offers the controllers, the message lists all names, because a kernel has few. With only
-        the most similar name (`bbr` for `bbr3`), the message would look like the correction of a typing
-        error, although the simulator has both controllers.
+        If a kernel offers the controllers, the message lists all names, because a kernel has few. Suggesting
+        only the most similar name (`bbr` for `bbr3`) would look like the correction of a typing error,
+        although the simulator has both controllers.
         """
         name = flow.cc.name
         if not self.kernel:

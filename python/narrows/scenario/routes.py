@@ -15,7 +15,7 @@ class Routes:
     """Paths between the nodes of a graph.
 
     Hosts with one neighbour are never in the middle of a path, so searches skip them. A star or a dumbbell
-    with thousands of hosts therefore needs only one small search, and a fat tree needs one per edge switch.
+    with thousands of hosts needs only one small search. A fat tree needs one search per edge switch.
 
     Args:
         nodes: number of nodes.
@@ -86,7 +86,7 @@ class Routes:
         return head, source, to, tail
 
     def _tree(self, source: int) -> _Tree:
-        """The shortest paths from a node to all others that are in the middle of paths."""
+        """The shortest paths from a node to all nodes that can be in the middle of a path."""
         if source in self._trees:
             return self._trees[source]
         if sum(len(tree.last) for tree in self._trees.values()) > _MOST_REMEMBERED:

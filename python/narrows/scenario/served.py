@@ -21,15 +21,15 @@ def served_by() -> dict[str, str]:
 
 
 def marked() -> dict[str, str]:
-    """For each congestion controller that depends on marks: the one as which it behaves without marks."""
+    """For each congestion controller that depends on marks, the controller that it equals without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
 def notes(runs: Iterable[Run]) -> list[str]:
     """Notes for readers of the results.
 
-    There is a sentence for each congestion controller that needs rates or marks and gets none, for each
-    preset, and for flows that start at the same time.
+    There is a sentence for each congestion controller that needs rates or marks but gets none, and for each
+    preset. Another sentence is about flows that start at the same time.
     """
     known = list(runs)
     return unserved(known) + unmarked(known) + presets(known) + together(known)
@@ -38,8 +38,8 @@ def notes(runs: Iterable[Run]) -> list[str]:
 def together(runs: Iterable[Run]) -> list[str]:
     """A sentence if TCP flows start at the same time, with the largest number of such flows in a run.
 
-    The results then depend on the order of the flows' first packets, which decides, for example, which flows
-    lose packets.
+    The results then depend on the order of the flows' first packets. This order decides, for example, which
+    flows lose packets.
     """
     # Runs of a point differ only in their seeds.
     points = {id(run.point): run.point for run in runs}.values()
@@ -88,7 +88,7 @@ def presets(runs: Iterable[Run]) -> list[str]:
 
 
 def _names(scenario: Scenario) -> list[str]:
-    """The names of the flows' congestion controllers, without those that are not in the catalogue."""
+    """The names of the flows' congestion controllers, without names that are not in the catalogue."""
     names = (stacks.catalogue_name(flow.transport, flow.cc.name) for flow in scenario.flows)
     return [name for name in names if name is not None]
 

@@ -1,6 +1,6 @@
 """Measured distributions of flow sizes, as simulations of data centres use them.
 
-The original papers print the distributions as curves. The points below are those that later papers published.
+The original papers print the distributions as curves. The points below were published by later papers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ class Measured:
     """A measured distribution of flow sizes."""
 
     points: tuple[tuple[int, float], ...]
-    """Sizes in bytes, each with the percentage of flows that are at most as large. Between two points, all
-    sizes are equally likely."""
+    """Sizes in bytes, each with the percentage of flows that are not larger. Between two points, all sizes
+    are equally likely."""
     source: str
     """The network where the distribution was measured, and the papers that use these points."""
 
@@ -25,10 +25,10 @@ class Measured:
         return sum((low + high) / 2 * (until - since) / 100 for (low, since), (high, until) in pairs)
 
     def scaled(self, mean: float | None) -> list[tuple[float, float]]:
-        """Sizes in bytes, each with the share of flows (0 to 1) that are at most as large.
+        """Sizes in bytes, each with the share of flows (0 to 1) that are not larger.
 
         Args:
-            mean: the mean of the distribution after all sizes were scaled (None: sizes are not scaled).
+            mean: the mean to which the sizes are scaled (None: sizes are not scaled).
         """
         factor = 1.0 if mean is None else mean / self.mean
         return [(size * factor, percent / 100) for size, percent in self.points]

@@ -23,8 +23,8 @@ class Layout:
     links: list[Link]
     """Links of the expanded topology."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Default ends of flows, as pairs of (from, to). If entry i of the flows has no `from` or `to`, its end
-    is that of pair i modulo the number of pairs."""
+    """Default ends of flows, as pairs of (from, to). If entry i of the flows has no `from` or `to`, it takes
+    that end from pair i modulo the number of pairs."""
     bottlenecks: list[str] = field(default_factory=list)
     """Names of the intended bottleneck links."""
 
@@ -104,8 +104,8 @@ class Dumbbell(Bottlenecked):
 class ParkingLot(Bottlenecked):
     """Routers r1..r(n+1) with bottleneck links hop1..hopn between them.
 
-    The hosts are the pair s0-d0, whose flows cross all hops, and for each hop i a pair si-di, whose flows
-    cross only this hop.
+    The hosts are the pair s0-d0, whose flows cross all hops, and a pair si-di for each hop i. The flows of
+    the pair si-di cross only hop i.
     """
 
     kind: Literal["parking-lot"]
@@ -157,7 +157,7 @@ class Star(Traits):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Equal links that begin at the hub, so that their loss and trace apply to packets to the hosts."""
+        """Equal links. They begin at the hub, so that their loss and trace apply to packets to the hosts."""
         delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
         traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
         traits.setdefault("queue", Limited.one_bdp())

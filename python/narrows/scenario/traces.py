@@ -28,8 +28,8 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""Longest gap in a mahimahi trace. A radio may be silent for many seconds, but after more than a minute
-without packets, a part of the recording is probably missing."""
+"""Longest gap in a mahimahi trace. A radio may be silent for many seconds. After more than a minute without
+packets, a part of the recording is probably missing."""
 _SEPARATED = re.compile(r"[,;\s]")
 """A separator of columns. Each data line of a CSV file has a separator. Mahimahi traces have none."""
 
@@ -149,7 +149,7 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     if period == 0:
         raise _bad(trace, lines[-1][0], "found a trace of 0 ms, expected a last line above 0")
     mean = len(millis) * FULL_PACKET * 8 * 1000 // period
-    # The peak is the highest rate over 100 ms, because a burst within one millisecond does not show a rate.
+    # The peak is the highest rate over 100 ms, because a burst within one millisecond is not a rate.
     window: dict[int, int] = {}
     for at in millis:
         window[at // 100] = window.get(at // 100, 0) + 1
@@ -164,7 +164,9 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
-    """Each line has a time and a rate. The trace gives columns by number, or by name if there is a header.
+    """Each line has a time and a rate.
+
+    The scenario names the columns by number, or by name if the file has a header.
 
     Columns are separated by commas, semicolons, tabs or blanks.
     """

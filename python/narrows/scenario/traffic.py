@@ -30,7 +30,7 @@ SNDLIB = "sndlib"
 MAX_FLOWS = 1_000_000
 """Maximum number of flows in a run."""
 MAX_ENTRIES = 100_000
-"""Maximum number of flows that all entries stand for. A flow with a `count` is one flow here."""
+"""Maximum number of flows after all entries are expanded. A flow with a `count` is one flow here."""
 MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
@@ -47,7 +47,8 @@ NOT_OF_PROGRAMS = {
     "app",
     "arrivals",
 } | {*("demands", "groups", "pattern", "pacing", "receive_window", "mss", "service")}
-"""Keys that flows of programs cannot have. The program decides them, or they stand for several flows."""
+"""Keys that flows of programs cannot have. Either the program decides them, or they turn one entry into
+several flows."""
 
 NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
 """Keys that TCP flows can have and QUIC flows cannot, because the QUIC stack decides these properties."""
@@ -251,9 +252,9 @@ class Flow(Table):
         return self
 
     def _changed(self, keys: set[str]) -> set[str]:
-        """Those of `keys` that do not have their default value.
+        """The keys among `keys` whose values are not the defaults.
 
-        It is not enough that a key is set, because a printed scenario contains all keys.
+        A printed scenario sets all keys, so a key that is set may have its default value.
         """
         fields = type(self).model_fields
         return {key for key in self.model_fields_set & keys if getattr(self, key) != fields[key].default}
@@ -312,7 +313,7 @@ class Flow(Table):
     def kind(self) -> str:
         """The default name of the flow: its congestion controller or Python class, ``udp``, or its program.
 
-        If an external stack carries the flow, the name is that of the stack, followed by the controller's.
+        If an external stack carries the flow, the stack's name comes before the controller's name.
         """
         if self.program is not None:
             return self.program.name

@@ -1,7 +1,8 @@
 """Finds the verdicts that depend on an input that the paper does not give.
 
-Claims are judged again with other values of the input (`FreeInput`). If a claim's case holds with one value
-and does not hold with another value, the case cannot be judged, because the paper does not give the value.
+Claims are judged again with other values of the input (`FreeInput`). Suppose that a case of a claim holds
+with one value and does not hold with another value. The case then cannot be judged, because the paper does
+not give the value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
 
 
 def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs], varied: Varied) -> Finding:
-    """Judge a claim with our values of its experiment's free inputs, and with the other values."""
+    """Judge a claim with our values of the free inputs, and with the other values that the paper allows."""
     finding = judge(claim, runs)
     if claim.cannot or not finding.cases:
         return finding
@@ -53,7 +54,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs that vary a free input, and the own runs whose other factors are the same."""
+    """The additional runs that vary a free input, and the experiment's runs with the same other factors."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(
@@ -84,7 +85,10 @@ def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: 
 
 
 def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
-    """The claim with another value of the free input, or unchanged if it does not name the input."""
+    """The claim with another value of the free input.
+
+    A claim that does not name the input is returned unchanged.
+    """
     if item.factor:
         return instead(claim, item.factor, item.ours, value)
     named = item.arg in claim.args and same(claim.args[item.arg], item.ours)
@@ -93,10 +97,10 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 
 
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
-    """Sentences that say with which other values of an input the verdicts stay the same.
+    """Sentences about the other values of an input, grouped by their effect.
 
-    If a case can be judged with our value and not with another value, or the reverse, its verdict does not
-    stay the same. `_dependence` reports opposite verdicts.
+    With another value, the verdicts stay the same, a case can no longer be judged, or an open case is
+    decided. `_dependence` reports opposite verdicts.
     """
     same_, open_, decided = [], [], []
     for value, verdicts in elsewhere.items():

@@ -17,8 +17,8 @@ from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
-"""Wildcard in the second side of a claim. It stands for all values of the factor except that of the first
-side. The claim has one case for each of these values."""
+"""Wildcard in the second side of a claim. It stands for all values of the factor except the value of the
+first side. The claim has one case for each of these values."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Whether the true value is above or below the measured one, if the run ended during a measured time."""
+    """Where the true value is relative to the measured value, if the run ended during a measured time."""
 
     LOWER = ">"
     UPPER = "<"
@@ -47,7 +47,7 @@ class Case:
     least: float
     most: float
     bound: Bound | None
-    """Kind of bound, if the measured value is only a bound because the run ended during a measured time."""
+    """Kind of bound, if a run ended during a measured time. The measured value is then only a bound."""
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
@@ -84,7 +84,7 @@ class Finding:
 
     @property
     def holds_in_part(self) -> bool:
-        """Whether the claim as a whole does not hold, but holds in some of its cases."""
+        """Whether the claim does not hold in general, but holds in some of its cases."""
         return self.verdict is Verdict.NOT_REPRODUCED and any(
             case.verdict is Verdict.REPRODUCED for case in self.cases
         )
@@ -123,7 +123,7 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
 
 
 def unit_of(compare: str, measure: Measure) -> str:
-    """The unit of the number on which a claim is judged (see `Claim.compare`)."""
+    """The unit of the number that decides a claim (see `Claim.compare`)."""
     return {"gain": "%", "ratio": ""}.get(compare, measure.unit)
 
 
@@ -140,7 +140,7 @@ def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """A number that is larger if a case complies with its limit by a larger margin.
+    """A number that orders cases by their margin to the limit. A larger margin gives a larger number.
 
     The report names the case with the smallest number.
     """
@@ -282,7 +282,7 @@ def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> 
 
 
 def _wanted(expect: Expect) -> tuple[float, float, str]:
-    """The range (without its ends) in which the whole interval must be, in numbers and in words."""
+    """The open range that must contain the whole interval, in numbers and in words."""
     if expect.above is not None:
         return expect.above, math.inf, f"above {expect.above:g}"
     if expect.below is not None:
@@ -298,7 +298,10 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict if only a bound of the value is known. It decides only if the bound is beyond the limit."""
+    """The verdict if only a bound of the value is known.
+
+    The case is decided only if the bound is beyond the limit.
+    """
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:

@@ -100,7 +100,10 @@ def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioEr
 
 
 def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> list[str]:
-    """The names of cases, or the texts, that a factor has as values in the sweeps of experiments."""
+    """The values of a factor in the sweeps of experiments.
+
+    Only names of cases and other texts are returned.
+    """
     values: list[str] = []
     for experiment in experiments:
         if experiment.scenario:

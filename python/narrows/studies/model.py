@@ -14,12 +14,11 @@ from narrows.errors import Expected, ScenarioError, choice, found
 from narrows.results.factors import Factor, Where, same
 
 JUDGED_SEEDS = 3
-"""Default number of seeds on real stacks, if a claim needs a confidence interval. The 95 % interval
-(Student's t) extends 9 standard deviations to each side of the mean if there are two runs, and 2.5 if there
-are three."""
+"""Default number of seeds on real stacks, if a claim needs a confidence interval. With two runs, the 95 %
+interval (Student's t) extends 9 standard deviations to each side of the mean. With three runs, it extends 2.5
+standard deviations."""
 MAX_HOSTS = 254
-"""Largest number of hosts in a ping attempt. The reason for the limit is that hosts' addresses differ only in
-the last byte."""
+"""Maximum number of hosts in a ping attempt, because the hosts' addresses differ only in the last byte."""
 REPAIRED = "repaired"
 """Label of the repaired form of an algorithm."""
 
@@ -46,7 +45,10 @@ class Shorter(_Table):
 
 
 class OnKernel(Shorter):
-    """The form of an experiment on real stacks. It can be smaller, because runs there take real time."""
+    """The form of an experiment on real stacks.
+
+    It can be smaller than in the simulator, because it takes real time.
+    """
 
     seeds: int = Field(default=0, ge=0)
     """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, else 1)."""
@@ -181,8 +183,7 @@ class Experiment(_Table):
     pings: Attempts | None = None
     """Attempts with pings between hosts, given instead of `scenario`. Only `--as-published` performs them."""
     factors: dict[str, str] = {}
-    """For each factor whose name is not its key in the sweep: the name, and the key (`case` or a dotted
-    key)."""
+    """The key in the sweep (`case` or a dotted key) of each factor whose name differs from its key."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
     free: list[FreeInput] = []
@@ -217,7 +218,7 @@ class Experiment(_Table):
 
 
 class FigureSpec(_Table):
-    """A figure: its kind (one of those in the report's registry), the runs that it shows, and its caption."""
+    """A figure: its kind (a name in the report's registry), the runs that it shows, and its caption."""
 
     id: str
     experiment: str
@@ -242,7 +243,7 @@ class TableColumn(_Table):
     paper: dict[str, float | str] = {}
     """The paper's value in each row, by the row's name."""
     printed: str = ""
-    """The column of the CSV file in which the paper's values are, given instead of `paper`."""
+    """The column of the CSV file with the paper's values, given instead of `paper`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> TableColumn:
@@ -273,7 +274,7 @@ class OverviewPanel(_Table):
     """Title of the column. Experiments are left out if their tables do not have this column."""
     title: str
     scale: list[float] = Field(min_length=3, max_length=3)
-    """Three values: those whose shades mean bad, neutral and good."""
+    """Three values, whose shades mean bad, neutral and good."""
     log: bool = False
     """Whether shades follow the logarithm of the value."""
     percent: bool = False
@@ -347,7 +348,7 @@ class Expect(_Table):
 
 
 class Claim(_Table):
-    """A sentence that can be true or false, and its test."""
+    """A statement that can be true or false, and its test."""
 
     id: str
     group: Literal["paper", "ours"] = "paper"
@@ -372,8 +373,8 @@ class Claim(_Table):
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
     """The number that is computed from `a` and `b` for each seed. `gain` is 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
-    """Whether the claim must hold in every case, or in at least one, if free factors lead to several
-    cases."""
+    """If free factors lead to several cases: whether the claim must hold in every case, or in at least
+    one."""
     expect: Expect | None = None
     cannot: str = ""
     """Reason why no verdict is possible. The measured value is still shown."""
@@ -529,7 +530,7 @@ class Study(_Table):
         return self
 
     def _check_named(self, experiment: Experiment, item: FreeInput) -> None:
-        """If the free input is an argument or a factor, check that a claim names it with our value."""
+        """Check that a claim names a free input with our value, if the input is an argument or a factor."""
         claims = [claim for claim in self.claims if claim.experiment == experiment.id]
         place = f"experiments.{experiment.id}.free.{item.id}"
         named: dict[str, list[Factor]] = {}

@@ -35,10 +35,10 @@ from narrows.version import release
 OVERHEAD_S = 1.5
 """Estimated time to create and remove the network."""
 GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
-"""Estimated real seconds for each second of a guest's virtual time. The number is large because a transfer
-keeps the guest's processor busy. On a machine with other work, 8 to 20 were measured."""
+"""Estimated real seconds for each second of a guest's virtual time. These numbers are large because a
+transfer keeps the guest's processor busy. On a machine with other work, 8 to 20 were measured."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
-"""The quantities that a run has from each interval of iperf3's report."""
+"""The quantities of a run that come from each interval of iperf3's report."""
 QUICK_ATTEMPTS = 3
 """Number of ping attempts for each number of hosts with `--quick`."""
 _MADE = "narrows"
@@ -48,7 +48,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment with all its transfers or attempts (`wanted`), and those without a result (`ahead`)."""
+    """An experiment, all its transfers or attempts (`wanted`), and the ones without a result (`ahead`)."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -64,7 +64,7 @@ class Todo:
 
 
 def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
-    """The experiments that only `--as-published` runs, preceded by the paper's tables that they use.
+    """The experiments that only `--as-published` runs. The paper's tables that they use come first.
 
     Raises:
         NarrowsError: if the study has no such experiment, or has none with an id in `only`.

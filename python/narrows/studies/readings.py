@@ -19,7 +19,10 @@ def second_reading(claim: Claim, readings: Iterable[Reading]) -> Claim | None:
 
 
 def words_of(readings: Sequence[Reading]) -> tuple[str, str]:
-    """The two readings in words, first the one that claims name (empty: no algorithm has two readings)."""
+    """The two readings in words.
+
+    The reading that claims name is first (empty: no algorithm has two readings).
+    """
     return readings[0].words if readings else ("", "")
 
 

@@ -208,7 +208,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
     begun = time.monotonic()
 
     def tell(done: int, total: int) -> None:
-        # A guest has virtual time. The speed of virtual time is known only from finished runs.
+        # The speed of a guest's virtual time is known only from finished runs.
         pace = (time.monotonic() - begun) / (done * each_s)
         rest = (left_s - done * each_s) * pace
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
@@ -217,13 +217,12 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
 
 def _work_ahead(ahead: list[Pair], beside: list[Scenario], stacks: Real, pace: str) -> str:
-    """A line about the remaining runs. It has their total time if the time can be estimated."""
+    """A line about the remaining runs. If their total time can be estimated, the line has it too."""
     parts = []
     if ahead:
         is_virtual = stacks.backend == "vm"
         scenarios = [pair.real for pair in ahead if pair.real is not None]
         work = f"{stacks.where}: {amount(scenarios, 'virtual' if is_virtual else 'real')}, {pace}"
-        # The speed of a guest's virtual time is known only from finished runs.
         total = minutes(sum(pair.seconds for pair in ahead))
         parts.append(work if is_virtual else f"{work}, about {total} with the set-up of each run")
     if beside:

@@ -349,7 +349,7 @@ def prepare(
     folder: Path | None = None,
     seeds: int | None = None,
 ) -> tuple[Scenario, list[str]]:
-    """An experiment's scenario, with recorded traces and shortened if requested, and notes for the reader.
+    """An experiment's scenario (with recorded traces, and shortened if requested), and notes for the reader.
 
     Args:
         study: the study.

@@ -30,8 +30,8 @@ def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) 
     others = [node for node in rest if node not in set(hosts)]
     if others and not fixed:
         fixed.update(_scaled(others, near))
-    # In a published network, a node without a position is placed between its neighbours. If these have no
-    # positions either, it is placed in the middle of all nodes that have one.
+    # In a published network, a node without a position is placed between its neighbours. If the neighbours
+    # have no positions either, the node is placed in the middle of all placed nodes.
     for node in others:
         if node not in fixed:
             around = [fixed[other] for other in near[node] if other in fixed] or list(fixed.values())

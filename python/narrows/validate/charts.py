@@ -1,4 +1,4 @@
-"""Figures of a validation: errors as a map and as boxes, and windows of both sides over time."""
+"""Figures of a validation: errors as a map and as boxes, and real and simulated windows over time."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
 
 
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
-    """The first seconds of flows that lose the same packets on both sides, with one panel per algorithm.
+    """The first seconds of flows that lose the same packets in real and simulated runs.
+
+    One panel per algorithm.
 
     The figure shows the cell and the seed for which the largest number of algorithms has runs.
     """

@@ -27,9 +27,9 @@ FARTHER = 5
 LATER = 5
 """Time in ms between the start of the other flow and the start of the tested flow (`near` in `rtts`).
 
-The starts of real flows differ by up to a millisecond if they should be at the same time. The flow that
-happens to be first leaves slow start with up to three times the window of the other flow. With 5 ms between
-the starts, a millisecond more or less has a smaller effect than with 0 ms (`method.md`, "Starts").
+Real flows that should start together start up to a millisecond apart. The flow that happens to be first
+leaves slow start with up to three times the window of the other flow. With 5 ms between the starts, a
+millisecond more or less has a smaller effect (`method.md`, "Starts").
 """
 
 
@@ -73,13 +73,13 @@ class Cell:
         """Largest random delay of the reverse path, us: a full packet's transmission time at the bottleneck.
 
         Without this delay, a flow has an advantage if its packets always arrive just after another packet has
-        left the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
+        left the queue. See Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992.
         """
         return FULL_PACKET * 8 // self.rate
 
     @property
     def same_losses(self) -> bool:
-        """Whether both sides lose the same packets.
+        """Whether real and simulated runs lose the same packets.
 
         This is the case for a single flow with random loss: its packets have the same order on both sides.
         """

@@ -82,7 +82,7 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 
 def same_seeds(finding: Finding, figure: str) -> float:
-    """Absolute error of a figure, with only those simulated runs that have the same seeds as the real runs.
+    """Absolute error of a figure. Only simulated runs with the seeds of the real runs are used.
 
     NaN if there are no such runs.
     """

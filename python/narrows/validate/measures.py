@@ -1,10 +1,10 @@
-"""Figures of a cell's runs, and the errors between two sides.
+"""Figures of a cell's runs, and the errors between simulated and real runs.
 
 The functions are pure, except for reading tables.
 
-Both sides are measured in the same way. A kernel reports its smoothed RTT, so the simulator's smoothed RTT is
-used too. Both are sampled every 50 ms. A sample's weight is the number of bytes delivered since the previous
-sample.
+The simulator and real stacks are measured in the same way. A kernel reports its smoothed RTT, so the
+simulator's smoothed RTT is used too. Both RTTs are sampled every 50 ms. A sample's weight is the number of
+bytes delivered since the previous sample.
 """
 
 from __future__ import annotations

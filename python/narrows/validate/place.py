@@ -1,6 +1,6 @@
-"""A cell for an algorithm, and the paths of its files in a validation's folder.
+"""A cell (a network of the grid) with an algorithm, and the paths of its files in a validation's folder.
 
-OUT/scenarios/<algorithm>/<cell>.toml   the scenario of both sides, also for `narrows run`
+OUT/scenarios/<algorithm>/<cell>.toml   the scenario of all runs, also for `narrows run`
 OUT/sim/<algorithm>/<cell>              tables of the simulation
 OUT/<backend>/<algorithm>/<cell>        tables of the runs on real stacks (`kept.py`)
 """
@@ -19,7 +19,7 @@ from narrows.validate.grid import Cell
 
 @dataclass(frozen=True)
 class Place:
-    """A cell for an algorithm."""
+    """A cell with an algorithm."""
 
     out: Path
     algorithm: str
@@ -32,11 +32,17 @@ class Place:
         return f"{self.algorithm}/{self.cell.name}"
 
     def folder(self, side: str, first: int = 0) -> Path:
-        """Folder of the cell's results on one side. `first` is the number of earlier runs."""
+        """Folder of the cell's results from the simulator or a backend.
+
+        `first` is the number of earlier runs.
+        """
         return self.out / side / self.algorithm / (f"{self.cell.name}.{first}" if first else self.cell.name)
 
     def scenario(self, runs: int, first: int = 0) -> Scenario:
-        """Write the scenario file of one side, and return the scenario. `first`: number of earlier runs."""
+        """Write the cell's scenario file, and return the scenario with `runs` seeds.
+
+        `first`: number of earlier runs.
+        """
         path = self.out / "scenarios" / self.algorithm / f"{self.cell.name}.toml"
         text = grid.scenario(self.cell, self.algorithm, self.duration)
         try:

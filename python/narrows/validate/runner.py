@@ -46,8 +46,8 @@ class Ask:
     repetitions: int = 3
     """Number of runs of a cell on real stacks."""
     seeds: int = 25
-    """Number of simulated runs of a cell. If both sides lose the same packets, this number does not apply:
-    the simulated runs then have the seeds of the real runs."""
+    """Number of simulated runs of a cell. If real and simulated runs lose the same packets, this number does
+    not apply. The simulated runs then have the seeds of the real runs."""
     duration: str = "30s"
 
 
@@ -186,7 +186,8 @@ def _compare(
     if not reals:
         outcome.failed[place.name] = found.verdict
         into, reals = outcome.marked, found.disturbed
-    # If the two sides lose different packets, results vary between runs, so the simulator makes more runs.
+    # If real and simulated runs lose different packets, results vary between runs, so more runs are
+    # simulated.
     simulated = sweep.run(
         place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),

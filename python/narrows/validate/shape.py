@@ -22,8 +22,8 @@ _QUANTILES = np.linspace(0.005, 0.995, 100)
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Mean distance of two distributions of windows (Wasserstein's, order one), divided by the mean of `b`.
 
-    The distance is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth of the mean of
-    `b` on average.
+    The distance is 0 if both distributions are equal. It is 0.2 if the windows differ on average by a fifth
+    of the mean of `b`.
     """
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     if not len(a) or not len(b) or not b.mean():

@@ -1,10 +1,10 @@
-"""The laboratory of `ovs_lab` with agents: BRF below Open vSwitch, with the controller.
+"""The test network of `ovs_lab` with agents and the controller: BRF below Open vSwitch.
 
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent works below the switches, at the egress of their ports. An eBPF program can see the packets of Open
-vSwitch's userspace datapath only at the egress of a port.
+The agent works at the egress of the switches' ports. Only there can an eBPF program see the packets of Open
+vSwitch's userspace datapath.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHAPE = Shape((("s1", "s2"),), {"h1": "s1", "h2": "s1", "h3": "s2"})
 
 
 def require():
-    """Skips the test with a reason, or fails it, if the agent or Open vSwitch is missing."""
+    """Skips or fails the test if the agent or Open vSwitch is missing."""
     ovs_lab.require()
     missing = [tool for tool in ("iperf3", "tc") if shutil.which(tool) is None]
     if find() is None:
@@ -43,8 +43,6 @@ def require():
 
 
 def keys_of(folder, *agents, controllers=("controller",)):
-    """Keys of controllers and agents, made as an operator makes them."""
-
     def make(name):
         run(str(find()), "key", name, "--folder", str(folder))
 
@@ -52,20 +50,17 @@ def keys_of(folder, *agents, controllers=("controller",)):
 
 
 class TimelyLab(Lab):
-    """A laboratory whose programs have priority, so that other work on the machine, such as a compiler, does
-    not delay the forwarding."""
+    """A laboratory whose programs have priority, so that a busy machine does not delay forwarding."""
 
     wrap = ("nice", "-n", "-15")
 
 
 class Agents:
-    """Starts agents in namespaces of a laboratory and reads their status."""
-
     def __init__(self, lab):
         self.lab = lab
 
     def start(self, space, name, text):
-        """Starts an agent. `text` is its configuration without the lines that all agents share."""
+        """Starts an agent. `text` is the part of its configuration that differs between agents."""
         role = text.split("]", 1)[0].strip("[\n ")
         name = f"{self.lab.tag}-{name}"
         path = self.lab.folder / f"{name}.toml"
@@ -74,7 +69,7 @@ class Agents:
         return self.lab.start(space, str(find()), role, str(path), log=f"{name}.log")
 
     def status(self, name, flows=0):
-        """The output of `narrows-agent status`; None while the agent does not answer."""
+        """The agent's status; None while the agent does not answer."""
         command = [str(find()), "status", "--name", f"{self.lab.tag}-{name}", "--json", "--flows", str(flows)]
         done = run(*command, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -84,7 +79,7 @@ class Agents:
 
 
 def below_ovs(folder):
-    """Network, controller and agents, in the order of a manual start."""
+    """A running network with controller and agents."""
     folder = Path(folder)
     lab = TimelyLab(folder, SHAPE, tag="nrwa", keys=keys_of(folder, "below-s1"))
     try:
@@ -103,10 +98,7 @@ def below_ovs(folder):
 
 
 def start_switch(lab):
-    """The agent below s1.
-
-    The agent's own detector waits longer than any test here, so the controller makes every detection.
-    """
+    """Starts the agent below s1. Its own detector never acts, so only the controller detects congestion."""
     others = [f"s1-{host}" for host in ("h1", "h2")]
     lab.switch = lab.agents.start(
         lab.net,
@@ -119,8 +111,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """Starts one agent for all hosts. Its algorithm has a unique name, because the kernel refuses two
-    algorithms of the same name."""
+    """Starts one agent for all hosts. Its algorithm needs a unique name in the kernel."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts
@@ -133,7 +124,6 @@ def start_senders(lab, *hosts, interface="eth0"):
 
 
 def send(lab, host, port, seconds, streams=1, to="10.9.0.3"):
-    """Starts iperf3 on a host, with a report in JSON."""
     command = ["iperf3", "-J", "-c", to, "-p", str(port), "-P", str(streams)]
     return subprocess.Popen(
         [
@@ -159,7 +149,7 @@ def received(sender):
 
 
 class Queue:
-    """Samples the queue of rated flows at the bottleneck, in packets, while the `with` block runs."""
+    """Samples the backlog of rated flows at the bottleneck, in packets."""
 
     def __init__(self, lab, every=0.02):
         self.lab, self.every = lab, every

@@ -9,9 +9,7 @@ from narrows.controller import tls
 
 
 def by_openssl(folder):
-    """Makes a key and a certificate with OpenSSL. This certificate is that of an authority. The certificates
-    that the agent makes are not.
-    """
+    """Makes a key and a CA certificate with OpenSSL. The agent itself makes no CA certificates."""
 
     def make(name):
         command = [
@@ -32,10 +30,7 @@ def by_openssl(folder):
 
 
 class Keys:
-    """Keys of a controller and of agents that trust each other.
-
-    `make` writes NAME.key and NAME.crt into the folder.
-    """
+    """Keys and certificates of a controller and its agents, in the files NAME.key and NAME.crt."""
 
     def __init__(self, folder, agents, make=None, controllers=("controller",)):
         self.folder, self.agents, self.controllers = Path(folder), agents, controllers
@@ -46,27 +41,23 @@ class Keys:
         self.join("controllers", controllers)
 
     def join(self, name, names):
-        """Writes the certificates of these names into one file."""
         text = "".join((self.folder / f"{one}.crt").read_text() for one in names)
         (self.folder / f"{name}.trusted").write_text(text)
 
     def of_agent(self, name):
-        """The files of an agent: key, certificate, and trusted certificates."""
         return tls.Keys(
             self.folder / f"{name}.key", self.folder / f"{name}.crt", self.folder / "controllers.trusted"
         )
 
     def of_controller(self, name=None):
-        """The files of a controller."""
         return self.of_agent(name or self.controllers[0])._replace(trusted=self.folder / "agents.trusted")
 
     def of(self, name):
-        """Lines of an agent's table [controller]."""
+        """The lines of an agent's table [controller] that name its key files."""
         key, certificate, trusted = self.of_agent(name)
         return f'name = "{name}"\nkey = "{key}"\ncertificate = "{certificate}"\ntrusted = "{trusted}"\n'
 
     def options(self, name=None):
-        """Options of `narrows controller`."""
         return [
             word
             for option, path in self.of_controller(name)._asdict().items()

@@ -61,7 +61,6 @@ def advertisement(port=1, seq=1):
 
 
 def flow(sport=1, rate=125_000, allocation=None):
-    """A flow as an agent lists it."""
     key = {"saddr": "10.0.0.1", "daddr": "10.0.0.2", "sport": sport, "dport": 2, "proto": "tcp"}
     return {"key": key, "class": "rated", "leaf": "elephant", "rate": rate, "allocation": allocation}
 
@@ -71,7 +70,6 @@ def flow_list(*flows, port=1):
 
 
 def client(key, certificate, trusted):
-    """TLS context of an agent, which checks the certificate but not the host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_cert_chain(certificate, key)
@@ -80,14 +78,10 @@ def client(key, certificate, trusted):
 
 
 class Agent:
-    """Sends and receives bodies. This class is written from the description of the protocol, and uses no code
-    of the controller.
-    """
+    """An agent that speaks the channel's protocol without the controller's code."""
 
     def __init__(self, host, port, name="a", keys=None, greeting=None):
-        """`keys`: key, certificate and trusted certificates. `greeting`: bytes to send instead of the correct
-        greeting.
-        """
+        """Connects. `greeting` replaces the correct greeting."""
         self.socket = socket.create_connection((host, port), timeout=20)
         if keys is not None:
             self.socket = client(*map(str, keys)).wrap_socket(self.socket)

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 @contextlib.contextmanager
 def alertmanager(certificate=None):
-    """Starts the server, with TLS if `certificate` names a file with a key and a certificate.
+    """Starts the server, with TLS if `certificate` is given.
 
-    Yields an object with the server's `url`, the `requests` (path, headers, alerts), and the `answers` for
-    the next requests."""
+    Yields its `url`, the `requests` (path, headers, alerts), and the `answers` for the next requests.
+    """
     got = SimpleNamespace(requests=[], answers=[], arrived=threading.Condition(), hold=threading.Event())
     got.hold.set()
 

@@ -27,7 +27,7 @@ def port(number):
 
 
 def match(*fields):
-    """A match. Each field is a pair: its number in the class of OpenFlow's own fields, and its value."""
+    """Encodes a match. Each field is a pair of an OpenFlow field number and a value."""
     inner = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
     length = 4 + len(inner)
     return struct.pack("!HH", 1, length) + inner + bytes(-length % 8)
@@ -39,7 +39,6 @@ ANY_PORT = match((IN_PORT, struct.pack("!I", 1)))
 
 
 def entry():
-    """A flow entry with two actions and a next table."""
     output = struct.pack("!HHIH6x", 0, 16, 1, 128) + struct.pack("!HHIH6x", 0, 16, 0xFFFFFFFD, 256)
     instructions = struct.pack("!HH4x", 4, 8 + len(output)) + output + struct.pack("!HHB3x", 1, 8, 1)
     matched = match((IN_PORT, struct.pack("!I", 1)), (ETH_SRC, MAC))
@@ -56,7 +55,6 @@ def features(dpid, xid=1):
 
 
 def samples(dpid=0x77):
-    """One valid message of each kind, by its name."""
     frame = b"\xff" * 6 + MAC + b"\x08\x06" + bytes(46)
     return {
         "hello": greeting(),
@@ -81,14 +79,13 @@ def samples(dpid=0x77):
 
 
 def endless():
-    """A message that os-ken would parse forever, because the message has a property of length zero."""
+    """A message with a property of length zero, which os-ken would parse forever."""
     queue = struct.pack("!IIH6x", 1, 1, 40) + struct.pack("!HH4x", 1, 0) + bytes(16)
     return message(QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue)
 
 
 class FakeSwitch:
-    """A connection to a controller. `handshake` answers requests until the controller asks for the flow
-    entries."""
+    """A connection to a controller. `handshake` ends when the controller asks for the flow entries."""
 
     def __init__(self, port, dpid=0x77, wrap=lambda raw: raw):
         self.dpid = dpid
@@ -99,7 +96,6 @@ class FakeSwitch:
         self.socket.sendall(data)
 
     def read(self):
-        """The next message: type, transaction id, body; None at the end."""
         while len(self.data) < 8 or len(self.data) < struct.unpack_from("!H", self.data, 2)[0]:
             try:
                 more = self.socket.recv(4096)
@@ -128,7 +124,6 @@ class FakeSwitch:
         raise AssertionError("the controller closed the connection")
 
     def is_closed(self):
-        """Whether the controller closes the connection."""
         while self.read() is not None:
             pass
         return True

@@ -1,6 +1,4 @@
-"""Simulated switches, which hold entries, forward packets by these entries, and answer like OpenFlow
-switches.
-"""
+"""Simulated switches, which forward packets by their flow entries and answer like OpenFlow switches."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ class Network:
         self.hosts = dict(hosts)
         self.rules = {}
         self.notes = []
-        self.in_flight = deque()  # flow-mods that switches have not processed yet; empty unless `lazy`
+        self.in_flight = deque()  # flow-mods in flight; used only if `lazy`
         self.lazy = False
         self.shuffle = shuffle
         self.connected = set()
@@ -83,8 +81,6 @@ class Network:
         self.switches = {dpid: sorted(p for d, p in ends if d == dpid) for dpid in {d for d, _ in ends}}
         for dpid in self.switches:
             self.rules[dpid] = {}
-
-    # The network
 
     def peer(self, end):
         for cable in self.cables - self.cut:
@@ -113,12 +109,10 @@ class Network:
                 self.event(PortChanged(end[0], self.desc(end)))
 
     def new_controller(self):
-        """Kills the controller and starts it again. The switches keep their entries."""
+        """Replaces the controller. The switches keep their entries."""
         connected, self.connected = sorted(self.connected), set()
         self.domain = Domain(self.now, self.params)
         return connected
-
-    # Time and effects
 
     def event(self, event):
         self.perform(self.domain.handle(self.now, event))
@@ -162,11 +156,7 @@ class Network:
                 self.event(BarrierDone(dpid, number))
 
     def work_off(self, random, each):
-        """Switches process the queued messages. Each switch keeps the order of its own messages; the order
-        between switches is arbitrary.
-
-        `each` is called after every step.
-        """
+        """Switches process the queued messages, each switch in order. `each` is called after every step."""
         while self.in_flight:
             dpid = random.choice(sorted({effect.dpid for effect in self.in_flight}))
             effect = next(effect for effect in self.in_flight if effect.dpid == dpid)
@@ -174,14 +164,8 @@ class Network:
             self.apply(effect)
             each()
 
-    # Packets
-
     def send(self, src, dst):
-        """Sends a frame, and returns the hosts that received it and the number of switches on its path to
-        `dst`.
-
-        Raises:
-            AssertionError: if the frame arrives at the same port twice, which means that there is a loop.
+        """Sends a frame. Returns its receivers and the number of switches to `dst`. Fails if the frame loops.
         """
         start = self.hosts[src]
         queue, seen, received, hops = deque([(start, 1)]), set(), [], None

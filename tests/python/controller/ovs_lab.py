@@ -1,7 +1,7 @@
 """Real Open vSwitch for tests: bridges in one network namespace, and each host in its own.
 
-The bridges use the userspace datapath, because the kernel's datapath can be missing. The bridges have their
-own database and daemon, so the system's Open vSwitch is not changed.
+The bridges use the userspace datapath, because the kernel's datapath may be missing. They have a separate
+database and daemon, so the system's Open vSwitch is not changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Shape:
 #          \   /
 #           s3
 TRIANGLE = Shape((("s1", "s2"), ("s1", "s3"), ("s2", "s3")), {"h1": "s1", "h2": "s2"})
-# A replacement for ping(8), which not every machine has. As for ping, ARP has to work in both directions.
+# Replaces ping(8), which not every machine has. Like ping, it needs ARP in both directions.
 ECHO = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -71,7 +71,6 @@ ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_fil
 
 
 def require():
-    """Skips the test with a reason, or fails it, if Open vSwitch cannot run."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     reason = ""
     if os.geteuid() != 0:
@@ -94,16 +93,11 @@ def run(*command, check=True):
 
 
 class Lab:
-    """Switches and hosts. `close` removes them."""
-
     wrap: tuple[str, ...] = ()
     """Prefix of every program's command."""
 
     def __init__(self, folder, shape=TRIANGLE, tag="nrwc", keys=None, ssl=None, controllers=1):
-        """`keys`: `channel_keys.Keys` of the agents' channel.
-
-        `ssl`: key, certificate and authority of the switches, for connections by `ssl:`.
-        """
+        """`keys`: keys of the agents' channel. `ssl`: key, certificate and authority of the switches."""
         self.folder, self.shape, self.keys = Path(folder), shape, keys
         self.ssl, self.remotes = ssl, [f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"]
         if controllers > 1:
@@ -169,12 +163,12 @@ class Lab:
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
             command = ["--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev"]
-            # If there is no controller, the entries stay and the switch does not forward by itself.
+            # Without a controller, the switch keeps its entries and does not forward by itself.
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
             self.vsctl(*command[1:], "--", "set-controller", switch, *self.remotes)
-            # If a bridge has several controllers, none of them has the name of the bridge.
+            # A controller has the name of its bridge only if the bridge has one controller.
             for controller in (
                 self.vsctl("get", "bridge", switch, "controller").stdout.strip("[]\n ").split(", ")
             ):
@@ -186,7 +180,7 @@ class Lab:
             other_space
         )  # fmt: skip
         for where, interface in ((space, name), (other_space, other)):
-            # Open vSwitch's userspace datapath accepts only packets with complete checksums.
+            # The userspace datapath accepts only packets with complete checksums.
             self.inside(
                 where, "ethtool", "-K", interface, "tx", "off", "tso", "off", "gso", "off", "gro", "off"
             )
@@ -206,14 +200,12 @@ class Lab:
         self.controller.wait()
 
     def get(self, what, port=HTTP):
-        """The answer to a REST call from inside the namespace; None while there is no answer."""
         url = f"http://127.0.0.1:{port}/api/v1/{what}"
         script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read().decode())"
         done = self.inside(self.net, sys.executable, "-c", script, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def ping(self, count=5):
-        """Number of `count` datagrams from h1 that h2 returned."""
         done = self.inside(self.hosts["h1"], sys.executable, "-c", PING, str(count))
         return int(done.stdout)
 
@@ -229,7 +221,7 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
-    """Waits for a condition. The limit serves only to end a test that hangs. It does not measure speed."""
+    """Waits for a condition. The limit only ends a test that hangs."""
     for _ in range(seconds * 5):
         if ready():
             return

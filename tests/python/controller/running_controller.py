@@ -14,7 +14,7 @@ from ovs_lab import wait
 
 
 class Controller:
-    """A controller on free ports of loopback. `close` ends it."""
+    """A controller process on free ports of loopback."""
 
     def __init__(self, folder, *arguments, descriptors=None):
         self.log = Path(folder) / "controller.log"
@@ -44,23 +44,21 @@ class Controller:
         return len(list(Path(f"/proc/{self.process.pid}/{what}").iterdir()))
 
     def processor_s(self):
-        """Processor time so far, in seconds."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_idle(self):
-        """Whether the controller uses less than a quarter of a processor during one second."""
         before = self.processor_s()
         time.sleep(1)
         return self.processor_s() - before < 0.25
 
     def rest(self):
-        """Waits until the controller is idle, and returns its threads and descriptors."""
+        """Waits until the controller is idle. Returns its numbers of threads and descriptors."""
         wait(self.is_idle, "an idle controller")
         return self.threads(), self.descriptors()
 
     def wait_for(self, before):
-        """Waits until the controller is idle and has the threads and descriptors in `before` again."""
+        """Waits until the controller has as many threads and descriptors as in `before`."""
         wait(self.is_idle, "an idle controller")
         wait(lambda: (self.threads(), self.descriptors()) == before, f"{before} threads and descriptors")
 

@@ -55,7 +55,7 @@ def flows(count):
 
 
 def runtime(count=12, authenticated=True, empty=False):
-    """A domain of five switches, six hosts, and one agent that has a congested port and `count` flows."""
+    """Five switches, six hosts, and one agent with a congested port and `count` flows."""
     shown = Runtime(Params(), "east", authenticated)
     if empty:
         return shown
@@ -118,7 +118,6 @@ def runtime(count=12, authenticated=True, empty=False):
 
 
 def an_hour(shown, seconds=3600):
-    """A history of the domain in which queues and rates vary."""
     now_ns = time.monotonic_ns()
     watch = Watch(shown, now_ns - seconds * SECOND)
     ports = [port for _, port in shown.domain.agents.ports()]
@@ -141,14 +140,13 @@ def an_hour(shown, seconds=3600):
 
 @contextlib.contextmanager
 def served(shown, loopback=True, token=None, watch=None):
-    """The address of its page."""
     config = uvicorn.Config(
         http.create(shown, loopback, token, watch),
         host="127.0.0.1",
         port=0,
-        lifespan="off",  # the application has nothing to start or to end
+        lifespan="off",
         log_level="warning",
-        timeout_graceful_shutdown=1,  # streams are cancelled after this time, which closes their connections
+        timeout_graceful_shutdown=1,  # streams end after this time
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

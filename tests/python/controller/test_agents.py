@@ -1,9 +1,8 @@
-"""Agents and controller as one system, on real stacks.
+"""Agents and controller together, on real TCP stacks.
 
-The tests need root, the agent's program and Open vSwitch. Without these, they are skipped with a reason, or
-fail with NARROWS_REQUIRE_KERNEL=1. The bounds allow for a busy machine. docs/reference/controller.md has the
-measured figures. Tests that judge figures run in real time, where other work disturbs them sometimes, so they
-are repeated (`flaky`) with the same bounds.
+The tests need root, narrows-agent and Open vSwitch. Otherwise they are skipped, or fail with
+NARROWS_REQUIRE_KERNEL=1. Tests that measure in real time are repeated if they fail (`flaky`), because other
+work may disturb them.
 """
 
 from __future__ import annotations
@@ -55,11 +54,9 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # Equation 5 gives the load from OpenFlow's counters, which are read once a second, and from the
-        # capacity that the agent reports.
+        # The load combines OpenFlow's counters with the capacity that the agent reports (equation 5).
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
-    # On an idle machine, each flow has 46 to 47 Mbit/s.
     assert all(0.3 * RATE < rate < 0.52 * RATE for rate in rates), rates
     packets = queue.packets()
     assert sum(packets) / len(packets) < 20, packets
@@ -67,8 +64,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # Start a new controller. The old controller would merge further changes of a port that has changed in the
-    # last minute.
+    # Use a new controller, because the old one merges further events of a port for a minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")
@@ -77,10 +73,9 @@ def test_the_controller_detects_a_burst_which_then_drains(lab):
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
-    # Other events are left out: switches that connect late to the new controller cause some.
+    # Ignore events of switches that connect late.
     states = [kind for kind in news if kind in ("congestion", "clear")]
     assert "congestion" in states and states[-1] == "clear", news
-    # The agent's own detector starts only after a minute without polls (see `start_switch`).
     assert "congestion-" in lab.agents.log("s")
     packets = queue.packets()
     late = packets[len(packets) // 2 :]
@@ -128,7 +123,7 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
             "the flow's data crosses this switch"
         )
         assert dict(shown["counters"])["inserted"] == 0, "no ACK of the flow crosses this switch"
-        # The sender is paced at 97 % of the link's rate, so there is no queue. With CUBIC the queueing delay
+        # The sender is paced at 97 % of the link's rate, so there is no queue. With CUBIC, the queueing delay
         # was 60 ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]
         assert sum(queued) < 100, queued

@@ -1,4 +1,4 @@
-"""Alerts are delivered completely and repeatedly, in bounded requests, and delivery blocks nothing else."""
+"""Alerts reach the Alertmanager completely, in bounded requests, and without blocking the controller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def alert(name="eth1", ends_s=None, since_s=1_795_300_000.25):
 
 
 def take(outbox, now_ns, is_delivered=True):
-    """A request, if one is due."""
     if (at := outbox.next_ns()) is None or at > now_ns:
         return None
     sent = outbox.take(now_ns)
@@ -127,9 +126,6 @@ def test_the_body_is_that_of_the_alertmanager(tmp_path):
         "generatorURL": "https://c.example:6680/#port=s1%2Feth1",
     }
     assert ended["endsAt"] == "2026-11-21T22:28:20.000+00:00"
-
-
-# Over the network
 
 
 def test_a_request_has_the_path_and_the_authorization():

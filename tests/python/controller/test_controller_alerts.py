@@ -1,4 +1,4 @@
-"""Thresholds: when alerts begin and end, and that their number is bounded."""
+"""When alerts begin and end, and the limit on their number."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def port(queue_ms=0.0, flows=(), interface="eth1", agent="a"):
 
 
 def run(alerts, samples, first=0):
-    """The changes, each with its second, if there is one sample per second."""
+    """The changes that one sample per second causes, each with its second."""
     changes = []
     for second, sample in enumerate(samples, first):
         found = sample if isinstance(sample, Sample) else Sample((sample,), {})

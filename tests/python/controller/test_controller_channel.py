@@ -1,4 +1,4 @@
-"""The agents' channel: keys, greetings, lines, agents that connect and disconnect."""
+"""The agents' channel: keys, greetings, messages, and agents that connect and disconnect."""
 
 from __future__ import annotations
 
@@ -112,7 +112,6 @@ def test_tokens(tmp_path):
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
-    """Keys of a controller and of the agents a and b; `stranger` is not trusted."""
     made = Keys(tmp_path_factory.mktemp("keys"), ("a", "b", "stranger"))
     trusted = "".join((made.folder / f"{name}.crt").read_text() for name in "ab")
     (made.folder / "agents.trusted").write_text(trusted)
@@ -123,7 +122,7 @@ def keys(tmp_path_factory):
 def listening(keys, caplog, monkeypatch):
     events = queue.Queue()
     caplog.set_level("WARNING")
-    # The lines that other tests have logged must not count against the limit.
+    # Lines that other tests have logged must not count against the limit.
     monkeypatch.setattr(channel_module, "WARNINGS", Warnings(channel_module.LOG))
     channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
@@ -177,8 +176,7 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A forged certificate for the name a. It is signed with the trusted key of b. OpenSSL made b's
-    certificate that of an authority."""
+    """A forged certificate for the name a. It is signed with b's key, which has a CA certificate."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -203,7 +201,7 @@ def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline serves only to end a test that hangs."""
+    """Waits for a condition. The deadline only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(2000):
         if done():
@@ -213,7 +211,7 @@ def wait_for(done):
 
 
 def test_an_agent_refuses_another_controller(listening, keys):
-    """This tests the fake agent in Python. channel/transport_tests.rs tests the real agent."""
+    """Tests the fake agent. channel/transport_tests.rs tests the real agent."""
     channel, events = listening
     own = keys.of_agent("a")
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -245,7 +243,7 @@ def test_peers_without_tls_or_without_an_own_certificate_are_refused(listening, 
     nobody.load_verify_locations(str(keys.of_agent("a").trusted))
     connection = nobody.wrap_socket(socket.create_connection(("127.0.0.1", channel.port), timeout=20))
     with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
-        connection.recv(1000)  # with TLS 1.3, the client ends the handshake before the server refuses it
+        connection.recv(1000)  # in TLS 1.3, the client's handshake ends before the server refuses the client
     old = client(*map(str, keys.of_agent("a")))
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
@@ -258,7 +256,7 @@ def test_silent_peers_are_disconnected(listening, keys, monkeypatch):
     monkeypatch.setattr(channel_module, "GREETING_S", 0.3)
     silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
     assert silent.recv(1000) == b"", "disconnected during the handshake"
-    # This limit is long enough for a handshake on a busy machine.
+    # Long enough for a handshake on a busy machine.
     monkeypatch.setattr(channel_module, "GREETING_S", 4.0)
     after = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
     tls_only = client(*map(str, keys.of_agent("a"))).wrap_socket(after)

@@ -1,4 +1,4 @@
-"""The configuration, and errors in it: one line, exit code 2."""
+"""Errors in the controller's configuration give one line and exit code 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents, the detector, and the messages to agents."""
+"""The controller's congestion detector, and its messages to agents."""
 
 from __future__ import annotations
 

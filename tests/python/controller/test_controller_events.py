@@ -1,4 +1,4 @@
-"""Events that alternate quickly are merged without loss of information."""
+"""The controller merges events that alternate quickly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def change(is_congested, port=1):
 
 
 def run(events, until_ns, now_ns=0):
-    """Calls `tick` at each time that `events` requests, until `until_ns`."""
     new = []
     while (at := events.next_timer_ns()) is not None and at <= until_ns:
         assert at >= now_ns

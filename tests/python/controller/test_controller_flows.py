@@ -1,4 +1,4 @@
-"""Search, order and pages of flows, at 2,500 flows."""
+"""Search, order and pages in the list of 2,500 flows."""
 
 from __future__ import annotations
 

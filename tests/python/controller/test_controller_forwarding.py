@@ -1,4 +1,4 @@
-"""The domain with simulated switches that interpret entries, in many networks and with many failures."""
+"""Forwarding with simulated switches, in many networks and after many failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from narrows.controller.topology import Kind
 
 
 def network(graph, params=None):
-    """A network with a host at each switch of a graph. A switch numbers its ports in the order of cables."""
+    """A network with a host at each switch of a graph."""
     free = dict.fromkeys(graph, 1)
 
     def plug(dpid):
@@ -40,8 +40,10 @@ def meet(net):
 
 
 def check(net):
-    """Checks that all pairs reach each other by the fewest switches, that no other host receives their
-    packets, and that a broadcast reaches every host once."""
+    """All pairs reach each other by shortest paths, and no other host receives their packets.
+
+    A broadcast reaches every host once.
+    """
     graph = nx.Graph()
     graph.add_nodes_from(net.connected)
     graph.add_edges_from(
@@ -96,7 +98,7 @@ def test_broadcasts_never_loop_while_switches_change_their_entries(graph, rng):
     net.lazy = True
 
     def broadcast():
-        net.send(rng.choice(sorted(net.hosts)), BROADCAST)  # fails if the broadcast loops
+        net.send(rng.choice(sorted(net.hosts)), BROADCAST)  # fails if the frame loops
 
     for _ in range(3):
         cable = tuple(rng.choice(sorted(net.cables, key=sorted)))
@@ -131,7 +133,7 @@ def test_switches_connect_and_disconnect():
     net = settled(nx.cycle_graph([1, 2, 3, 4]))
     assert check(net) == 12
     net.disconnect(2)
-    net.rules[2].clear()  # a switch without power loses its entries
+    net.rules[2].clear()
     net.run(1)
     assert check(net) == 6
     net.connect(2)
@@ -141,7 +143,7 @@ def test_switches_connect_and_disconnect():
 
 
 def test_a_switch_that_loses_its_controller_causes_no_loop():
-    # The disconnected switch continues to forward by its last entries, including broadcasts.
+    # The disconnected switch continues to forward by its last entries.
     net = settled(nx.complete_graph([1, 2, 3]))
     net.disconnect(3)
     for _ in range(20):
@@ -176,7 +178,6 @@ def test_a_new_controller_keeps_working_entries(late):
     assert set(net.domain.hosts.by_mac) == set(net.hosts), (
         "the new controller finds the hosts in the switches' entries"
     )
-    # The controller is in control: it reacts to a cut cable.
     net.toggle(tuple(next(iter(net.cables))), False)
     net.run(3)
     meet(net)
@@ -191,7 +192,6 @@ def check_all_reach(net):
 
 
 def test_among_paths_of_equal_hops_the_one_with_less_delay_is_used():
-    # The paths 1-2-4 and 1-3-4 have two hops each.
     slow = {(1, 1): PortParams(delay_ns=5_000_000)}
     net = settled(nx.Graph([(1, 2), (1, 3), (2, 4), (3, 4)]), Params(hold_ns=0, ports=slow))
     way = [rule.outputs for rule in net.rules[1].values() if rule.match.eth_dst == "0a:00:00:00:00:04"]

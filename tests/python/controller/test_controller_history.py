@@ -1,4 +1,4 @@
-"""The last hour of the ports: means and maxima, in bounded memory."""
+"""Means and maxima of the last hour of each port, in bounded memory."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_hour_of_all_ports_takes_less_than_20_mb():
     history = History(0)
     tracemalloc.start()
     try:
-        for second in range(0, 4000, 100):  # all memory is allocated early, and pauses are filled
+        for second in range(0, 4000, 100):  # allocates all memory early
             fill(history, second, *ports)
         now, peak = tracemalloc.get_traced_memory()
     finally:

@@ -1,4 +1,4 @@
-"""Strangers cannot fill the controller's log."""
+"""Untrusted connections cannot fill the controller's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The login of the page: required beyond loopback, for every path, with a token."""
+"""The page requires a token for every path. Only on loopback is the token optional."""
 
 from __future__ import annotations
 
@@ -78,12 +78,8 @@ def test_a_token_on_loopback_is_required_too():
         assert httpx.get(f"{address}/api/v1/state").status_code == 401
 
 
-# The command
-
-
 @pytest.fixture
 def files(tmp_path):
-    """A token, and a key with its certificate."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=page"]
     subprocess.run(
         [*command, "-keyout", tmp_path / "key.pem", "-out", tmp_path / "page.pem"],
@@ -100,7 +96,6 @@ def free_port():
 
 
 def refusal(*arguments):
-    """The line with which the controller refuses to start."""
     command = [sys.executable, "-m", "narrows.cli.main", "controller", "--openflow-port", "0", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,6 +1,6 @@
 """The controller with real Open vSwitch.
 
-The tests need root. Without root they are skipped with a reason, or fail with NARROWS_REQUIRE_KERNEL=1.
+Without root the tests are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ovs_lab import AGENTS, Lab, wait
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     laboratory.require()
-    # Paths of sockets are limited to 108 bytes; a long test name would exceed that.
+    # A socket's path is limited to 108 bytes, so it must not contain the test's name.
     lab = Lab(tmp_path_factory.mktemp("ovs"))
     config = lab.folder / "controller.toml"
     config.write_text('[alerts.agent]\nsilent = "2s"\nexpected = ["absent"]\n')
@@ -111,7 +111,7 @@ def test_traffic_continues_without_a_controller_and_with_a_new_one(lab):
     lab.kill_controller()
     assert lab.ping() == 5, "the switches keep their entries"
     lab.start_controller()
-    # Until the controller knows the links, it must not change working entries.
+    # The new controller must not change working entries before it knows the links.
     assert lab.ping() == 5
     wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
     wait(lambda: not any(switch["held"] for switch in lab.get("switches")), "the entries to be compared")

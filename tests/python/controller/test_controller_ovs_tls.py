@@ -19,7 +19,7 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
 
     def pki(*command):
-        # The command writes its files into the working directory.
+        # ovs-pki writes into the working directory.
         quoted = " ".join(("ovs-pki", f"--dir={folder}/pki", f"--log={folder}/log", *command))
         run("sh", "-c", f"cd {folder} && {quoted}")
 
@@ -50,7 +50,7 @@ def test_a_switch_without_tls_or_with_another_authority_is_refused(lab):
     wait(lambda: len(lab.get("switches")) == 1, "the switch to disconnect")
     wait(lambda: "disconnected" in (lab.folder / "controller.log").read_text(), "the refusal")
     assert len(lab.get("switches")) == 1
-    # The switch presents a certificate that is signed by the controllers' authority.
+    # The switch presents a certificate of the wrong authority.
     folder = lab.folder
     run("sh", "-c", f"cd {folder} && ovs-pki --dir={folder}/pki --log={folder}/log req+sign alien controller")
     alien = (folder / "alien-privkey.pem", folder / "alien-cert.pem")

@@ -1,7 +1,6 @@
-"""The page in a real browser: drawn and updated in both themes, at any width, without requests to other
-hosts.
+"""The controller's page in a real browser, in both themes and at any width.
 
-Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIRE_BROWSER=1.
+Without Chromium the tests are skipped with a warning, or fail with NARROWS_REQUIRE_BROWSER=1.
 NARROWS_SHOTS=FOLDER keeps pictures.
 """
 
@@ -70,14 +69,13 @@ def browser():
 
 @pytest.fixture
 def site():
-    """Serves a controller until the browser has closed."""
     with contextlib.ExitStack() as stack:
         yield lambda shown, watch=None: stack.enter_context(served(shown, watch=watch))
 
 
 @pytest.fixture
 def visit(browser, site):
-    """Opens the page, and checks for errors when it is closed."""
+    """Opens pages. Checks for errors after the test."""
     contexts, troubles, requests = [], [], []
 
     def visit(url, width=1280, theme="light", login=None):
@@ -119,13 +117,13 @@ def test_the_page_shows_everything(visit, site, width, theme):
     assert page.locator("#drawing .link.l3").count() == 1, "the load of one link is 97 % of its capacity"
     assert page.locator("#drawing .hot").count() == 1
     assert page.locator("text.figure", has_text="97 %").count() == 1
-    sync_api.expect(rows(page)).to_have_count(12)  # the page requests flows separately
+    sync_api.expect(rows(page)).to_have_count(12)
     assert "22.0 Mbit/s" in rows(page).first.inner_text()
     assert "standing queue" in page.locator("#congestion").inner_text()
     assert page.locator("#links tbody tr").count() == 12
     assert page.locator("#live").inner_text() == "live"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # No label covers another: the boxes of switches do not overlap.
+    # The boxes of switches do not overlap.
     boxes = page.evaluate(
         "[...document.querySelectorAll('#drawing .switch rect')].map(r => r.getBoundingClientRect().toJSON())"
     )
@@ -163,7 +161,7 @@ def test_a_lost_controller_is_stated(visit):
     with served(runtime()) as url:
         page = visit(url)
     sync_api.expect(page.locator("#live")).to_have_text("no controller", timeout=30_000)
-    visit.troubles.clear()  # remove the browser's own messages about the lost controller
+    visit.troubles.clear()  # the browser also reports the lost controller
 
 
 def test_names_from_the_network_are_shown_as_text(visit, site):
@@ -386,7 +384,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(visit, site):
 
 
 def test_an_update_at_2500_flows_draws_few_rows(visit, site):
-    """The test prints the time to draw. It limits only the number of elements, which determines this time."""
+    """Prints the time to draw, and limits the number of drawn elements."""
     shown = runtime(MANY)
     page = visit(site(shown, an_hour(shown)))
     sync_api.expect(rows(page)).to_have_count(100)

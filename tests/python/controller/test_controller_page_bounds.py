@@ -1,4 +1,4 @@
-"""Limits on connections to the page: their number in total and per address, and their duration."""
+"""Limits on the number and duration of connections to the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ GUARD_S = 30.0
 
 
 async def application(scope, receive, send):
-    """`/` answers at once, `/live` never ends, `/flood` sends without a pause."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     body = b"x" * 100_000 if scope["path"] == "/flood" else b"hello"
     while scope["path"] != "/":
@@ -56,7 +55,7 @@ def connect(port, source="127.0.0.1", send=b""):
 
 
 def ends(connection):
-    """Whether the server closes the connection. If it does not, the guard against hangs fails the test."""
+    """Whether the server closes the connection."""
     with contextlib.suppress(ConnectionResetError):
         while connection.recv(1 << 16):
             pass

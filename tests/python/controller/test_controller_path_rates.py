@@ -1,4 +1,4 @@
-"""PACEC in the controller: which ports are links, the paths of flows, and the messages to agents."""
+"""PACEC in the controller: links, the paths of flows, and messages to agents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
 
 
 class Line(Network):
-    """Three switches in a line, an agent at the first one, and flows that send at their rates."""
+    """Three switches in a line, with an agent at the first."""
 
     def __init__(self, told=SECOND_LINK):
         ports = {(2, 2): PortParams(rate_bps=8 * told)} if told else {}
@@ -72,9 +72,7 @@ class Line(Network):
         self.say({"type": "flow-changes", "port": port, "changes": changes})
 
     def work(self, seconds, background=0):
-        """Flows send at their rates, and the agent and the switches count bytes. `background`: bytes/s on the
-        second link.
-        """
+        """Flows send for some seconds. `background` is other traffic on the second link, in bytes/s."""
         for _ in range(int(seconds * 100)):
             self.run(0.01)
             for flow in self.flows:
@@ -120,7 +118,7 @@ class Line(Network):
                     self.notes.append(effect)
 
     def bodies(self):
-        """The bodies that were sent to agents since the notes were cleared."""
+        """The messages to agents since `notes` was cleared."""
         return [json.loads(effect.body) for effect in self.notes if isinstance(effect, SendToAgent)]
 
 
@@ -215,8 +213,7 @@ def test_a_reconnected_agent_is_asked_for_its_flows():
 
 
 def test_repeated_port_announcements_have_no_effect():
-    """A repeated announcement must not change the set of ports, because a change of this set restarts the
-    rate law."""
+    """Repeated announcements must not restart the rate law."""
     line = Line()
     line.join()
     line.change(key(A, C))

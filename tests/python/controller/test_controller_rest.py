@@ -13,7 +13,7 @@ LISTS = ["switches", "links", "flows", "congestion", "agents", "events"]
 
 @pytest.fixture(scope="module")
 def clients():
-    """Clients of two controllers: one that has a network, and one that has none."""
+    """Clients of a controller with a network, and of one without."""
     with served(runtime()) as full, served(runtime(empty=True)) as empty:
         yield {
             name: httpx.Client(base_url=url, timeout=20) for name, url in (("full", full), ("empty", empty))
@@ -98,7 +98,7 @@ def test_only_get_requests_are_answered(client, method):
 
 
 def test_requests_for_other_host_names_are_refused():
-    # In DNS rebinding, the host name of a foreign web page resolves to this host.
+    # With DNS rebinding, a foreign host name resolves to this host.
     with served(runtime(empty=True)) as url:
         for host, status in (
             ("evil.example:6680", 421),
@@ -117,7 +117,7 @@ def test_the_page_can_load_nothing_from_other_hosts(client):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]
-        # The first line of the library contains the address of its home page.
+        # The library's first line contains the address of its home page.
         assert "https://" not in answer.text.removeprefix("/*! https://github.com/leeoniya/uPlot ")
     assert client.get("/docs").status_code == 404
 

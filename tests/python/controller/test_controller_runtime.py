@@ -1,4 +1,4 @@
-"""Other threads and agents cannot end the thread that makes decisions, and cannot fill the memory."""
+"""Other threads and agents cannot end the decision thread or fill the memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def running():
 
 
 def is_deciding(shown):
-    """Whether the thread that makes decisions still handles a new event."""
+    """Whether the thread that makes decisions still handles events."""
     shown.put(AgentUp("last", "127.0.0.1:1"))
     pause = threading.Event()
     for _ in range(1000):
@@ -35,7 +35,7 @@ def is_deciding(shown):
 
 
 class Slow(dict):
-    """A dictionary that lets other threads run while its values are read."""
+    """A dictionary that lets other threads run while it is read."""
 
     def values(self):
         for value in super().values():
@@ -64,7 +64,7 @@ def test_an_effect_that_fails_does_not_end_it(running, caplog):
 
 
 def test_queued_bodies_are_bounded_by_their_size(monkeypatch, caplog):
-    # The lines that other tests have logged must not count against the limit.
+    # Lines that other tests have logged must not count against the limit.
     monkeypatch.setattr(runtime_module, "WARNINGS", Warnings(runtime_module.LOG))
     shown, body = Runtime(Params()), " " * (1 << 20)
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""The controller as a service: its systemd unit, and the commands in it."""
+"""The controller's systemd unit and its commands."""
 
 import re
 import shutil
@@ -21,7 +21,6 @@ HARDENING += ("Restrict", "SystemCall", "UMask")
 
 
 def settings(unit):
-    """The settings of [Service], each with its values in order."""
     section, found = "", {}
     for line in unit.read_text().splitlines():
         if line.startswith("["):
@@ -33,7 +32,7 @@ def settings(unit):
 
 
 def command(key, config):
-    """A command of the unit, changed to run the program under test with another configuration."""
+    """A command of the unit, with this program and another configuration."""
     (line,) = settings(UNIT)[key]
     program, *arguments = line.removeprefix("-").split()
     assert program == "narrows" and CONFIG in arguments, line
@@ -47,7 +46,7 @@ def run(words):
 def test_systemd_accepts_the_unit(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is needed")
-    # systemd-analyze checks the path of the program, which may not be installed on this machine.
+    # systemd-analyze checks that the program exists.
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("=narrows ", f"={sys.executable} -m narrows.cli.main "))
     done = run(["systemd-analyze", "verify", unit])
@@ -60,7 +59,7 @@ def test_the_unit_is_at_least_as_hardened_as_the_agents():
     assert len(keys) > 15
     for key in keys:
         assert key in controller, key
-    # The agent needs privileges, namespaces and netlink, and the controller does not.
+    # Only the agent needs privileges, namespaces and netlink.
     own = {"CapabilityBoundingSet": [""], "RestrictNamespaces": ["yes"],
            "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"],
            "SystemCallFilter": ["@system-service", "~@privileged @resources"]}  # fmt: skip
@@ -93,8 +92,8 @@ def test_a_wrong_configuration_is_not_tried_again(tmp_path):
     config = tmp_path / "controller.toml"
     config.write_text("[agents]\nsecret = 7\n")
     (code,) = settings(UNIT)["RestartPreventExitStatus"]
-    # RestartPreventExitStatus applies only to the main process, so the units ignore the result of the check
-    # ("-"). Otherwise systemd would restart the service after a failed check.
+    # RestartPreventExitStatus applies only to the main process. So the units ignore the result of the check
+    # ("-"), because systemd would otherwise restart the service after a failed check.
     for unit in UNITS.glob("*.service"):
         assert all(line.startswith("-") for line in settings(unit)["ExecStartPre"]), unit.name
     for key in ("ExecStartPre", "ExecStart"):
@@ -119,7 +118,7 @@ def test_a_credential_of_systemd_may_have_the_mode_of_an_access_list(tmp_path, m
 def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
-    # Also read the keys that are commented out. These keys name files of the service.
+    # The commented-out keys are checked, too. Some of them name files, which must exist.
     token = tmp_path / "page.token"
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)

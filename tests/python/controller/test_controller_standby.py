@@ -1,4 +1,4 @@
-"""Which of two controllers is active, and what each controller tells the other controller and the agents."""
+"""Two controllers: which one is active, and their messages to each other and to agents."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_a_standby_waits_while_the_other_is_active_and_takes_over_after_its_end(
 
 
 def test_a_switch_shows_that_the_other_is_active():
-    """The connection between the controllers is broken, but the switch is connected to both."""
+    """The controllers are disconnected from each other, but both are connected to the switch."""
     standby = election()
     for now in range(0, 20 * SECOND, SECOND):
         assert not standby.on_switch(now, 1 + now // SECOND, demoted=False)
         assert not standby.tick(now)
-    # The generation no longer rises, so the other controller is dead.
+    # The generation stops rising, so the other controller is dead.
     for now in range(20 * SECOND, 22 * SECOND, SECOND):
         assert not standby.on_switch(now, 20, demoted=False)
         assert not standby.tick(now)
@@ -70,7 +70,7 @@ def test_a_switch_without_a_generation_shows_nothing():
 def test_of_two_that_start_together_the_first_by_name_becomes_active():
     east, west = election("east", "west"), election("west", "east")
     for now in range(0, 2 * TAKEOVER, SECOND // 2):
-        # Each controller learns the state that the other had half a second ago.
+        # Each controller learns the other's state after half a second.
         before = east.is_active, west.is_active
         assert not east.on_peer(now, before[1], west.generation)
         assert not west.on_peer(now, before[0], east.generation)
@@ -81,7 +81,7 @@ def test_of_two_that_start_together_the_first_by_name_becomes_active():
 
 
 def test_a_controller_that_returns_does_not_take_over():
-    returning = election("east", "west")  # "east" is the first by name, as before
+    returning = election("east", "west")  # "east" comes first by name
     for now in range(0, 60 * SECOND, SECOND // 2):
         assert not returning.on_peer(now, True, 100)
         assert not returning.tick(now)
@@ -118,7 +118,7 @@ def test_of_two_that_took_a_switch_each_from_the_other_one_stays():
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline serves only to end a test that hangs."""
+    """Waits for a condition. The deadline only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(3000):
         if done():
@@ -128,7 +128,7 @@ def wait_for(done):
 
 
 class Running:
-    """A controller's channel with its pair."""
+    """A controller's channel, connected to the other controller."""
 
     def __init__(self, name, other, keys):
         self.events = queue.Queue()
@@ -144,7 +144,6 @@ class Running:
 
 @pytest.fixture
 def two(tmp_path):
-    """Two controllers that trust each other, and an agent."""
     keys = Keys(tmp_path, ("a",), controllers=("east", "west"))
     both = "".join((tmp_path / f"{name}.crt").read_text() for name in ("a", "east", "west"))
     (tmp_path / "agents.trusted").write_text(both)
@@ -174,7 +173,7 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
 
 
 def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
-    """The watching controller sends nothing. It must not be disconnected because of its silence."""
+    """The watching controller is silent, and must stay connected."""
     monkeypatch.setattr(channel, "SILENT_S", 0.5)
     monkeypatch.setattr(channel, "TELL_S", 0.05)
     keys = Keys(tmp_path, (), controllers=("east", "west"))
@@ -207,7 +206,7 @@ def test_an_invalid_line_of_the_other_controller_is_one_line_in_the_log(line, ca
         listener.settimeout(20)
         pair = Pair("east", "west", listener.getsockname(), None, 1.0)
         pair.start()
-        for _ in range(2):  # the controller connects again, so its thread still runs
+        for _ in range(2):  # a second connection shows that the thread still runs
             peer, _ = listener.accept()
             with peer:
                 peer.sendall(line.encode() + b"\n")
@@ -228,13 +227,12 @@ def test_an_agent_cannot_act_as_the_other_controller(two):
 
 
 def test_a_controller_watches_only_the_listener_with_the_right_certificate(tmp_path):
-    """The agent's certificate is trusted, too, but must not be accepted as that of the other controller."""
+    """The agent's certificate is trusted, but must not count as the other controller's."""
     keys = Keys(tmp_path, ("a",), controllers=("east",))
     trusted = tmp_path / "agents.trusted"
     trusted.write_text(trusted.read_text() + (tmp_path / "east.crt").read_text())
     forged = Running("a", "east", keys.of_controller("a"))
     east = Running("east", "west", keys.of_controller("east"))
-    # The forged controller says that it is active, with a very high generation.
     forged.pair.state = lambda: json.dumps({"active": True, "generation": 1 << 60})
     east.watch(forged)
     wait_for(lambda: east.pair.is_active)

@@ -1,4 +1,4 @@
-"""The libraries in the page are the files of their pinned versions, with their licences."""
+"""The libraries in the page match their pinned versions and have their licences."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SAMPLES = wire.samples()
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory):
     running = Controller(tmp_path_factory.mktemp("controller"))
-    FakeSwitch(running.port).handshake().close()  # the first connection loads what is loaded only once
+    FakeSwitch(running.port).handshake().close()  # the first connection has one-time costs
     yield running
     running.close()
 
@@ -82,8 +82,8 @@ def test_a_switch_of_another_version_is_told(controller):
 
 
 def test_an_exception_in_a_handler_ends_only_that_connection(controller):
-    # A handler raises, because there are more ports than any switch has. os-ken alone would then end the
-    # thread that serves all switches.
+    # A handler raises an exception for so many ports. By default, os-ken would then end the thread that
+    # serves all switches.
     hostile = FakeSwitch(controller.port, dpid=0x99).handshake()
     for number in range(2000):
         described = struct.pack("!I", number + 1) + wire.port(1)[4:]
@@ -108,7 +108,7 @@ def test_a_reconnected_switch_replaces_its_old_connection(controller):
 
 @st.composite
 def strangers(draw):
-    """Bytes of a connection: a handshake, possibly incomplete, and valid, changed or random messages."""
+    """Bytes of a connection: a partial handshake, and valid, changed or random messages."""
     parts = draw(st.sampled_from([[], ["hello"], ["hello", "features"], ["hello", "features", "ports"]]))
     data = bytearray(b"".join(SAMPLES[part] for part in parts))
     for name in draw(st.lists(st.sampled_from(sorted(SAMPLES)), max_size=8)):
@@ -178,14 +178,9 @@ def test_a_controller_without_free_descriptors_recovers(tmp_path):
         controller.close()
 
 
-# TLS
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """An authority, and keys with certificates that it signed. Another authority signed the certificate of
-    `stranger`.
-    """
+    """An authority and keys that it signed. Another authority signed `stranger`."""
     folder = tmp_path_factory.mktemp("certificates")
 
     def openssl(*command):
@@ -210,7 +205,6 @@ def options(folder):
 
 
 def by_tls(folder, name):
-    """A function that connects a socket by TLS as a client with the certificate of `name`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_verify_locations(folder / "ca.pem")
@@ -237,7 +231,7 @@ def test_a_switch_with_a_certificate_connects_by_tls(tls_controller, certificate
 def test_a_switch_without_a_certificate_of_the_authority_is_refused(tls_controller, certificates, name):
     before = tls_controller.rest()
     with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
-        # In TLS 1.3 the client learns of the refusal only when it reads.
+        # In TLS 1.3, the client learns of the refusal when it reads.
         FakeSwitch(tls_controller.port, wrap=by_tls(certificates, name)).handshake()
     tls_controller.wait_for(before)
 

@@ -1,5 +1,6 @@
-"""The checks before os-ken's parser. Valid messages pass the checks. If a message passes the checks, os-ken
-parses it in a bounded number of steps.
+"""Checks of OpenFlow messages before os-ken's parser.
+
+Valid messages pass. If a message passes, os-ken parses it in a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ READY = ["echo-request", "packet", "flow-removed", "port-status", "ports", "flow
 
 
 def screen(introduced=True):
-    """A screen after the greeting."""
     made = Screen()
     made.check(SAMPLES["hello"], False)
     if introduced:
@@ -29,7 +29,6 @@ def screen(introduced=True):
 
 
 def passes(made, message, ready=True):
-    """Whether the message passes the checks that a connection makes."""
     try:
         if made.length(message[:HEADER_BYTES]) != len(message):
             return False
@@ -40,7 +39,7 @@ def passes(made, message, ready=True):
 
 
 def parse(message):
-    """Parses a message with os-ken. Fails if the parser makes more calls than for any valid message."""
+    """Parses a message with os-ken. Fails after more calls than any valid message needs."""
     calls = 0
 
     def count(*_):
@@ -175,9 +174,7 @@ def test_no_length_can_be_zero(name, offset, width):
 
 
 def test_truncated_messages_are_refused_or_whole():
-    """Cuts each message at each place and adjusts its length. A message that passes has no incomplete
-    element.
-    """
+    """Cuts each message at each place and adjusts its length. A message that passes must be complete."""
     for name in READY:
         for end in range(HEADER_BYTES, len(SAMPLES[name])):
             cut = bytearray(SAMPLES[name][:end])
@@ -188,7 +185,7 @@ def test_truncated_messages_are_refused_or_whole():
 
 @st.composite
 def mutated(draw):
-    """A sample with changed, removed or repeated bytes. Its length field is right in most cases."""
+    """A sample with changed, removed or repeated bytes. Its length field is usually right."""
     data = bytearray(SAMPLES[draw(st.sampled_from(READY))])
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(8, max(8, len(data) - 1)))
@@ -214,9 +211,7 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Sets numbers at every place of every message. This takes less time per message than hypothesis, so the
-    test tries many more messages.
-    """
+    """Sets numbers at every place of every message, because hypothesis would try fewer messages."""
     passed, source = 0, random.Random(1)
     for name in READY:
         sample = SAMPLES[name]

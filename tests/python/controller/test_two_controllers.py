@@ -1,4 +1,4 @@
-"""Two controllers of real switches and a real agent: one is killed under load, and the other takes over."""
+"""A controller takes over real switches and a real agent when the other is killed under load."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ NAMES = ("east", "west")
 
 
 class TwoControllers(TimelyLab):
-    """The laboratory of `agents_lab` with two controllers. These reach each other only if `linked` is
-    true."""
+    """The laboratory of `agents_lab` with two controllers, which are connected if `linked` is true."""
 
     def __init__(self, folder, linked):
         keys = keys_of(folder, "below-s1", controllers=NAMES)
@@ -28,7 +27,7 @@ class TwoControllers(TimelyLab):
         number, other = NAMES.index(name), NAMES[1 - NAMES.index(name)]
         key, certificate, trusted = self.keys.of_controller(name)
         config = self.folder / f"{name}.toml"
-        # Nothing listens at port 1.
+        # Nothing listens on port 1.
         port = AGENTS + 1 - number if self.linked else 1
         config.write_text(
             f'name = "{name}"\n[openflow]\nport = {OPENFLOW + number}\n[http]\nport = {HTTP + number}\n'
@@ -44,7 +43,6 @@ class TwoControllers(TimelyLab):
         return self.get(what, HTTP + NAMES.index(name))
 
     def is_in_control(self, name):
-        """Whether a controller is active and knows the agent, both switches and the link."""
         state = self.of(name, "state")
         if state is None or not state["active"]:
             return False
@@ -55,11 +53,11 @@ class TwoControllers(TimelyLab):
         return [name for name in NAMES if self.is_in_control(name)]
 
     def roles(self):
-        """The roles of the two controllers at both switches, by controller."""
+        """The roles of each controller at both switches."""
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
         roles = {name: set() for name in NAMES}
         for target, role in json.loads(rows)["data"]:
-            # An unset role is an empty set, which is a list in JSON.
+            # In JSON, an unset role is a list.
             roles[NAMES[int(target.rpartition(":")[2]) - OPENFLOW]].add(str(role))
         return roles
 
@@ -101,7 +99,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.is_in_control("west"), "the standby to be in control")
     print(f"in control again {time.monotonic() - killed:.1f} s after the kill")
     wait(lambda: lab.roles()["west"] == {"master"}, "the roles of the standby")
-    # West has the flows that began before it took over.
+    # West has the rates of flows that began before the takeover.
     wait(lambda: len([f for f in lab.of("west", "flows") if f["allocation_bps"]]) == 2, "the flows' rates")
 
     lab.start_one("east")
@@ -115,7 +113,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
         out, _ = sender.communicate(timeout=120)
         seconds = [one["sum"]["bits_per_second"] for one in json.loads(out)["intervals"]]
         print([f"{rate / 1e6:.1f}" for rate in seconds])
-        # The first two seconds are the flow's start.
+        # Ignore the flow's first two seconds.
         assert all(0.3 * RATE < rate < 0.6 * RATE for rate in seconds[2:-1]), seconds
     for name in NAMES:
         assert "Traceback" not in (lab.folder / f"{name}.log").read_text()

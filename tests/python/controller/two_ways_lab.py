@@ -1,11 +1,11 @@
-"""A path on which data and ACKs take different routers. Each of the two routers has an agent.
+"""Data and ACKs take different routers. Each router has an agent.
 
              a (100 Mbit/s towards h2, controlled; the controller)
         h1 <   > h2          data through a, ACKs through b
              b
 
 The nodes a and b are routers, because Open vSwitch with this controller would send both directions along the
-shortest path. The agent at b reaches the controller over the network, so keys are used.
+shortest path. The agent at b needs keys, because it reaches the controller over the network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LINKS = [("h1", "a"), ("h1", "b"), ("h2", "a"), ("h2", "b")]
 
 
 class TwoWays(TimelyLab):
-    """Two hosts and two routers. `close` removes them."""
+    """Two hosts and two routers."""
 
     def __init__(self, folder):
         super().__init__(
@@ -50,7 +50,6 @@ class TwoWays(TimelyLab):
 
 
 def two_ways(folder):
-    """The running laboratory."""
     lab = TwoWays(folder)
     try:
         lab.agents = Agents(lab)
@@ -63,8 +62,8 @@ def two_ways(folder):
                 f'[controller]\naddress = "{A}:{AGENTS}"\n{lab.keys.of(name)}',
             )
         start_senders(lab, "h1", interface="to-a")
-        # The receiver's agent adds the rate option to the SYN-ACK. If the handshake has no option, the sender
-        # uses CUBIC until the connection ends (BRF-93), so the agent must run before the flow.
+        # The receiver's agent must run before the flow, because it adds the rate option to the SYN-ACK.
+        # Without the option, the sender uses CUBIC until the connection ends (BRF-93).
         lab.agents.start(lab.at["h2"], "receiver", "[receiver]\n")
         wait(lambda: lab.agents.status("receiver"), "the receiver's agent")
         lab.start(lab.at["h2"], "iperf3", "-s", "-p", "5201", log="iperf3.log")

@@ -57,7 +57,6 @@ class Cluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def add(self, name: str, cpus: int = 1) -> None:
-        """Start a worker node."""
         self._start(name, f"--address={self.address}", f"--num-cpus={cpus}")
 
     def kill(self, name: str) -> None:
@@ -94,7 +93,6 @@ class Cluster:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

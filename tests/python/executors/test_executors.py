@@ -1,4 +1,4 @@
-"""Executors without a cluster: batches, workers in other processes, and what a sweep does with them."""
+"""Executors without a cluster: batches, workers in other processes, and sweeps."""
 
 import multiprocessing
 import os
@@ -42,7 +42,7 @@ def scenario():
 
 
 class Refusing(Sketch):
-    """A backend that refuses the runs with one seed."""
+    """A backend that refuses one seed."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -54,7 +54,7 @@ class Refusing(Sketch):
 
 
 class Elsewhere:
-    """Workers that share only files with the sweep: task, batches and reports are pickled."""
+    """Workers that share only files with the sweep. Task, batches and reports are pickled."""
 
     name = "elsewhere"
     shares_memory = False
@@ -99,9 +99,6 @@ def plan():
     return sweep.Resolver(Sketch())(sweep.expand(scenario())[0].scenario)
 
 
-# Batches
-
-
 def jobs(count):
     return [Job(i, i, {}, {}) for i in range(count)]
 
@@ -134,9 +131,6 @@ def test_batches_of_short_runs_become_long():
     slurm = Batches(iter(jobs(10_000)), 10_000, SimpleNamespace(slots=1, batch_seconds=120.0))
     slurm.learn(Report("", {0: 0.05}))
     assert [len(part) for part in next(slurm)] == [40] * 60
-
-
-# Workers
 
 
 @pytest.fixture
@@ -198,9 +192,6 @@ def test_a_worker_on_a_full_disk_reports_it(stage, monkeypatch):
     assert isinstance(report.error, OutputError) and "No space left on device" in str(report.error)
 
 
-# Sweeps
-
-
 @pytest.mark.parametrize("moved", [False, True])
 def test_the_tables_are_those_of_threads(tmp_path, local, moved):
     told, hosts = [], []
@@ -240,7 +231,7 @@ def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs
 
 
 def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
-    """The segment has only the runs before the failure, and a killed worker sends no report."""
+    """The segment has the runs before the failure. A killed worker sends no report."""
     monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
 
     class Lost(Elsewhere):
@@ -298,7 +289,7 @@ def test_an_interrupted_sweep_on_a_full_disk_unlocks_its_folder(tmp_path, monkey
     with pytest.raises(OutputError, match="No space left"):
         sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), jobs=1, progress=stop)
     monkeypatch.undo()
-    sweep.run(scenario(), out=tmp_path / "a", backend=Sketch())  # the folder is not locked any more
+    sweep.run(scenario(), out=tmp_path / "a", backend=Sketch())
 
 
 def test_a_failed_run_ends_the_sweep_and_keeps_the_finished_runs(tmp_path):
@@ -353,7 +344,7 @@ def test_a_worker_that_outlives_a_killed_sweep_adds_nothing_to_the_next_one(tmp_
 
     class Next(Elsewhere):
         def perform(self, task, batches, scratch):
-            # The worker no longer finds the folder that it writes to, and its files are lost.
+            # The worker does not find its folder any more, so its files are lost.
             late = killed.task(killed.late)
             assert late.segments
             assert late.error is None
@@ -375,9 +366,6 @@ def test_real_stacks_share_one_machine(name):
     line = f"^executor: found elsewhere with runs on {name}, expected local, because real stacks share one"
     with pytest.raises(NarrowsError, match=line):
         sweep.run(scenario(), backend=backend, executor=Elsewhere())
-
-
-# Names
 
 
 @pytest.mark.parametrize("name", ["", "Ray", "ray:", "local:2", "slurm:x", "dask"])
@@ -434,9 +422,6 @@ def test_of_many_hosts_some_are_named():
     assert str(hosts).endswith("node-06 1, node-07 1, 12 more hosts)")
 
 
-# Processes
-
-
 def test_processes_give_the_tables_of_threads_also_for_controllers_in_python(tmp_path):
     simulator = pytest.importorskip("narrows.backends.sim").Simulator
     text = TEXT.replace('cc = "cubic"', 'cc = "fixed"').replace("seeds = 4", "seeds = 2")
@@ -448,8 +433,6 @@ def test_processes_give_the_tables_of_threads_also_for_controllers_in_python(tmp
 
 
 class Fixed:
-    """A window of ten segments."""
-
     def on_ack(self, ack, window):
         window.cwnd = 10
 
@@ -458,7 +441,7 @@ class Fixed:
 
 
 class Endless(Sketch):
-    """Writes its process number, and then waits."""
+    """Writes its process number, and waits."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -517,9 +500,6 @@ class Dying(Sketch):
 def test_results_of_an_executor_are_readable(tmp_path, local):
     sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), executor=Elsewhere(), formats=("parquet",))
     assert Results.read(tmp_path / "a").flows.num_rows == 2 * RUNS
-
-
-# Commands
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def cluster():
 
 @pytest.fixture
 def driver(tmp_path, cluster):
-    """Starts the command on the cluster, without waiting for it."""
+    """Starts a command on the cluster without waiting for it."""
     (tmp_path / "my.toml").write_text(SCENARIO)
     started = []
 

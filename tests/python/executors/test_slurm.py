@@ -1,4 +1,4 @@
-"""The executor on Slurm: on a cluster if this machine is part of one, otherwise with submitit's processes."""
+"""The Slurm executor, on a Slurm cluster or with submitit's local processes."""
 
 import subprocess
 
@@ -24,7 +24,7 @@ CLUSTERS = ["local", pytest.param("slurm", marks=pytest.mark.skipif(not has_slur
 
 @pytest.fixture(autouse=True)
 def path(monkeypatch, request):
-    """Slurm's jobs import the modules of tests, too."""
+    """Slurm jobs also import modules of tests."""
     root = request.path.parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{root.parents[1] / 'python'}:{root}:{request.path.parent}")
 

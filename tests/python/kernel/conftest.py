@@ -1,4 +1,4 @@
-"""Fixtures of the kernel backend's tests: plans, and a check that the kernel supports them."""
+"""Fixtures of the kernel backend's tests."""
 
 from __future__ import annotations
 
@@ -18,16 +18,13 @@ __all__ = ["pytest_runtest_call", "pytest_runtest_makereport"]
 
 @pytest.fixture
 def plan():
-    """Makes a plan from a scenario's text."""
     resolver = sweep.Resolver(sweep.simulator())
     return lambda text: resolver(loads(text))
 
 
 @pytest.fixture
 def real():
-    """Skips the test with a reason if the kernel backend cannot run, or fails it if
-    NARROWS_REQUIRE_KERNEL=1.
-    """
+    """Skips or fails the test if the kernel backend cannot run."""
     try:
         features.require(features.root, features.tools, features.emulator, features.qdiscs)
     except KernelError as lacking:
@@ -36,7 +33,7 @@ def real():
 
 @pytest.fixture
 def agent(real):
-    """Like `real`; also skips the test if narrows-agent is missing."""
+    """Like `real`, and also needs narrows-agent."""
     found = features.agent()
     if not found.have:
         _lacking(found.line)
@@ -50,13 +47,12 @@ def _lacking(line: str) -> None:
 
 @pytest.fixture
 def lacking():
-    """A function that skips the test with a reason, or fails it if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason, or fails it if NARROWS_REQUIRE_KERNEL=1."""
     return _lacking
 
 
 @pytest.fixture
 def backend():
-    """The kernel backend, for tests that run something."""
     from narrows.backends.kernel.backend import Kernel
 
     return Kernel()
@@ -64,21 +60,21 @@ def backend():
 
 @pytest.fixture
 def ovs():
-    """Skips the test if Open vSwitch is missing, or fails it as `real` does."""
+    """Skips or fails the test if Open vSwitch is missing."""
     if shutil.which("ovs-vswitchd") is None:
         _lacking("found no ovs-vswitchd: install openvswitch-switch")
 
 
 @pytest.fixture
 def tidy():
-    """Checks that a run leaves nothing: no namespaces, processes in them, folders or devices."""
+    """Checks that a run leaves no namespaces, processes, folders or devices."""
     before = _traces()
     yield
     assert _traces() - before == set()
 
 
 def _may_be_ours(name: str) -> bool:
-    """Whether the name belongs to a run of this process, or of a process that has ended."""
+    """Whether the name belongs to this process, or to a process that has ended."""
     parts = name.split("-")
     return parts[0] == "nrw" and (parts[1] == str(os.getpid()) or not namespaces._alive(int(parts[1])))
 

@@ -1,10 +1,10 @@
 """Installs narrows-agent's Debian package, runs it and purges it; prints observations as JSON.
 
-Run it as root in its own mount namespace and network namespace:
+Run the script as root in its own mount namespace and network namespace:
 
     unshare --mount --net python package_lab.py PACKAGE FOLDER
 
-dpkg changes only an overlay over the real root. The machine stays unchanged, and the overlay's upper layer
+dpkg changes only an overlay of the real root, so the machine stays unchanged. The upper layer of the overlay
 shows every changed file.
 """
 
@@ -25,11 +25,11 @@ PORT = "nwpackage0"
 ALGORITHM = "narrows_bbr_c"
 UNIT = "usr/lib/systemd/system/narrows-agent@.service"
 NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/lib/dpkg", "var/log")
-"""Kernel file systems, and the records of dpkg and of the programs that its triggers run."""
+"""File systems of the kernel, and the folders that dpkg and its triggers change."""
 
 
 def overlay(folder: Path) -> tuple[Path, Path]:
-    """Makes an overlay of the root, whose changes go to a separate folder. Returns both: (root, changes)."""
+    """An overlay of the root. Returns the root and the folder that gets its changes."""
     mount("tmpfs", "tmpfs", folder)
     root, changes, work = (folder / name for name in ("root", "changes", "work"))
     for part in (root, changes, work):
@@ -46,27 +46,24 @@ def overlay(folder: Path) -> tuple[Path, Path]:
 
 
 def mount(kind: str, source: str, place: Path, *options: str) -> None:
-    """mount(8)."""
     subprocess.run(["mount", "-t", kind, *options, source, place], check=True)
 
 
 def inside(root: Path, *command: str, **options) -> subprocess.CompletedProcess[str]:
-    """Runs a command in the root."""
     return subprocess.run(["chroot", root, *command], capture_output=True, text=True, check=False, **options)
 
 
 def commands(root: Path, key: str, role: str) -> list[str]:
-    """The command of a key of the unit, as systemd would run it for the instance `role`."""
+    """The unit's command for the instance `role`."""
     (line,) = re.findall(rf"^{key}=-?(.*)$", (root / UNIT).read_text(), re.MULTILINE)
     return shlex.split(line.replace("%i", role))
 
 
 def added(changes: Path) -> list[str]:
-    """Files and folders that the root did not have before."""
     found = []
     for path in changes.rglob("*"):
         name = str(path.relative_to(changes))
-        is_whiteout = path.is_char_device()  # overlayfs: the file was removed
+        is_whiteout = path.is_char_device()  # overlayfs: a removed file
         if (
             not name.startswith(NOT_FILES_OF_A_PACKAGE)
             and not is_whiteout
@@ -77,7 +74,6 @@ def added(changes: Path) -> list[str]:
 
 
 def queue() -> str:
-    """The root queueing discipline of the port."""
     shown = subprocess.run(
         ["tc", "qdisc", "show", "dev", PORT, "root"], capture_output=True, text=True, check=True
     )
@@ -85,7 +81,7 @@ def queue() -> str:
 
 
 def run_switch(root: Path) -> dict[str, object]:
-    """Starts the switch by the unit's commands, reads its metrics and stops it."""
+    """Starts the switch by the unit's commands. Reads its metrics, and stops it."""
     checked = inside(root, *commands(root, "ExecStartPre", "switch"))
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.bind(str(root / "run/notify"))
@@ -142,7 +138,7 @@ def main(package: Path, folder: Path) -> dict[str, object]:
     with (root / "etc/narrows/switch.toml").open("a") as config:
         config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
     seen["switch"] = run_switch(root)
-    # Names of algorithms are shared by the whole machine, so this algorithm may have been loaded before.
+    # The whole machine shares the names of algorithms, so this one may exist already.
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     seen["was_loaded"] = ALGORITHM in available.read_text().split()
     if not seen["was_loaded"]:
@@ -157,7 +153,6 @@ def main(package: Path, folder: Path) -> dict[str, object]:
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    """Exit code and output of a command."""
     return {"code": done.returncode, "output": done.stdout + done.stderr}
 
 

@@ -1,8 +1,8 @@
 """Skips a failed test if the machine's host disturbed all its attempts.
 
-Measurements in real time depend on the host. A test of such a measurement has the mark `flaky`, which repeats
-the test if it fails. If the host disturbed every attempt, the test is skipped with the reason, because its
-figures do not show whether the program is correct. crates/narrows-lab/src/patience.rs does the same in Rust.
+Measurements in real time depend on the host. Tests of such measurements have the mark `flaky`, which repeats
+a failed test. If the host disturbed every attempt, the figures say nothing about the program, so the test is
+skipped. crates/narrows-lab/src/patience.rs does the same in Rust.
 """
 
 import os
@@ -17,17 +17,16 @@ SHARES = pytest.StashKey[list[float]]()
 
 
 def stolen_s():
-    """Time that the host has taken from all processors (`steal` of proc_stat(5)), in seconds."""
+    """Time that the host has taken from all processors, in seconds (`steal` of proc_stat(5))."""
     line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
     return int(line.split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def unjudged(shares, attempts):
-    """The reason why a test that failed in all attempts is not judged; None if it is judged as failed.
+    """Why a test that failed in all attempts is skipped, or None if it counts as failed.
 
-    Args:
-        shares: for each failed attempt, the share of the time that the host took.
-        attempts: number of attempts that the test has.
+    `shares` has the share of the time that the host took, for each failed attempt. `attempts` is the number
+    of attempts of the test.
     """
     if len(shares) < attempts or min(shares) < SERIOUS:
         return None
@@ -37,7 +36,6 @@ def unjudged(shares, attempts):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Note the share of the time that the host takes during an attempt."""
     begun, taken = time.monotonic(), stolen_s()
     try:
         return (yield)
@@ -48,7 +46,7 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Skip a test whose attempts were all disturbed."""
+    """Skip a test if the host disturbed all attempts."""
     report = yield
     mark = item.get_closest_marker("flaky")
     if (

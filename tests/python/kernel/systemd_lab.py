@@ -1,11 +1,11 @@
 """Boots systemd over the overlay of `package_lab`, and runs the package's units under it.
 
-Run it as root in its own namespaces. It must be the first process of the PID namespace, and its cgroup must
-be the root of the cgroup namespace:
+Run the script as root in its own namespaces. It must be process 1 of the PID namespace. Its cgroup must be
+the root of the cgroup namespace:
 
     python systemd_lab.py PACKAGE FOLDER RESULT
 
-The file RESULT gets the observations as JSON.
+The script writes its observations to RESULT, as JSON.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ ExecStopPost=/bin/systemctl exit --force
 
 
 def boot(package: Path, folder: Path, result: Path) -> None:
-    """Installs the package into an overlay and replaces this process by the overlay's systemd."""
+    """Installs the package into an overlay, and becomes the overlay's systemd."""
     root, _ = package_lab.overlay(folder)
-    # Mount these file systems read-only, as in a container. Then systemd changes neither the hardware nor
-    # kernel parameters.
+    # Read-only, as in a container. Otherwise systemd would change hardware and kernel parameters.
     for name in ("sys", "proc/sys"):
         subprocess.run(["mount", "--bind", root / name, root / name], check=True)
         subprocess.run(["mount", "-o", "remount,ro,bind", root / name], check=True)
@@ -70,7 +69,6 @@ def boot(package: Path, folder: Path, result: Path) -> None:
 
 
 def ask(*command: str) -> str:
-    """The output of a command."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
@@ -95,7 +93,7 @@ def process(pid: int) -> dict[str, object]:
 
 
 def late() -> dict[str, str]:
-    """Restarts the sender. Its interface exists only after more starts than systemd allows by default."""
+    """Restarts the sender, and adds its interface after more failed starts than systemd allows by default."""
     Path("/etc/narrows/sender.toml").write_text('[sender]\ninterfaces = ["late"]\n')
     subprocess.run(["systemctl", "restart", "--no-block", "narrows-agent@sender"], check=False)
     end_s = time.monotonic() + 60
@@ -108,7 +106,7 @@ def late() -> dict[str, str]:
 
 
 def probe() -> dict[str, object]:
-    """Starts all roles, kills the switch, stops all roles, and purges the package while the switch runs."""
+    """Starts all roles, kills the switch, and stops all roles. Purges the package while the switch runs."""
     seen: dict[str, object] = {"queue_before": package_lab.queue()}
     for role in ROLES:
         subprocess.run(["systemctl", "start", f"narrows-agent@{role}"], check=False)

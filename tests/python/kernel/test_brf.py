@@ -1,7 +1,6 @@
-"""BRF on this machine's kernel: eBPF senders, receivers and switch by narrows-agent.
+"""BRF on this machine's kernel, with narrows-agent as sender, receiver and switch.
 
-Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
-are repeated (`flaky`), with the same bounds.
+Tests that measure in real time are repeated if they fail (`flaky`), because other work may disturb them.
 """
 
 from __future__ import annotations
@@ -241,8 +240,6 @@ def test_members_of_a_group_have_ports_and_names_of_their_own(plan):
 
 @pytest.mark.usefixtures("agent", "tidy")
 class TestOnThisKernel:
-    """Needs root and the agent."""
-
     @pytest.mark.flaky(reruns=2)
     def test_two_flows_share_a_link(self):
         from narrows.backends.kernel.backend import Kernel
@@ -253,9 +250,9 @@ class TestOnThisKernel:
         flows = results.flows.to_pylist()
         first, second = (flow["goodput_bps"] for flow in flows)
         assert abs(first - second) < 0.1 * first
-        # If the machine pauses, packets are late, and TCP sends probes for them.
+        # After a pause of the machine, TCP sends probes for late packets.
         assert first + second > (0.93 if verdict["sound"] else 0.7) * 96.5e6
-        # A tail loss probe of the last packets also counts as a retransmission, although nothing was lost.
+        # A tail loss probe counts as a retransmission, although nothing was lost.
         assert sum(flow["retransmits"] for flow in flows) <= (3 if verdict["sound"] else 20)
         link = next(row for row in results.links.to_pylist() if row["name"] == "bottleneck")
         assert link["dropped_packets"] == 0
@@ -287,7 +284,7 @@ class TestOnThisKernel:
         samples = results.flow_samples.to_pandas().query("3 < t_s < 4")
         for name in members:
             told = samples[samples["flow"] == rows[name]]["allocation_bps"]
-            # Each flow gets a sixth of 98 % of the link, minus the reduction during a short congestion.
+            # Each flow gets a sixth of 98 % of the link.
             assert told.median() == pytest.approx(98e6 / 6, rel=0.05)
 
     def test_a_wrong_parameter_is_refused_in_a_line(self):

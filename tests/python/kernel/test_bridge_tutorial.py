@@ -1,4 +1,4 @@
-"""Every command of the tutorial "Put BRF on a Linux bridge" runs, as root, in network namespaces."""
+"""The commands of the tutorial "Put BRF on a Linux bridge" run as root, in network namespaces."""
 
 import os
 from pathlib import Path
@@ -14,8 +14,7 @@ TEAR_DOWN = (
 
 
 def test_put_brf_on_a_linux_bridge(tmp_path, agent, lacking, tidy):
-    """Without the sender's agent, flows count as `other`, and with it as `rated`. Figures may differ from
-    those of the tutorial."""
+    """Flows are `rated` with the sender's agent, and `other` without it. Figures may differ from the page."""
     taken = [name for name in NAMES if Path("/run/netns", name).exists()]
     if taken:
         lacking(f"a network namespace is called {taken[0]} already")

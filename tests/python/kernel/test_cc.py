@@ -1,9 +1,6 @@
 """The algorithms that the agent loads: BBR v1, v2 and v3, BBR-A, -B and -C, and BBQ.
 
-BBR v1 is compared with the kernel's BBR.
-
-Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
-are repeated (`flaky`), with the same bounds.
+Tests that measure in real time are repeated if they fail (`flaky`), because other work may disturb them.
 """
 
 from __future__ import annotations
@@ -53,8 +50,8 @@ cc = "{cc}"
 BESIDE = (
     'duration = "16s"' + PATH.format(name="kernel", cc="bbr") + PATH.format(name="ebpf", cc="narrows_bbr")
 )
-"""One run with both algorithms on separate paths (20 Mbit/s, 20 ms, a buffer of one BDP), so that a
-disturbance of the machine affects both.
+"""Both algorithms run at the same time on separate paths (20 Mbit/s, 20 ms, a buffer of one BDP). A
+disturbance of the machine then affects both.
 """
 
 GOODPUT = 0.03
@@ -68,14 +65,14 @@ def registered():
 
 KILLED = "NARROWS_TEST_KILLED"
 UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; done'
-"""A script that waits for the end of its input and then unloads the algorithms. It tries several times,
-because connections end shortly after their namespaces.
+"""Waits for the end of its input, and unloads the algorithms. Connections may outlive their namespaces, so
+the script tries several times.
 """
 
 
 @contextmanager
 def _lock() -> Iterator[int]:
-    """Waits until no other test uses the names of the algorithms, which the whole kernel shares."""
+    """Waits until no other test uses these algorithms. The whole kernel shares their names."""
     namespaces.FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (namespaces.FILES / "test-cc").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -84,11 +81,10 @@ def _lock() -> Iterator[int]:
 
 @pytest.fixture
 def unloaded(agent):
-    """Ensures that no algorithm is loaded before and after the test. Otherwise the test reports why it cannot
-    run.
+    """No algorithm is loaded before and after the test.
 
-    Another process unloads the algorithms when its input ends. Its input ends when this process ends, even if
-    this process is killed. Both processes share the lock, so the next test waits for the unloading.
+    A second process unloads the algorithms when this process ends or is killed. It shares the lock, so the
+    next test waits for the unloading.
     """
     with _lock() as lock:
         before = cc.loaded()
@@ -206,8 +202,7 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
-    # The command handles all names or none. If the second algorithm cannot be loaded or unloaded, the first
-    # stays as it was.
+    # The command handles all names or none.
     for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
         assert narrows("cc", *wrong)[:2] == (2, "")
         assert list(cc.loaded()) == ["narrows_bbr_b"]

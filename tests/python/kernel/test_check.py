@@ -1,4 +1,4 @@
-"""`narrows check --on kernel`: it prints what real stacks would refuse, without running anything."""
+"""`narrows check --on kernel` prints what real stacks would refuse, and runs nothing."""
 
 from __future__ import annotations
 

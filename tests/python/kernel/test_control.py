@@ -1,4 +1,4 @@
-"""Tests of the pure functions that make the SDN controller's network, configuration and facts."""
+"""Network, configuration and facts of the SDN controller, without a kernel."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ params = { poll = "40ms" }
 [sdn]
 outages = [["1s", "2s"]]
 """
-# The path over r3 has a lower delay and more hops. The simulator uses this path, but the controller uses the
-# path with fewer hops.
+# The path over r3 has less delay and more hops. The simulator uses it, and the controller does not.
 DETOUR = """
 [[links]]
 name = "slow"
@@ -75,7 +74,6 @@ def test_the_control_network_is_apart_from_the_measured_one(plan):
         for node in layout.control
     ]
     assert not any("192.168." in line for node in ("n0", "n3") for line in todo.addresses[PREFIX + node])
-    # A switch reaches only the controller, and the controller reaches only switches.
     routes = [
         line.split()[2]
         for lines in todo.addresses.values()

@@ -1,4 +1,4 @@
-"""`narrows doctor`, and the error of a run if a requirement is missing."""
+"""`narrows doctor`, and the error of a run that lacks a requirement."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_run_stops_with_the_first_that_lacks():
 
 @pytest.fixture
 def no_root(monkeypatch):
-    """An ordinary user, who cannot create a network namespace and has no capabilities."""
+    """An ordinary user without capabilities."""
 
     def refused(command, lines):
         raise KernelError("ip netns add: Permission denied")

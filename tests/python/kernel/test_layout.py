@@ -1,4 +1,4 @@
-"""Tests of the layout without a kernel: in any network, every node, link and flow of a plan has a place."""
+"""The layout of a plan in network namespaces, without a kernel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ to = "b"
 
 @st.composite
 def networks(draw):
-    """Scenarios of a few nodes, joined at random, with flows between any two."""
+    """Random connected networks of a few nodes, with random flows."""
     count = draw(st.integers(2, 7))
     links = [(draw(st.integers(0, node - 1)), node) for node in range(1, count)]
     links += draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=5))
@@ -70,7 +70,7 @@ def test_everything_has_a_place(text):
     layout = lay_out(plan)
 
     assert [port.link for port in layout.ports] == list(range(len(plan["links"])))
-    # Each device is the end of one veth pair, and is in its node's namespace or in the namespace `wire`.
+    # Each device is one end of one veth pair, in its node's namespace or in `wire`.
     ends = Counter(end for veth in layout.veths for end in veth.ends)
     assert set(ends.values()) == {1}
     for port in layout.ports:
@@ -88,12 +88,12 @@ def test_everything_has_a_place(text):
 @settings(max_examples=60)
 @given(networks())
 def test_routes_follow_the_plans_paths(text):
-    """A packet that the kernel routes hop by hop crosses the same links as in the simulator."""
+    """A packet crosses the same links in the kernel and in the simulator."""
     plan = resolve(loads(text))
     layout = lay_out(plan)
     back = reverse_links(plan["links"])
     routes = {(hop.node, hop.to): hop for hop in layout.hops}
-    assert len(routes) == len(layout.hops)  # each node has one route to an address
+    assert len(routes) == len(layout.hops)
     by_device = {(port.node, port.device): port for port in layout.ports}
     by_address = {port.address: port for port in layout.ports}
     for flow, number in zip(plan["flows"], layout.of_flow, strict=True):
@@ -120,7 +120,7 @@ def test_frames_cross_bridges_to_the_next_host(text):
     try:
         layout = lay_out(plan, "bridge")
     except ScenarioError as error:
-        assert "part at" in str(error)  # a bridge reaches each neighbour by only one link
+        assert "part at" in str(error)  # a bridge cannot use two links to one neighbour
         return
     table = {(c.node, c.mac): c.device for c in layout.crossings}
     by_device = {(port.node, port.device): port for port in layout.ports}
@@ -225,7 +225,7 @@ def test_an_initial_window_other_than_linux_has_is_a_part_of_the_senders_route(p
 
     assert not [route for route in routes("") if "initcwnd" in route]
     changed = [route for route in routes("initial_window = 2\n") if "initcwnd" in route]
-    assert len(changed) == 2  # one for the packets of the sender, and one for those of the receiver
+    assert len(changed) == 2  # one for the sender's packets, and one for the receiver's
     assert all(" src " in route and route.endswith("initcwnd 2") for route in changed)
 
 

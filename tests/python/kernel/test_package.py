@@ -1,4 +1,4 @@
-"""The agent's Debian package is built, installed, started by its unit's command, and removed."""
+"""The agent's Debian package is built, installed, run and removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @functools.cache
 def build(folder: Path) -> Path:
-    """The package that `make deb` builds from the agent's binary."""
     command = [ROOT / "packaging/deb/build.sh", folder]
     built = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert built.returncode == 0, built.stderr
@@ -28,7 +27,7 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture
 def package(agent, lacking, tmp_path_factory):
-    """The package. The machine must be able to install it, and must not have it already."""
+    """The package. The machine must have dpkg, and must not have the package."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)
@@ -93,7 +92,7 @@ def test_the_package_installs_runs_and_purges(package, tmp_path):
 
 @pytest.fixture
 def cgroup(lacking):
-    """A cgroup for a separate systemd. Every process in the cgroup ends with the test."""
+    """A cgroup for a separate systemd. Its processes end with the test."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     roots = [place for _, place, kind, *_ in mounts if kind == "cgroup2"]
     if not roots:

@@ -1,7 +1,7 @@
-"""Unmodified programs as flows on real stacks. The counts from packets are compared with the programs'
-reports.
+"""Unmodified programs as flows on real stacks.
 
-The counts of bytes and packets are exact, so they do not depend on other work on the machine.
+The tests compare exact counts of packets and bytes with the programs' reports, so other work does not disturb
+them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ pytestmark = pytest.mark.usefixtures("real", "tidy")
 
 @pytest.fixture
 def scenario(tmp_path):
-    """Makes a scenario in a folder with the programs' files."""
     (tmp_path / "page.bin").write_bytes(bytes(PAGE_BYTES))
     (tmp_path / "get.py").write_text(GET)
     (tmp_path / "datagrams.py").write_text(DATAGRAMS_PY)
@@ -100,26 +99,26 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
     flows = {flow["name"]: flow for flow in made.flows.to_pylist()}
     logs = tmp_path / "out" / "logs" / "0"
 
-    # The program downloads two pages, each with a response header of about 200 bytes.
+    # Each page has a response header of about 200 bytes.
     page = flows["download"]
     assert logs.joinpath("download-client.log").read_text().split() == [str(PAGE_BYTES)] * 2
     assert 0 < page["delivered_bytes"] - 2 * PAGE_BYTES < 1_000
     assert page["sent_packets"] - page["retransmits"] >= 2 * PAGE_BYTES / 1448
     assert 0.5 < page["end_s"] < 4
-    # The flow takes at least the time that its bytes take at 20 Mbit/s.
+    # At 20 Mbit/s, the bytes take at least this time.
     assert 2 * PAGE_BYTES * 8 / 20e6 < page["fct_s"] < 3.5
     assert '"GET /page.bin HTTP/1.1" 200' in logs.joinpath("download-server.log").read_text()
 
     datagrams = flows["datagrams"]
     assert logs.joinpath("datagrams-client.log").read_text() == "sent 100\n"
     assert (datagrams["cc"], datagrams["sent_packets"]) == ("udp", 100)
-    assert datagrams["delivered_bytes"] in range(95_000, 100_001, 1_000)  # some may be dropped
+    assert datagrams["delivered_bytes"] in range(95_000, 100_001, 1_000)
 
     upload, report = flows["upload"], json.loads(logs.joinpath("upload-client.log").read_text())["end"]
     assert report["sender_tcp_congestion"] == "reno", "the route of the sender sets its algorithm"
-    # The control connection adds some hundred bytes. The interruption discards data in the sender's buffer.
+    # The control connection adds a few hundred bytes. The sender's buffer is lost at the interruption.
     assert 0 < upload["delivered_bytes"] <= report["sum_sent"]["bytes"] + 2_000
-    # iperf3 reads the kernel's counter shortly before its connections end.
+    # iperf3 reads the counter before its connections end.
     assert upload["retransmits"] == pytest.approx(report["sum_sent"]["retransmits"], abs=10)
     assert upload["sent_bytes"] > upload["delivered_bytes"]
     assert 0.020 < upload["min_rtt_s"] < 0.030

@@ -1,4 +1,4 @@
-"""`narrows study survey --as-published` on this machine's kernel, in a very short form."""
+"""`narrows study survey --as-published` on this machine's kernel, shortened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("real", "tidy")
 
 @pytest.fixture
 def survey(tmp_path: Path, lacking) -> Path:
-    """The survey with two algorithms that every kernel has, and one that no kernel has."""
+    """The survey with two algorithms of every kernel, and one of no kernel."""
     for finding in features.programs(["iperf3", "ping"]):
         if not finding.have:
             lacking(finding.line)

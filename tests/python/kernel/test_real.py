@@ -1,8 +1,7 @@
-"""Runs on this machine's kernel. These tests need root. Without root they are skipped, or fail if
-NARROWS_REQUIRE_KERNEL=1.
+"""Runs on this machine's kernel.
 
-Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
-are repeated (`flaky`), with the same bounds.
+Without root the tests are skipped, or fail with NARROWS_REQUIRE_KERNEL=1. Tests that measure in real time are
+repeated if they fail (`flaky`), because other work may disturb them.
 """
 
 from __future__ import annotations
@@ -63,15 +62,14 @@ def test_two_cubics_share_a_dumbbell(backend):
         print(f"{pair.name} {pair.figure}: sim {pair.a:.4g}, kernel {pair.b:.4g}, {pair.difference:+.1%}")
     print(real.soundness["0"]["reasons"] or "sound")
     goodput = sum(real.flows["goodput_bps"].to_pylist())
-    # 50 Mbit/s at L3 carry at most 50 * 1448 / 1500 Mbit/s of payload.
+    # Payload is at most 1448 of 1500 bytes.
     assert 0.8 * 48.3e6 < goodput < 1.02 * 48.3e6
     assert all(rtt >= 0.0195 for rtt in real.flows["min_rtt_s"].to_pylist())
 
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """If a socket has no data, Linux calls its sender "application-limited". BBR would then stay in Startup
-    for seconds, with a full queue."""
+    """Linux calls a sender without data "application-limited". BBR would then stay in Startup for seconds."""
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -91,13 +89,13 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
     assert verdict["flows"][0]["rwnd_limited"] > 0.5
     assert not [reason for reason in verdict["reasons"] if "window" in reason]
     assert simulated.flows["goodput_bps"][0].as_py() == pytest.approx(half_per_rtt, rel=0.02)
-    # Linux 6.6 and later offer up to 1448 of every 2304 bytes of the buffer, not half of the buffer.
+    # Linux 6.6 and later offer up to 1448 of every 2304 bytes of the buffer instead of half.
     assert 0.9 * half_per_rtt < real.flows["goodput_bps"][0].as_py() < 1.02 * 1448 / 1152 * half_per_rtt
 
 
 @pytest.mark.flaky(reruns=2)
 def test_a_receive_window_in_segments_holds_real_flows(backend):
-    """Linux 6.6 and later drop the limit at the first full segment, so the limit has to be set again."""
+    """Linux 6.6 and later drop the window limit at the first full segment, so the limit is set again."""
     text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
     (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
     samples = real.flow_samples.to_pylist()
@@ -134,7 +132,7 @@ cc = { name = "cubic", beta = 0.3 }
 
 
 def _kept(flow_samples):
-    """For each congestion event, the share of the window that was kept."""
+    """The share of the window that each congestion event left."""
     rows = flow_samples.to_pylist()
     pairs = itertools.pairwise(row for row in rows if not math.isnan(row["ssthresh"]))
     return [
@@ -145,7 +143,7 @@ def _kept(flow_samples):
 
 
 def test_a_parameter_of_the_scenario_is_set_in_the_kernels_module_and_restored(backend, monkeypatch):
-    """CUBIC reads the parameter at each loss, so the module is neither loaded again nor copied."""
+    """CUBIC reads the parameter at each loss, so the module need not be loaded again."""
     emulate, before, during = backend._emulate, BETA.read_text(), []
 
     def watched(*arguments, **options):
@@ -180,7 +178,6 @@ def test_a_run_that_fails_leaves_nothing(backend, monkeypatch):
 
 
 def _started(folder):
-    """Starts a long run, and waits until its namespaces exist."""
     file = folder / "long.toml"
     file.write_text(TWO_CUBICS.replace('"5s"', '"60s"'))
     run = narrows("run", file, "--on", "kernel", "--no-sim", "--out", folder / "out")
@@ -228,7 +225,7 @@ def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"
     file.write_text(TWO_CUBICS)
-    # The command runs as root without capabilities. Another user might be unable to read this checkout.
+    # Root without capabilities, because another user may be unable to read this checkout.
     command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
     done = subprocess.run(

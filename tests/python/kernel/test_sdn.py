@@ -1,7 +1,7 @@
 """Scenarios with [sdn] on this machine's kernel, with the real controller, agents and Open vSwitch.
 
-Figures are judged only if the run was sound. A short disturbance by other programs can change figures even if
-the run counts as sound. Tests are therefore repeated, with the same bounds.
+Figures are checked only if the run was sound. Failed tests are repeated, because a short disturbance may
+change figures even in a sound run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ pytestmark = pytest.mark.usefixtures("agent", "tidy")
 
 
 def run(scenario, backend, folder):
-    """Results in tables, the controller's log, and whether the run was sound."""
     results = sweep.run(scenario, backend=backend, out=folder)
     verdict = results.soundness["0"]
     print(scenario.name, "sound" if verdict["sound"] else verdict["reasons"])
@@ -112,7 +111,7 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
     queue = samples[samples["link"] == number].set_index("t_s")["queue_packets"]
     early, late = queue.loc[4.0:4.3], queue.loc[5.0:6.5]
     print(f"queue in packets: at most {early.max():.0f} at first, mean {late.mean():.2f} a second later")
-    # The switch's own detector would report only after a minute without messages.
+    # The switch's own detector waits for a minute without messages.
     ends = [kind for _, kind in told].count("congestion-end")
     assert bool(told) == ("congestion:" in log), "all messages about congestion come from the controller"
     assert abs(ends - log.count("clear:")) <= 1, "the last message may be in flight at the end"
@@ -127,8 +126,7 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
 
 @pytest.mark.usefixtures("ovs")
 def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
-    """There are two switches and four hosts. LLDP on the link between the switches passes a relay, and the
-    hosts send no ARP request."""
+    """A relay carries LLDP between the two switches, and the four hosts send no ARP requests."""
     results, log, _ = run(loads(TWO_SWITCHES), backend, tmp_path / "out")
     counts = [
         log.count(f"{kind}:") for kind in ("switch-up", "link-up", "host-new", "host-moved", "agent-up")
@@ -139,12 +137,11 @@ def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
 
 
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
-    """Ten flows start and end while the controller is stopped. The switch leaves the detection of congestion
-    to the controller, so there is no message about congestion in this time."""
+    """Ten flows start and end while the controller is stopped. The switch then reports no congestion."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])
-    # Messages from before the outage may still be in flight when it starts.
+    # Earlier messages may still be in flight when the outage begins.
     assert not [when for when in told if 1.2 < when < 4.0]
     assert log.count("agent-up:") == 1, "the controller was only stopped, so its connection stayed"
     assert "not sdn.delay (1ms)" in " ".join(results.soundness["0"]["notes"])
@@ -153,8 +150,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
 def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
-    # A queue or a burst of arrivals counts as congestion. Which of these two occurs first depends on the
-    # timing.
+    # Either a queue or a burst counts as congestion.
     assert "is congested (" in log, "ten flows that start together congest a link of 20 Mbit/s"
 
 

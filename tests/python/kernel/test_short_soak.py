@@ -17,7 +17,7 @@ def test_a_minute_under_faults_leaks_nothing_and_starves_no_flow(agent, lacking)
         features.require(features.kernel, parts=("deploy",))
     except NarrowsError as missing:
         lacking(str(missing))
-    # The soak has its own mounts, including a bpffs, because the machine may have no bpffs.
+    # The machine may have no bpffs, so the soak has its own mounts.
     script = 'mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf; exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, SOAK, "--minutes", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

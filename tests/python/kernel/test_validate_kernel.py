@@ -1,9 +1,8 @@
-"""A small part of the validation on the running kernel: Reno, CUBIC and BBR compared with those of Linux.
+"""Reno, CUBIC and BBR of the simulator compared with those of the running kernel.
 
-The runs last ten seconds and have no random loss. The bounds of a single run are 10 % for goodput and mean
-RTT, and 15 % for the mean window. Next to CUBIC, goodput and window have a bound of 25 %, because single runs
-of the kernel differ from each other by as much. A run that was disturbed is repeated (`flaky`), with the same
-bounds.
+The runs last ten seconds without random loss. The bounds are 10 % for goodput and mean RTT, and 15 % for the
+mean window. Next to CUBIC, goodput and window have a bound of 25 %, because runs of the kernel differ as much
+from each other. Disturbed runs are repeated (`flaky`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Runs in guests. The time of a guest is virtual, so figures can be judged without repetitions even on a busy
-machine."""
+"""Runs in guests. Their time is virtual, so other work on the machine does not disturb figures."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ LINUX = {
 
 @pytest.fixture(scope="module")
 def guests():
-    """Skips the test with a reason if no guest is prepared, or fails it if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips or fails the test if no guest is prepared."""
     lacking = "a prepared guest: narrows vm prepare"
     if package.found() is None or package.missing():
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -95,14 +94,13 @@ def figures(results):
 
 
 def test_two_runs_of_a_cell_agree(guests):
-    """Counts of packets and bytes agree exactly. Times can differ, because QEMU adds some time if it is
-    disturbed (docs/how-to/vm.md)."""
+    """Counts are equal. Times differ slightly if QEMU is disturbed (docs/how-to/vm.md)."""
     first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
     second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
     for name in ("delivered_bytes", "sent_packets", "retransmits"):
         assert first[name] == second[name], name
     assert first["rtt_mean_s"] == pytest.approx(second["rtt_mean_s"], rel=1e-4)
-    assert first["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)  # 1448 of 1500 bytes are payload
+    assert first["goodput_bps"] == pytest.approx(19.3e6, rel=0.01)
     assert 0.040 <= first["min_rtt_s"] < 0.0405
     assert verdict["sound"], verdict["reasons"]
     assert 0 < verdict["processors"]["busy_max"] < 0.6
@@ -112,7 +110,7 @@ def test_two_runs_of_a_cell_agree(guests):
 def test_dctcp_hears_the_marks_of_a_queue(guests):
     flow, verdict = figures(sweep.run(loads(DCTCP), backend=Vm()))
     assert verdict["sound"], verdict["reasons"]
-    # DCTCP keeps the queue near ten packets (6 ms). Reno would fill the queue with 200 packets (120 ms).
+    # DCTCP keeps a queue of about ten packets (6 ms). Reno would fill the queue of 200 packets (120 ms).
     assert flow["retransmits"] == 0
     assert 0.020 < flow["rtt_mean_s"] < 0.040
     assert flow["goodput_bps"] > 17e6
@@ -120,7 +118,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """At each bridge, only one packet per direction finds no entry. The module needs almost no CPU time."""
+    """At each bridge, only the first packet of each direction finds no flow entry."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))
@@ -171,7 +169,7 @@ files = ["page.bin", "get.py"]
 
 
 def test_a_transfer_of_unmodified_programs_repeats_with_the_same_packets_and_times(guests, tmp_path):
-    """The guest gets the programs, Python's library and the files. Losses follow from the seed."""
+    """The guest gets the programs, Python's library and the files. The seed determines losses."""
     (tmp_path / "page.bin").write_bytes(bytes(500_000))
     (tmp_path / "get.py").write_text(
         "import sys, urllib.request as u; print(len(u.urlopen(sys.argv[1]).read()))"
@@ -188,7 +186,7 @@ def test_a_transfer_of_unmodified_programs_repeats_with_the_same_packets_and_tim
     assert first["retransmits"] > 0, "some packets are lost"
     for name in ("delivered_bytes", "sent_packets", "sent_bytes", "retransmits"):
         assert first[name] == second[name], name
-    # QEMU adds some microseconds if it is disturbed (docs/how-to/vm.md).
+    # A disturbed QEMU adds microseconds (docs/how-to/vm.md).
     for name in ("fct_s", "end_s", "rtt_mean_s"):
         assert first[name] == pytest.approx(second[name], rel=1e-4), name
 
@@ -200,7 +198,7 @@ def test_the_guest_has_every_congestion_control_of_linux(guests):
 
 @pytest.fixture
 def agent(guests):
-    """Skips the test with a reason if guests are made without narrows-agent, or fails it as `guests` does."""
+    """Skips or fails the test if guests have no narrows-agent."""
     if agents.find() is None:
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
             pytest.fail("NARROWS_REQUIRE_KERNEL=1, but found no narrows-agent: make agent")
@@ -209,9 +207,7 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """The runs last more than 10 s, so both algorithms enter ProbeRTT. In ProbeRTT they send only few
-    packets, which must not lower the bandwidth estimate.
-    """
+    """After 10 s, both algorithms enter ProbeRTT. Its low rate must not lower the bandwidth estimate."""
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]
@@ -251,7 +247,7 @@ def test_no_guest_outlives_its_run(guests, tmp_path, number):
 
 
 def _machines(parent: int) -> list[int]:
-    """Guests that this process has resumed."""
+    """The process ids of this process's guests."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

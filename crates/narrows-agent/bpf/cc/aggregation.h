@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * ACK aggregation (BBR-20): measures how many more packets are acknowledged than the bandwidth in use
- * predicts. Before a burst of ACKs, no ACKs arrive for a while. The window must be large enough for the
- * sender to keep sending during this pause.
+ * predicts. When ACKs arrive in bursts, no ACKs arrive between the bursts. The window must let the sender
+ * continue during these pauses.
  */
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H
@@ -38,7 +38,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* Returns the number of packets that are added to the window to cover the pause before a burst of ACKs. */
+/* Returns the packets to add to the window for the pause before a burst of ACKs. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	return nrw_min(nrw_max(s->extra_acked[0], s->extra_acked[1]),

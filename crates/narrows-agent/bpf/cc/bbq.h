@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBQ shortens a probe if a queue persisted when the probe began (BBQ-2, BBQ-3). Each function gives the
- * same results as crates/narrows-control/src/congestion/bbr/bbq.rs, which states the source. Tests run
- * these functions in the kernel.
+ * BBQ shortens a probe if a queue persisted when the probe began (BBQ-2, BBQ-3). The functions give the same
+ * results as crates/narrows-control/src/congestion/bbr/bbq.rs, which states the source. Tests run these
+ * functions in the kernel.
  */
 #ifndef NRW_BBQ_H
 #define NRW_BBQ_H
 
 /*
- * Returns the number of consecutive rounds with a queue. A round has a queue if its mean RTT exceeds the
- * propagation time by a margin. The margin is the larger of a fixed time and a share of the propagation
- * time.
+ * Returns the number of consecutive rounds with a queue. In such a round, the mean RTT exceeds the
+ * propagation time by a margin. The margin is a fixed time or a share of the propagation time, whichever is
+ * larger.
  */
 static __always_inline __u32 nrw_queued_rounds(__u32 before, __u32 mean_us, __u32 min_rtt_us)
 {
@@ -29,7 +29,7 @@ static __always_inline int nrw_has_standing_queue(__u32 queued_rounds)
 	return queued_rounds >= nrw_params.bbq_rounds;
 }
 
-/* Returns the minimum length of a phase. It is one propagation time, or less for a short probe. */
+/* Returns the minimum length of a phase: one propagation time, or less for a short probe. */
 static __always_inline __u32 nrw_phase_us(int is_short, __u32 min_rtt_us)
 {
 	return is_short ? nrw_min(min_rtt_us, nrw_params.bbq_longest_probe_us) : min_rtt_us;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The callbacks of the algorithm. BBR writes only the fields of a socket that the kernel lets a program
- * write: snd_cwnd, snd_ssthresh, app_limited, sk_pacing_rate and sk_pacing_status
- * (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c). Linux 6.1 does not allow writes to app_limited
- * yet (nrw_old).
+ * The callbacks of the algorithm. The kernel lets a program write only a few fields of a socket: snd_cwnd,
+ * snd_ssthresh, app_limited, sk_pacing_rate and sk_pacing_status (bpf_tcp_ca_btf_struct_access(),
+ * net/ipv4/bpf_tcp_ca.c). Linux 6.1 does not allow writes to app_limited yet (nrw_old).
  */
 #ifndef NRW_BBR_H
 #define NRW_BBR_H
@@ -28,9 +27,9 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	s->bw_lo = NRW_NO_BOUND;
 	nrw_update_gains(s);
 	/*
-	 * The kernel's BBR writes this field by cmpxchg(), so that the write does not undo a concurrent
-	 * setsockopt. BPF programs cannot use cmpxchg() here, so the plain write could undo a concurrent
-	 * change to SK_PACING_FQ. In that case, TCP and the fq qdisc both pace the flow.
+	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
+	 * setsockopt(). A BPF program cannot use cmpxchg() here. Its plain write could therefore undo a
+	 * concurrent change to SK_PACING_FQ. TCP and the fq qdisc would then both pace the flow.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -47,8 +46,8 @@ static __always_inline struct nrw_bbr *nrw_state(struct sock *sk)
 }
 
 /*
- * Returns the additional state of v2 and v3. A connection has either both states, the common and the additional
- * state, or neither of them.
+ * Returns the additional state of v2 and v3. A connection has either both structures, struct nrw_bbr and
+ * struct nrw_bounded, or neither.
  */
 static __always_inline struct nrw_bounded *nrw_bounded_state(struct sock *sk)
 {
@@ -93,8 +92,8 @@ void BPF_PROG(nrw_release, struct sock *sk)
 		__sync_fetch_and_add(&nrw_cc_facts.connections, -1);
 	s->counted = 0;
 	/*
-	 * The socket may stay open with another congestion control, so delete the state now. When a
-	 * socket is destroyed, the kernel frees the state.
+	 * The kernel frees this state with the socket. The socket may stay open with another congestion
+	 * control, so delete the state now.
 	 */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
 	if (nrw_is_bounded())
@@ -109,8 +108,8 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 
 	if (!s) {
 		/*
-		 * There was no memory for the state. The window does not change until the state can be
-		 * allocated. BBR then begins with Startup.
+		 * There was no memory for the state when the connection began, so try again. Until the state
+		 * can be allocated, the window does not change.
 		 */
 		s = nrw_make(sk);
 		if (!s)
@@ -144,13 +143,13 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 }
 
 /*
- * This callback is for kernels before Linux 6.10. On such a kernel, the agent sets this function as
- * cong_control. The verifier sees only the function that is set.
+ * cong_control for kernels before Linux 6.10. The agent selects this function or nrw_cong_control before
+ * load. The verifier sees only the selected function.
  */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
 {
-	/* the old form does not pass the flags of an ACK, so each entry to CWR counts as the echo of a mark */
+	/* The old form has no flags, so every entry to CWR counts as an echo of a mark. */
 	nrw_on_ack(sk, rs, FLAG_ECE);
 }
 
@@ -161,7 +160,7 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct nrw_bounded *b;
 	struct nrw_bbr *s;
 
-	/* the code below is only for the first packet after the application was idle (BBR-23) */
+	/* From here on: the first packet after the application was idle (BBR-23). */
 	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	s = nrw_state(sk);
@@ -204,7 +203,7 @@ void BPF_PROG(nrw_set_state, struct sock *sk, __u8 new_state)
 	}
 	s->prev_ca_state = NRW_CA_LOSS;
 	s->full_bw = 0;
-	/* a timeout ends the round, and the detector of policers counts the timeout as a loss */
+	/* A timeout ends the round. The detector of policers counts the timeout as a loss. */
 	s->round_start = 1;
 	nrw_lt_update(s, tp, 1, 0);
 }
@@ -221,8 +220,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction of the window was spurious. BBR v1 restarts the detection of a full pipe and of policers.
- * The callback returns the present window, because the window is restored when recovery ends.
+ * The reduction of the window was spurious. BBR v1 restarts its detection of a full pipe and of policers. The
+ * callback returns the present window, because the end of recovery restores the window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -243,7 +242,10 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
-/* Returns the size of the send buffer, in windows. The buffer is large because slow start continues during recovery. */
+/*
+ * Returns the size of the send buffer in windows. Slow start continues during recovery, so the buffer must be
+ * large.
+ */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 {
@@ -251,11 +253,11 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 }
 
 /*
- * `nrw_cc` has no min_tso_segs(). The kernel would sometimes skip such a callback and use 0 as its result. Slow
- * flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
- * packets. The kernel's BBR has the callback, and sends single packets below 1.2 Mbit/s.
+ * `nrw_cc` has no min_tso_segs(). The kernel would sometimes skip such a callback and use 0 as its result.
+ * Slow flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least
+ * two packets. The kernel's BBR has the callback and sends single packets below 1.2 Mbit/s.
  *
- * The agent sets the variant's name before load.
+ * The agent sets the name of the algorithm before load.
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops nrw_cc = {
@@ -267,7 +269,7 @@ struct tcp_congestion_ops nrw_cc = {
 	.set_state = (void *)nrw_set_state,
 	.undo_cwnd = (void *)nrw_undo_cwnd,
 	.sndbuf_expand = (void *)nrw_sndbuf_expand,
-	/* not restricted: a namespace may make this algorithm the default, and any user may choose it */
+	/* Not restricted: a namespace may make this algorithm the default, and any user may select it. */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "narrows_bbr",
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * State of a connection that only BBR v2 and v3 need, in addition to struct nrw_bbr. The two versions are one
- * algorithm with two sets of parameters, as in crates/narrows-control/src/congestion/bbr/bounded, which
- * states the sources. This file uses the names of Google's kernel modules: inflight_hi, inflight_lo and bw_lo
- * are the draft's inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term
- * bound of the bandwidth is the maximum bandwidth over two probes. The modules call this maximum bw_hi.
+ * algorithm with two sets of parameters. crates/narrows-control/src/congestion/bbr/bounded states the
+ * sources.
+ *
+ * The names are those of Google's kernel modules. The draft calls inflight_hi, inflight_lo and bw_lo
+ * inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term bound of the
+ * bandwidth is its maximum over two probes (bw_hi in the modules).
  */
 #ifndef NRW_BOUNDED_H
 #define NRW_BOUNDED_H
@@ -12,13 +14,13 @@
 /* Steps of ProbeBW, with the modules' numbers. struct nrw_bbr has the present step in `cycle`. */
 enum nrw_step { NRW_STEP_UP, NRW_STEP_DOWN, NRW_STEP_CRUISE, NRW_STEP_REFILL };
 
-/* How the data that the present ACKs acknowledge is related to the latest probe. */
+/* Which data the present ACKs acknowledge, relative to the latest probe. */
 enum nrw_acks {
 	NRW_ACKS_INIT,		/* data unrelated to a probe */
 	NRW_ACKS_REFILLING,	/* data sent before or in Refill */
 	NRW_ACKS_STARTING,	/* data sent before the probe */
 	NRW_ACKS_FEEDBACK,	/* data of the probe */
-	NRW_ACKS_STOPPING,	/* data of the probe; the probe itself is over */
+	NRW_ACKS_STOPPING,	/* data of a probe that is already over */
 };
 
 /* The phase to which BBR returns if the latest losses were spurious. */
@@ -26,7 +28,7 @@ enum nrw_undo { NRW_UNDO_NOTHING, NRW_UNDO_STARTUP, NRW_UNDO_UP };
 
 #define NRW_SENT_COUNT		128
 
-/* The state of the connection when packets were sent (history.h). */
+/* State of the connection when packets were sent (history.h). */
 struct nrw_sent {
 	__u32 delivered;	/* tp->delivered from which this entry applies */
 	__u32 lost;		/* tp->lost */
@@ -34,48 +36,48 @@ struct nrw_sent {
 };
 
 struct nrw_bounds {
-	__u32 inflight_hi;	/* the largest volume in flight that was safe */
-	__u32 inflight_lo;	/* the bound that losses outside of probes have set, in packets */
+	__u32 inflight_hi;	/* largest volume in flight that was safe */
+	__u32 inflight_lo;	/* bound from losses outside of probes, in packets */
 	__u32 bw_lo;		/* only in `before`; struct nrw_bbr has the present value */
 };
 
 struct nrw_bounded {
 	struct nrw_bounds now;
-	struct nrw_bounds before;	/* before the present episode of losses */
-	__u32 bw_latest;		/* the largest delivery rate and volume of any sample in this round */
+	struct nrw_bounds before;	/* values before the present episode of losses */
+	__u32 bw_latest;		/* largest delivery rate in this round; the next field is the largest volume */
 	__u32 inflight_latest;
 	__u32 loss_round_delivered;
-	__u32 bw_hi[2];			/* largest delivery rate of the previous probe's cycle and of this one */
+	__u32 bw_hi[2];			/* largest delivery rate in the previous cycle and in this one */
 	__u64 down_at;			/* start of Down */
 	__u64 wait_us;			/* time from down_at to the next probe */
 	__u64 up_at;
-	__u32 rounds;			/* rounds since the latest probe, with a random start value */
+	__u32 rounds;			/* rounds since the latest probe; starts at a random value */
 	__u32 up_rounds;
 	__u32 up_acked;
 	__u32 acked_per_packet;		/* inflight_hi grows by one packet for this many acknowledged packets */
-	__u32 drain_round;		/* the round in which Drain began */
-	__u32 recent_rtt_us;		/* minimum RTT of the shorter window, which triggers ProbeRTT (BBR3-9) */
+	__u32 drain_round;		/* round in which Drain began */
+	__u32 recent_rtt_us;		/* minimum RTT of the shorter window (BBR3-9) */
 	__u64 recent_rtt_at;
 	__u32 startup_losses;		/* ACKs of this round that reported losses */
 	__u32 lost;			/* tp->lost up to which losses were handled */
-	__u32 sent_count;		/* entries of `sent` that were ever written */
+	__u32 sent_count;		/* entries written to `sent` so far */
 	__u8 has_before;
 	__u8 loss_in_round;
 	__u8 loss_round_start;
 	__u8 acks;
-	__u8 is_sampling;		/* losses count as losses caused by a probe */
+	__u8 is_sampling;		/* losses count as caused by a probe */
 	__u8 was_too_high;		/* the latest probe had excessive loss */
 	__u8 was_cautious;		/* the latest probe was stopped at the old bound as a precaution */
-	__u8 full_now;			/* the present search has found a full pipe */
+	__u8 full_now;			/* this search has found a full pipe */
 	__u8 is_repairing;		/* a further loss belongs to the present episode */
 	__u8 undo;
-	__u8 has_entered_cwr;		/* since the last ACK */
+	__u8 has_entered_cwr;		/* entered CWR since the last ACK */
 	struct nrw_sent sent[NRW_SENT_COUNT];
 };
 
 /*
- * This map is separate from nrw_bbrs, so that connections of v1 and its variants do not need its memory of
- * 1.7 kB per connection.
+ * This map is separate from nrw_bbrs, because it needs 1.7 kB per connection. Connections of v1 and its
+ * variants do not need this memory.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -90,13 +92,15 @@ static __always_inline __u32 nrw_percent(__u32 percent, __u64 of)
 	return percent * of / 100;
 }
 
-/* Starts a round, which ends when data sent from now on is delivered. */
+/* Starts a round. The round ends when data sent from now on is delivered. */
 static __always_inline void nrw_start_round(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->next_round_delivered = tp->delivered;
 }
 
-/* Returns whether the phase probes for more bandwidth. In such a phase, losses do not lower inflight_lo and bw_lo. */
+/*
+ * Returns whether the phase probes for bandwidth. Losses in such a phase do not lower inflight_lo and bw_lo.
+ */
 static __always_inline int nrw_is_probing(const struct nrw_bbr *s)
 {
 	return s->mode == NRW_STARTUP ||

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBR v2 and v3: an ACK, losses, timeouts, undo, pacing rate and window, in the order of
+ * BBR v2 and v3: an ACK, losses, timeouts, undo, pacing rate and window. The order is that of
  * crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
  *
- * Unlike that code, the program cannot see which packets were lost, because a stock kernel reports only their
- * number. A lost packet was sent at most one reordering window before the newest acknowledged packet. The
- * program therefore judges losses by the numbers (history.h) of the newest acknowledged packet. Without a rate
- * sample, and after a timeout, the program uses the numbers of the oldest packet in flight.
+ * A stock kernel reports only the number of lost packets, so the program cannot see which packets were lost.
+ * A lost packet was sent at most one reordering window before the newest acknowledged packet. The program
+ * therefore judges losses by the state (history.h) in which the newest acknowledged packet was sent. Without
+ * a rate sample, and after a timeout, it uses the oldest packet in flight instead.
  */
 #ifndef NRW_BOUNDED_ACK_H
 #define NRW_BOUNDED_ACK_H
@@ -42,7 +42,7 @@ static __always_inline __u32 nrw_bounded_losses(struct nrw_bbr *s, struct nrw_bo
 	}
 	if (!b->is_sampling || !nrw_is_too_high(view->lost, view->tx_in_flight))
 		return newly;
-	/* further losses of this probe have no effect */
+	/* Further losses of this probe have no effect. */
 	b->was_too_high = 1;
 	b->is_sampling = 0;
 	if (!view->app_limited)
@@ -54,10 +54,11 @@ static __always_inline __u32 nrw_bounded_losses(struct nrw_bbr *s, struct nrw_bo
 }
 
 /*
- * The receiver has echoed a mark. TCP reacts to one echo per round: it enters CWR, possibly in the same ACK in
- * which it leaves CWR. The echo does not say how many packets were marked, so it counts as one loss
- * (BBR3-10). Neither an echo nor the reductions before an echo can be undone. TCP also enters CWR if a queue of
- * this host is full, but not while it handles an ACK with an echo.
+ * Handles the echo of an ECN mark. TCP reacts to one echo per round by entering CWR, possibly in the ACK in
+ * which it leaves CWR. The number of marked packets is unknown, so the echo counts as one loss (BBR3-10).
+ * Neither an echo nor the reductions before it can be undone.
+ *
+ * TCP also enters CWR if a queue of this host is full, but not at an ACK with an echo.
  */
 static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					    const struct rate_sample *rs, int flag)
@@ -70,8 +71,8 @@ static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounde
 	b->has_before = 0;
 	b->undo = NRW_UNDO_NOTHING;
 	/*
-	 * The packets of this ACK do not count as delivered yet. Otherwise the round would end with the ACK in
-	 * which TCP enters CWR again, and two echoes would count as one.
+	 * The packets of this ACK do not count as delivered yet. Otherwise the round would end with the ACK
+	 * at which TCP enters CWR again. Two echoes would then count as one.
 	 */
 	if (nrw_params.ce_is_loss)
 		nrw_note_loss(s, b, tp->delivered - rs->acked_sacked, 0);
@@ -115,7 +116,7 @@ static __always_inline void nrw_bounded_gains(struct nrw_bbr *s)
 	s->cwnd_gain = gains.cwnd;
 }
 
-/* Returns the bound that the present phase sets for data in flight. */
+/* Returns the present phase's bound on data in flight. */
 static __always_inline __u32 nrw_bounded_cap(const struct nrw_bbr *s, const struct nrw_bounded *b)
 {
 	__u32 hi = b->now.inflight_hi;
@@ -150,8 +151,8 @@ static __always_inline void nrw_bounded_cwnd(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Stores in `view` the two numbers (history.h) of the packet that was sent when `tp->delivered` had the value
- * `prior_delivered`.
+ * Fills in the state (history.h) in which a packet was sent. tp->delivered was `prior_delivered` at that
+ * time.
  */
 static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_bounded *b, const struct tcp_sock *tp,
 					  __u32 prior_delivered)
@@ -162,7 +163,7 @@ static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_boun
 	view->lost = tp->lost - sent->lost;
 }
 
-/* Returns the value that tp->delivered had when the oldest packet in flight was sent, about a window ago. */
+/* Returns tp->delivered at the time when the oldest packet in flight was sent, about a window ago. */
 static __always_inline __u32 nrw_oldest_prior_delivered(const struct tcp_sock *tp)
 {
 	return tp->delivered - (tp->packets_out - tp->sacked_out);
@@ -217,12 +218,14 @@ static __always_inline void nrw_bounded_timeout(struct nrw_bbr *s, struct nrw_bo
 	nrw_bounded_losses(s, b, tp, &view);
 	s->prev_ca_state = NRW_CA_LOSS;
 	nrw_restart_search(s, b, 0);
-	/* TCP is about to cut the window to almost nothing, so take the bound from the window before the cut */
+	/*
+	 * TCP is about to cut the window to almost nothing, so take the bound from the window before the cut.
+	 */
 	if (!nrw_is_probing(s))
 		nrw_bound_inflight_lo(b, s->prior_cwnd);
 }
 
-/* Restores bounds and window, because the losses were spurious. Returns the window. */
+/* Restores the bounds after spurious losses. Returns the window to restore. */
 static __always_inline __u32 nrw_bounded_undo(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp)
 {
 	__u8 undo = b->undo;
@@ -239,7 +242,7 @@ static __always_inline __u32 nrw_bounded_undo(struct nrw_bbr *s, struct nrw_boun
 			s->mode = NRW_STARTUP;
 	} else if (undo == NRW_UNDO_UP && s->mode != NRW_PROBE_RTT &&
 		   !(s->mode == NRW_PROBE_BW && s->cycle == NRW_STEP_UP)) {
-		/* no sample can serve as the reference; the next sample begins the search */
+		/* There is no reference rate. The next sample begins the search. */
 		nrw_enter_up(s, b, tp, 0);
 	}
 	return nrw_max(tp->snd_cwnd, s->prior_cwnd);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7). Only
- * probes raise or lower inflight_hi. After losses at other times, inflight_lo and bw_lo fall towards the
- * delivered volume and rate. The next probe discards inflight_lo and bw_lo.
+ * probes raise or lower inflight_hi. Losses at other times lower inflight_lo and bw_lo towards the delivered
+ * volume and rate. The next probe removes inflight_lo and bw_lo.
  */
 #ifndef NRW_BOUNDS_H
 #define NRW_BOUNDS_H
 
-/* Returns whether losses show that too much data was in flight when a packet was sent. */
+/* Returns whether the losses were excessive for the volume in flight when a packet was sent. */
 static __always_inline int nrw_is_too_high(__u32 lost, __u32 tx_in_flight)
 {
 	return (__u64)lost * 100 > (__u64)tx_in_flight * nrw_params.loss_percent;
 }
 
 /*
- * Returns the volume in flight at which losses crossed the threshold (BBR2-3). `newly` packets were marked lost
- * one after the other; `lost` includes them. Losses crossed the threshold at the first of these packets that
- * makes nrw_is_too_high() true.
+ * Returns the volume in flight at which losses crossed the threshold (BBR2-3). The last `newly` of the `lost`
+ * packets were marked lost one after the other. Losses crossed the threshold at the first of these packets
+ * that makes nrw_is_too_high() true.
  */
 static __always_inline __u32 nrw_inflight_at_loss(__u32 tx_in_flight, __u32 lost, __u32 newly)
 {
 	__u64 before = tx_in_flight ? tx_in_flight - 1 : 0;
 	__u64 most = (__u64)tx_in_flight * nrw_params.loss_percent / 100;
 	__u64 lost_before = nrw_max(lost - newly, most);
-	/* in hundredths: lost_prefix >= (threshold * before - lost_before) / (1 - threshold) */
+	/* In hundredths: lost_prefix >= (threshold * before - lost_before) / (1 - threshold). */
 	__u64 allowed = before * nrw_params.loss_percent;
 	__u64 prefix = allowed > lost_before * 100 ? allowed - lost_before * 100 : 0;
 
@@ -37,8 +37,8 @@ static __always_inline void nrw_forget_lo(struct nrw_bbr *s, struct nrw_bounded 
 }
 
 /*
- * Discards this round's losses, delivery rate and volume, so that losses of a probe do not lower inflight_lo
- * and bw_lo.
+ * Discards this round's losses, delivery rate and volume. Losses of a probe therefore do not lower
+ * inflight_lo and bw_lo.
  */
 static __always_inline void nrw_forget_round(struct nrw_bounded *b)
 {
@@ -55,8 +55,8 @@ static __always_inline void nrw_begin_bounds(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Records a loss that occurred when `tp->delivered` had the value `delivered`. If `fresh` is set, the loss
- * begins an episode, which may turn out to be spurious.
+ * Records a loss at the time when tp->delivered was `delivered`. If `fresh` is set, the loss begins an
+ * episode that may turn out to be spurious.
  */
 static __always_inline void nrw_note_loss(const struct nrw_bbr *s, struct nrw_bounded *b, __u32 delivered, int fresh)
 {
@@ -71,7 +71,10 @@ static __always_inline void nrw_note_loss(const struct nrw_bbr *s, struct nrw_bo
 	b->loss_in_round = 1;
 }
 
-/* Updates the latest delivery rate and volume from a valid sample, before other code uses the sample. */
+/*
+ * Updates the latest delivery rate and volume from a valid sample. Must run before other code uses the
+ * sample.
+ */
 static __always_inline void nrw_note_sample(struct nrw_bounded *b, const struct tcp_sock *tp,
 					    const struct rate_sample *rs, __u32 bw)
 {
@@ -94,7 +97,7 @@ static __always_inline void nrw_lower_bounds(struct nrw_bbr *s, struct nrw_bound
 	if (!b->loss_round_start)
 		return;
 	if (b->loss_in_round && !nrw_is_probing(s)) {
-		/* the first loss of a cycle starts from the bandwidth and the window in use */
+		/* At the first loss of a cycle, start from the bandwidth and the window in use. */
 		if (s->bw_lo == NRW_NO_BOUND)
 			s->bw_lo = nrw_max_bw(s);
 		nrw_bound_inflight_lo(b, tp->snd_cwnd);
@@ -117,8 +120,8 @@ static __always_inline __u32 nrw_with_headroom(const struct nrw_bounded *b)
 }
 
 /*
- * Raises inflight_hi to a volume in flight that was safe. Returns whether inflight_hi is set and the losses are
- * not excessive.
+ * Raises inflight_hi to a volume in flight that was safe. Returns 0 if losses are excessive or inflight_hi is
+ * not set.
  */
 static __always_inline int nrw_raise_hi(struct nrw_bounded *b, __u32 lost, __u32 tx_in_flight)
 {
@@ -128,7 +131,7 @@ static __always_inline int nrw_raise_hi(struct nrw_bounded *b, __u32 lost, __u32
 	return 1;
 }
 
-/* Raises each bound to at least its earlier value, because the latest episode of losses was spurious. */
+/* Undoes a spurious episode of losses: each bound rises to at least its value before the episode. */
 static __always_inline void nrw_undo_bounds(struct nrw_bbr *s, struct nrw_bounded *b)
 {
 	b->loss_in_round = 0;

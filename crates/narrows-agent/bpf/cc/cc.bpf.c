@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * BBR v1, its variants BBR-A, BBR-B, BBR-C and BBQ, and BBR v2 and v3 as congestion control algorithms of a
- * stock kernel, from one source. A constant that is set before load selects the algorithm, and the verifier
- * removes the code that the algorithm does not use.
+ * Congestion control algorithms for a stock kernel, from one source: BBR v1, its variants BBR-A, BBR-B, BBR-C
+ * and BBQ, BBR v2 and v3. A constant selects the algorithm before load. The verifier removes the code that
+ * the algorithm does not use.
  *
- * BBR v1 follows Linux's net/ipv4/tcp_bbr.c, with its fixed-point formats and, where possible, its names
+ * BBR v1 follows net/ipv4/tcp_bbr.c of Linux, with its fixed-point formats and, where possible, its names
  * (docs/reference/rules/bbr.md). crates/narrows-control/src/congestion/bbr has the simulator's
- * implementations, and states the sources of v2, v3 and BBQ.
+ * implementations. They state the sources of v2, v3 and BBQ.
  *
  * The files:
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Maximum over a window of time, in constant space. The filter keeps the best sample of the window, the best
- * sample of the time after it, and the best sample of the time after that (K. Nichols; Linux lib/win_minmax.c;
- * crates/narrows-control/src/congestion/filter.rs).
+ * Maximum over a window of time, in constant space (K. Nichols; Linux lib/win_minmax.c;
+ * crates/narrows-control/src/congestion/filter.rs). s[0] is the best sample of the window, s[1] the best
+ * sample after s[0], and s[2] the best sample after s[1].
  */
 #ifndef NRW_FILTER_H
 #define NRW_FILTER_H
@@ -18,7 +18,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	const struct nrw_sample new = { .at = at, .bw = bw };
 	__u32 age;
 
-	/* a new maximum, or every sample has left the window */
+	/* A new maximum, or all samples have left the window. */
 	if (bw >= s[0].bw || at - s[2].at > window) {
 		nrw_max_reset(s, at, bw);
 		return;
@@ -31,8 +31,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	age = at - s[0].at;
 	if (age > window) {
 		/*
-		 * the best sample has left the window, so the other samples move up by one place; if the
-		 * second best has also left, they move up by two places
+		 * The best sample has left the window, so the others move up by one place. If the second best
+		 * has left too, they move up again.
 		 */
 		s[0] = s[1];
 		s[1] = s[2];
@@ -43,10 +43,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 			s[2] = new;
 		}
 	} else if (s[1].at == s[0].at && age > window / 4) {
-		/*
-		 * no second best was found in a quarter of the window, so take this sample as the second
-		 * best
-		 */
+		/* A quarter of the window had no second best sample, so take this one. */
 		s[1] = s[2] = new;
 	} else if (s[2].at == s[1].at && age > window / 2) {
 		s[2] = new;

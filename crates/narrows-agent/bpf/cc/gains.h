@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model of BBR-A, BBR-B and BBR-C (GAIN-1, GAIN-2). Each function gives the same results as its
- * counterpart in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Each
- * gain is the exact value of the formula, rounded to the nearest multiple of 1/256 (halves are rounded
- * up). Tests run these functions in the kernel for every omega.
+ * The gain model of BBR-A, BBR-B and BBR-C (GAIN-1, GAIN-2). The functions give the same results as
+ * crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Gains are rounded to the
+ * nearest multiple of 1/256, and halves are rounded up. Tests run these functions in the kernel for every
+ * omega.
  *
  * The unit of omega is 1/1024, and the unit of gains is 1/256.
  */
@@ -18,8 +18,7 @@ static __always_inline __u64 nrw_nearest(__u64 numerator, __u64 denominator)
 }
 
 /*
- * Returns omega (GAIN-1): the RTT divided by the longest RTT. Returns an omega of 1 if there is no
- * longest RTT yet.
+ * Returns omega (GAIN-1), which is the RTT divided by the longest RTT, or 1 if there is no longest RTT yet.
  */
 static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 {
@@ -44,10 +43,10 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 }
 
 /*
- * Returns the square root of a number up to 2^32, rounded down. The root is computed bit by bit, from a
- * zero whose value the verifier does not know. If the verifier knew this value, it would check each combination
- * of the root's bits separately. In a measurement, two square roots then took 896,000 of the million
- * instructions that the verifier checks at most.
+ * Returns the square root of a number up to 2^32, rounded down. The loop starts from a zero that is unknown
+ * to the verifier. If the verifier knew this zero, it would check each combination of the root's bits
+ * separately. In a measurement, two square roots then took 896,000 of the million instructions that the verifier
+ * checks at most.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Programs that only compute the gains for one value of omega, or BBQ's decision for one probe. Tests run these
- * programs by BPF_PROG_TEST_RUN, and compare their results with the results of the simulator's functions. The
- * programs are not loaded together with the congestion control algorithms.
+ * Programs that only compute the gains for one omega, or BBQ's decision for one probe. Tests run them by
+ * BPF_PROG_TEST_RUN and compare the results with those of the simulator. They are loaded separately from the
+ * algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H
@@ -26,7 +26,7 @@ int nrw_gains(struct nrw_gains_run *run)
 
 struct nrw_bbq_run {
 	__u32 min_rtt_us;
-	__u32 mean_us[NRW_BBQ_ROUNDS];	/* mean RTT of each round before the probe; 0: no more rounds */
+	__u32 mean_us[NRW_BBQ_ROUNDS];	/* mean RTT of each round before the probe; 0 ends the list */
 	__u32 is_short;
 	__u32 length_us;
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records how many packets were in flight, and how many were lost, when an acknowledged packet was sent. BBR v2
- * and v3 judge losses by these two numbers (tx.in_flight and tx.lost in the draft). Google's kernels store
- * these numbers in each packet, but a stock kernel stores only tp->delivered, which a rate sample reports as
+ * Records how many packets were in flight, and how many were lost, when an acknowledged packet was sent. BBR
+ * v2 and v3 judge losses by these two numbers (tx.in_flight and tx.lost in the draft). Google's kernels store
+ * them in each packet. A stock kernel stores only tp->delivered, which a rate sample reports as
  * prior_delivered. The program therefore stores both numbers for each value of tp->delivered.
  *
- * Nothing is delivered between two ACKs, so the packets that were sent in this time have the same
- * prior_delivered. The largest number of packets in flight in this time is prior_in_flight of the next ACK.
- * With more than NRW_SENT_COUNT / 2 packets in flight, an entry stands for several ACKs. The entry's numbers
- * then belong to a packet that was sent at most 1/64 of a window earlier or later.
+ * Nothing is delivered between two ACKs, so all packets sent in this time have the same prior_delivered. The
+ * next ACK's prior_in_flight is the largest number of packets in flight in this time. With more than
+ * NRW_SENT_COUNT / 2 packets in flight, one entry covers several ACKs. Its numbers then belong to a packet
+ * sent up to 1/64 of a window earlier or later.
  */
 #ifndef NRW_HISTORY_H
 #define NRW_HISTORY_H
@@ -26,7 +26,7 @@ static __always_inline void nrw_begin_history(struct nrw_bounded *b, const struc
 	b->sent[0].in_flight = nrw_in_flight(tp);
 }
 
-/* Called before an ACK is handled: completes the entry of the packets that were sent since the last ACK. */
+/* Called before an ACK is handled. Completes the entry for the packets sent since the last ACK. */
 static __always_inline void nrw_close_history(struct nrw_bounded *b, const struct rate_sample *rs)
 {
 	struct nrw_sent *newest = nrw_sent_entry(b, b->sent_count - 1);
@@ -34,7 +34,7 @@ static __always_inline void nrw_close_history(struct nrw_bounded *b, const struc
 	newest->in_flight = nrw_max(newest->in_flight, rs->prior_in_flight);
 }
 
-/* Called after an ACK was handled: begins an entry for the packets that are sent from now on. */
+/* Called after an ACK was handled. Begins an entry for the packets sent from now on. */
 static __always_inline void nrw_continue_history(struct nrw_bounded *b, const struct tcp_sock *tp)
 {
 	__u32 in_flight = nrw_in_flight(tp);
@@ -50,8 +50,8 @@ static __always_inline void nrw_continue_history(struct nrw_bounded *b, const st
 }
 
 /*
- * Finds, by a binary search, the entry of the packets that were sent when `prior_delivered` packets had been
- * delivered. For a packet older than the history, returns the oldest entry.
+ * Returns the entry for packets that were sent when tp->delivered was `prior_delivered`, by a binary search.
+ * If these packets are older than the history, returns the oldest entry.
  */
 static __always_inline const struct nrw_sent *nrw_when_sent(struct nrw_bounded *b, __u32 prior_delivered)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The model of the path: bottleneck bandwidth, propagation time and rounds (BBR-6, BBR-10 to BBR-13), and the
- * amount of data in flight.
+ * The model of the path: bottleneck bandwidth, propagation time and rounds (BBR-6, BBR-10 to BBR-13), and
+ * data in flight.
  */
 #ifndef NRW_MODEL_H
 #define NRW_MODEL_H
 
-/* the default of net.ipv4.tcp_min_tso_segs, which the kernel uses for algorithms without min_tso_segs() (bbr.h) */
+/* Default of net.ipv4.tcp_min_tso_segs. The kernel uses it for algorithms without min_tso_segs() (bbr.h). */
 #define NRW_LEAST_TSO_SEGMENTS	2
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
- * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration (128
- * plus the link's header); 320 is common. A different value matters only above 500 Mbit/s, where it changes
- * a burst by one packet.
+ * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration: it is 128
+ * plus the link's header, commonly 320. Another value would change a burst by one packet, and only above 500
+ * Mbit/s.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
 
@@ -22,8 +22,8 @@ static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
 }
 
 /*
- * Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. v2 and v3 do
- * not detect policers. Instead, losses set a bound on the bandwidth (BBR2-1).
+ * Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. v2 and
+ * v3 do not detect policers. They use the estimate, up to a bound that losses set (BBR2-1).
  */
 static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
 {
@@ -41,9 +41,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * Returns whether too little was sent for the sample to show the path's capacity. With nrw_old, the program
- * recognises samples of ProbeRTT by the number of packets that TCP had delivered when the sampled packet was sent.
- * On other kernels, tcp_rate_skb_sent() marks these samples by app_limited.
+ * Returns whether too little was sent for the sample to show the path's capacity. Packets sent in ProbeRTT
+ * give such samples. tcp_rate_skb_sent() marks them by app_limited. With nrw_old, the program recognises them
+ * by prior_delivered.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -79,15 +79,12 @@ static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_s
 {
 	__u64 bw = nrw_delivery_rate(rs);
 
-	/* a sample limited by the application says nothing about the path, unless its rate exceeds the estimate */
+	/* A sample limited by the application is used only if its rate reaches the estimate. */
 	if (!nrw_app_limited(s, rs) || bw >= nrw_max_bw(s))
 		nrw_max_update(s->max_bw, nrw_params.bw_rounds, s->round, bw);
 }
 
-/*
- * Returns the BDP times the gain, in packets (BBR-12). The result is rounded up, so that rounding alone
- * does not reduce it.
- */
+/* Returns the BDP times the gain, in packets (BBR-12), rounded up. */
 static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 gain)
 {
 	__u64 packets = (__u64)bw * s->min_rtt_us;
@@ -97,11 +94,11 @@ static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 ga
 	return (((packets * gain) >> NRW_UNIT_SHIFT) + NRW_BW_UNIT - 1) >> NRW_BW_SHIFT;
 }
 
-/* Returns the number of packets that leave in one burst at the present pacing rate. */
+/* Returns the size of a burst in packets, at the present pacing rate. */
 static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
-	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
+	/* The verifier has no bound for a shift by a value from memory, so mask the value. */
 	__u64 bytes = nrw_min(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), NRW_MOST_TSO_BYTES);
 	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, NRW_LEAST_TSO_SEGMENTS);
 
@@ -109,8 +106,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * Adds room for bursts at both ends, and rounds up to an even number because of delayed ACKs. In the probing
- * phase, also adds two packets, so that this phase can probe a small BDP (BBR-13).
+ * Adds room for bursts at both ends. Delayed ACKs need an even number, so the result is rounded up. The
+ * probing phase gets two more packets, so that it can probe a small BDP (BBR-13).
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {
@@ -126,9 +123,8 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 }
 
 /*
- * Returns the number of packets that are in the network when the next packet departs. With pacing, some
- * of the packets in flight have not left the host. If the pacing gain is above 1, the next burst counts as already
- * sent.
+ * Returns the number of packets in the network when the next packet departs. With pacing, some packets in
+ * flight have not left the host yet. With a pacing gain above 1, the next burst counts as already sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

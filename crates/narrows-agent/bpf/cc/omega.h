@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Computes the mean RTT of a round, for BBQ's test for a queue and for the gain model. The gain model's
- * input is omega = T / T_max, the mean RTT of the last round divided by the connection's longest RTT
- * (GAIN-1, GAIN-5).
+ * Computes the mean RTT of a round, for BBQ's test for a queue and for the gain model. The gain model uses
+ * omega = T / T_max: the mean RTT of the last round divided by the connection's longest RTT (GAIN-1, GAIN-5).
  */
 #ifndef NRW_OMEGA_H
 #define NRW_OMEGA_H
 
 /*
- * Collects the RTT samples of this round. The kernel takes no samples from retransmitted packets, unless
- * timestamps distinguish the two transmissions.
+ * Collects the RTT samples of this round. Without timestamps, the kernel takes no samples from retransmitted
+ * packets.
  */
 static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -30,8 +29,8 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 }
 
 /*
- * Returns omega. The value of omega is 1 until a round has a mean RTT. With an omega of 1, the gain of
- * the probing phase is 1.
+ * Returns omega, which is 1 until a round has a mean RTT. With an omega of 1, the gain of the probing phase
+ * is 1.
  */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {

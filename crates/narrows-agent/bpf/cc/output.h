@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Computes the pacing rate (BBR-18) and the window (BBR-19) from the model. Loss recovery reduces the
- * window (BBR-21).
+ * Computes the pacing rate (BBR-18) and the window (BBR-19) from the model. Also reduces the window in loss
+ * recovery (BBR-21).
  */
 #ifndef NRW_OUTPUT_H
 #define NRW_OUTPUT_H
@@ -10,7 +10,7 @@ static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw
 {
 	const struct sock *sk = (const struct sock *)tp;
 
-	/* the application's own limit (SO_MAX_PACING_RATE) still applies */
+	/* SO_MAX_PACING_RATE still applies. */
 	return nrw_min(nrw_bytes_per_sec(tp, bw, gain), sk->sk_max_pacing_rate);
 }
 
@@ -34,12 +34,12 @@ static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_so
 
 	if (!s->has_seen_rtt && tp->srtt_us)
 		nrw_begin_pacing(s, tp);
-	/* the first samples of Startup cover few packets and must not reduce the rate */
+	/* Until the pipe is full, only raise the rate, because the first samples cover few packets. */
 	if (s->full_bw_reached || rate > sk->sk_pacing_rate)
 		sk->sk_pacing_rate = rate;
 }
 
-/* Stores in *cwnd the window that recovery asks for. Returns true if only recovery determines the window. */
+/* Stores the window for recovery in *cwnd. Returns true if this window overrides the model. */
 static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs, __u32 *cwnd)
 {
@@ -48,8 +48,8 @@ static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp
 	__u32 conserved = nrw_in_flight(tp) + rs->acked_sacked;
 
 	/*
-	 * an ACK of n packets may release at most 2n packets: lost packets are subtracted here, and
-	 * nrw_set_cwnd() adds n in slow start
+	 * An ACK of n packets may release at most 2n packets. Subtract the lost packets here. In slow start,
+	 * nrw_set_cwnd() adds n.
 	 */
 	if (rs->losses > 0)
 		*cwnd = *cwnd > (__u32)rs->losses ? *cwnd - rs->losses : 1;

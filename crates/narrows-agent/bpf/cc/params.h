@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parameters of the algorithms. The agent sets these parameters before load, from the parameters of the
- * simulator's implementations (crates/narrows-agent/src/cc/params.rs). No program repeats their values.
+ * Parameters of the algorithms. The agent sets them before load, from the parameters of the simulator
+ * (crates/narrows-agent/src/cc/params.rs). No program repeats their values.
  *
- * The verifier knows the values of constants, so parameters do not increase its work.
+ * The verifier treats them as constants, so they do not increase its work.
  */
 #ifndef NRW_PARAMS_H
 #define NRW_PARAMS_H
@@ -28,23 +28,23 @@ struct nrw_params {
 	struct nrw_gain_pair probe_rtt;
 	__u64 min_rtt_window_us;
 	__u64 probe_rtt_us;
-	__u64 extra_us;			/* maximum that aggregation adds to the window, as a time at the bandwidth in use */
+	__u64 extra_us;			/* largest addition by aggregation to the window, in us at the bandwidth in use */
 	__u32 extra_rounds;		/* length of each of the two bins for aggregation, in rounds */
 	__u32 extra_rounds_startup;
-	__u32 extra_epoch_packets;	/* an epoch ends before its acknowledged packets reach this number */
+	__u32 extra_epoch_packets;	/* an epoch ends before it has this many acknowledged packets */
 	__u32 full_bw_growth;		/* 1/256 */
 	__u32 full_bw_rounds;
 	__u32 min_cwnd;			/* packets */
 	__u32 initial_cwnd;		/* packets */
-	__u32 probe_segments;		/* packets added to the window, so that a probe exceeds a small BDP */
-	__u32 margin_percent;		/* how far the pacing rate stays below the estimated bandwidth, so that no queue builds up slowly */
+	__u32 probe_segments;		/* packets added to the window, so that a probe exceeds even a small BDP */
+	__u32 margin_percent;		/* how far the pacing rate stays below the bandwidth, to avoid a queue */
 	__u32 nominal_rtt_us;		/* before the first RTT sample */
 
 	/* v1, A, B, C, BBQ */
 	__u32 bw_rounds;
 	__u32 policer_rounds;		/* rounds of the shortest interval; the longest has four times as many */
-	__u32 policer_loss;		/* lowest ratio of lost to delivered packets that indicates a policer, in 1/256 */
-	__u32 policer_ratio;		/* the rates of two intervals are equal if they differ by at most this ratio (1/256) ... */
+	__u32 policer_loss;		/* minimum loss rate of a policer: lost / delivered packets, in 1/256 */
+	__u32 policer_ratio;		/* two rates are equal if they differ by at most this ratio (1/256) ... */
 	__u32 policer_difference;	/* ... or by at most this many bytes/s */
 	__u32 policer_use_rounds;
 
@@ -66,7 +66,7 @@ struct nrw_params {
 	__u32 headroom_percent;
 	__u32 startup_losses;
 	__u32 offload_quanta;
-	__u32 up_queue;			/* v2: a probe ends at this many BDP in flight, in 1/256; 0: when the delivery rate stops growing (v3) */
+	__u32 up_queue;			/* v2: a probe ends at this many BDP/256 in flight; 0: v3 (full pipe) */
 	__u32 startup_bound_delivered;
 	__u32 undo_returns;
 	__u32 ce_is_loss;

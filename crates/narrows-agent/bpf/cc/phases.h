@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The phases of BBR v1: Startup, which lasts until the pipe is full (BBR-14), Drain, and the gain cycle of
- * ProbeBW (BBR-15, BBR-16).
+ * The phases of BBR v1: Startup until the pipe is full (BBR-14), Drain, and the gain cycle of ProbeBW
+ * (BBR-15, BBR-16).
  */
 #ifndef NRW_PHASES_H
 #define NRW_PHASES_H
 
-/* Enters the next phase of ProbeBW. The new phase keeps its gain until the phase ends (GAIN-4). */
+/* Enters the next phase of ProbeBW. Its gain is set now and does not change until the phase ends (GAIN-4). */
 static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
@@ -49,9 +49,9 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts until
- * 1.25 BDP is in flight, a packet is lost, or two propagation times have passed, whichever comes first. The
- * limit on the time is needed because 1.25 BDP is never in flight with a gain near 1.
+ * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase ends at
+ * 1.25 BDP in flight, at a loss, or after two propagation times. The limit on time is needed, because with a
+ * gain near 1 the data in flight never reaches 1.25 BDP.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -69,7 +69,10 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 	level = literal ? nrw_params.up.pacing : s->pacing_gain;
-	/* a path with small buffers may never hold so many packets, so a loss also ends the probing phase */
+	/*
+	 * A path with small buffers may never hold so many packets. A loss therefore also ends the probing
+	 * phase.
+	 */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
 }
@@ -105,7 +108,7 @@ static __always_inline void nrw_check_drain(struct nrw_bbr *s, struct tcp_sock *
 
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		s->mode = NRW_DRAIN;
-		/* BBR itself does not use ssthresh */
+		/* BBR itself does not use ssthresh. */
 		tp->snd_ssthresh = fits;
 	}
 	if (s->mode == NRW_DRAIN && nrw_in_network(s, tp, nrw_in_flight(tp)) <= fits)
@@ -120,12 +123,12 @@ static __always_inline void nrw_update_gains(struct nrw_bbr *s)
 		s->cwnd_gain = nrw_params.startup.cwnd;
 		break;
 	case NRW_DRAIN:
-		/* the window keeps its gain, so that only pacing drains the queue */
+		/* The window keeps its gain, so that only pacing drains the queue. */
 		s->pacing_gain = nrw_params.drain.pacing;
 		s->cwnd_gain = nrw_params.drain.cwnd;
 		break;
 	case NRW_PROBE_BW:
-		/* probing a policer only causes losses */
+		/* Probing would only make the policer drop packets. */
 		s->pacing_gain = s->lt_use_bw ? NRW_UNIT : s->phase_gain;
 		s->cwnd_gain = nrw_params.cruise.cwnd;
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Detects policers. If the loss rate is high and steady while the delivery rate is steady, the cause is a token
- * bucket, not a queue (BBR-22). BBR then uses the bucket's rate for a while, without probing.
+ * Detects policers. If loss is high and steady at a steady delivery rate, the cause is a token bucket, not a
+ * queue (BBR-22). BBR then uses the bucket's rate for a while, without probing.
  */
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H
@@ -51,7 +51,7 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 		}
 		return;
 	}
-	/* before the first loss, the bucket still has tokens, so the measured rate would be too high */
+	/* Before the first loss, the bucket still has tokens, and the measured rate would be too high. */
 	if (!s->lt_is_sampling) {
 		if (!losses)
 			return;
@@ -67,7 +67,7 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 		nrw_lt_reset(s, tp);
 		return;
 	}
-	/* an interval ends with a loss, when the bucket is empty again */
+	/* End each interval at a loss, when the bucket is empty again. */
 	if (s->lt_rounds < nrw_params.policer_rounds || !losses)
 		return;
 	lost = tp->lost - s->lt_lost;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Measures the propagation time (BBR-11), for which ProbeRTT empties the queue (BBR-17). In ProbeRTT, at most
- * four packets are in flight for 200 ms and at least one round, so that BBR measures the RTT without a queue.
+ * Measures the propagation time (BBR-11). ProbeRTT empties the queue for this purpose (BBR-17): at most four
+ * packets are in flight for 200 ms and at least one round.
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
@@ -28,12 +28,11 @@ static __always_inline void nrw_end_probe_rtt(struct nrw_bbr *s, struct tcp_sock
 	nrw_leave_probe_rtt(s, tp);
 }
 
-/* Enters ProbeRTT. */
 static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	/*
-	 * As in Linux, the mode changes before the window is saved. nrw_save_cwnd() therefore keeps the
-	 * larger of the present window and the window that was saved earlier.
+	 * As in Linux, change the mode before saving the window. nrw_save_cwnd() therefore keeps the larger
+	 * of the present and the saved window.
 	 */
 	s->mode = NRW_PROBE_RTT;
 	s->slowed_from = tp->delivered;
@@ -43,15 +42,17 @@ static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Handles an ACK in ProbeRTT. Returns whether ProbeRTT is over. ProbeRTT ends after the minimum time and a
- * round with at most `few` packets in flight.
+ * Handles an ACK in ProbeRTT. ProbeRTT ends after the minimum time and a round with at most `few` packets in
+ * flight. Returns whether it is over.
  */
 static __always_inline int nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp, __u32 few)
 {
 	__u32 in_flight = nrw_in_flight(tp);
 	__u32 until = tp->delivered + in_flight;
 
-	/* BBR sends few packets now on purpose, so mark the samples of these packets as limited by the application */
+	/*
+	 * BBR limits the packets in flight on purpose, so mark their samples as limited by the application.
+	 */
 	if (nrw_old)
 		s->slowed_until = until;
 	else

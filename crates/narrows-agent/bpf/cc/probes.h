@@ -5,19 +5,19 @@
 #ifndef NRW_PROBES_H
 #define NRW_PROBES_H
 
-/* Returns the target for data in flight: the BDP, or the window if congestion has made the window smaller. */
+/* Returns the target for data in flight: the BDP, or the window if the window is smaller. */
 static __always_inline __u32 nrw_target_inflight(const struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_bdp(s, nrw_bw(s), NRW_UNIT), tp->snd_cwnd);
 }
 
-/* Adds the room for bursts of the end systems. */
+/* Adds room for bursts of the end systems. */
 static __always_inline __u32 nrw_with_room(const struct tcp_sock *tp, __u32 packets)
 {
 	return nrw_max(nrw_max(packets, nrw_params.offload_quanta * nrw_quantum(tp)), nrw_params.min_cwnd);
 }
 
-/* Returns `gain` BDP of this bandwidth, with the room for bursts. */
+/* Returns the BDP times the gain, with room for bursts. */
 static __always_inline __u32 nrw_bounded_inflight(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 bw,
 						  __u32 gain)
 {
@@ -42,14 +42,12 @@ static __always_inline void nrw_start_cycle(struct nrw_bbr *s, struct nrw_bounde
 /* Doubles the rate at which inflight_hi grows. Called once in each round of a probe. */
 static __always_inline void nrw_raise_slope(struct nrw_bounded *b, __u32 cwnd)
 {
-	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
+	/* The verifier has no bound for a shift by a value from memory, so mask the value. */
 	b->acked_per_packet = nrw_max(cwnd >> (b->up_rounds & 31), 1);
 	b->up_rounds = nrw_min(b->up_rounds + 1, 30);
 }
 
-/*
- * tcp_is_cwnd_limited(), include/net/tcp.h: whether the window, not the application, limits the sender.
- */
+/* tcp_is_cwnd_limited(), include/net/tcp.h: whether the window limits the sender, and not the application. */
 static __always_inline int nrw_is_cwnd_limited(const struct tcp_sock *tp)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -57,7 +55,7 @@ static __always_inline int nrw_is_cwnd_limited(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Raises inflight_hi in Up, if the window fills this bound. */
+/* Raises inflight_hi in Up if the window has reached this bound. */
 static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					__u32 acked)
 {
@@ -65,7 +63,7 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 	__u32 more;
 
 	if (!nrw_is_cwnd_limited(tp) || tp->snd_cwnd < b->now.inflight_hi) {
-		/* discard credit from times when the window did not fill the bound */
+		/* Discard ACKs from times when the window was below the bound. */
 		b->up_acked = 0;
 		return;
 	}
@@ -78,9 +76,9 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 }
 
 /*
- * Returns whether a probe is due. A probe is due after the cycle's random time. It is due earlier if the number
- * of rounds since the latest probe reaches the target for data in flight (in packets) or probe_rounds, because
- * Reno would cause a loss after so many rounds.
+ * Returns whether a probe is due. A probe is due after the cycle's random time, or earlier after a number of
+ * rounds. This number is the target for data in flight (in packets), or probe_rounds if that is smaller. Reno
+ * would cause a loss after about so many rounds.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -89,7 +87,7 @@ static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struc
 	       b->rounds >= nrw_min(nrw_target_inflight(s, tp), nrw_params.probe_rounds);
 }
 
-/* Ends a cycle of the bandwidth filter. If the cycle had no sample, the filter keeps the previous cycle's result. */
+/* Ends a cycle of the bandwidth filter. If the cycle had no sample, the previous result stays. */
 static __always_inline void nrw_advance_bw(struct nrw_bbr *s, struct nrw_bounded *b)
 {
 	if (!b->bw_hi[1])
@@ -99,7 +97,10 @@ static __always_inline void nrw_advance_bw(struct nrw_bbr *s, struct nrw_bounded
 	s->max_bw[0].bw = b->bw_hi[0];
 }
 
-/* Puts a delivery rate into the bandwidth filter, which holds the maximum over the cycles of the last two probes. */
+/*
+ * Adds a delivery rate to the bandwidth filter, which holds the maximum over the cycles of the last two
+ * probes.
+ */
 static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bounded *b, __u32 bw, int app_limited)
 {
 	if (app_limited && bw < nrw_max_bw(s))
@@ -109,9 +110,9 @@ static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Tracks whether ACKs acknowledge data of a probe (enum nrw_acks). Returns 1 if the last data of a probe
- * was acknowledged. Returns 2 if, in addition, that probe was stopped as a precaution and had no excessive
- * loss. BBR then probes again.
+ * Tracks which data of a probe the ACKs acknowledge (enum nrw_acks). Returns 1 if the last data of a probe
+ * was acknowledged. Returns 2 if this probe was also stopped as a precaution and had no excessive loss. BBR
+ * then probes again.
  */
 static __always_inline int nrw_follow_probe(const struct nrw_bbr *s, struct nrw_bounded *b)
 {

@@ -23,30 +23,29 @@ enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C, NRW_BBQ, NRW_V2, NRW_V3 };
 const volatile __u32 nrw_variant = NRW_V1;
 #define nrw_is_bounded()	(nrw_variant >= NRW_V2)
 #define nrw_has_gain_model()	(nrw_variant >= NRW_A && nrw_variant <= NRW_C)
-/* Alternative readings of the paper (GAIN-4). These options have no effect on algorithms without the gain model. */
+/* Alternative readings of the paper (GAIN-4). They affect only the gain model. */
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * This constant is 1 on a kernel before Linux 6.10, which may not let programs write app_limited. The
- * program then records which packets were sent in ProbeRTT. The program keeps this record on every kernel with
- * the old form of cong_control, even if that kernel allows the write. Users can see the difference only in the
- * delivery rate of tcp_info.
+ * This constant is 1 before Linux 6.10, where a program may be unable to write app_limited. The program then
+ * records itself which packets were sent in ProbeRTT. The agent sets the constant on every kernel with the
+ * old form of cong_control. Users can see the difference only in the delivery rate of tcp_info.
  */
 const volatile __u32 nrw_old;
 
 enum nrw_mode { NRW_STARTUP, NRW_DRAIN, NRW_PROBE_BW, NRW_PROBE_RTT };
 
-/* Sample of a windowed maximum. */
+/* Sample of the windowed maximum. */
 struct nrw_sample {
 	__u32 at;		/* round */
 	__u32 bw;
 };
 
 /*
- * State of a connection. The state is in socket storage, because icsk_ca_priv has only 104 bytes. The state of
- * v1 (struct bbr of Linux) already fills these 104 bytes, and the gain model needs more. Socket storage also
- * has room for plain fields instead of Linux's bit fields.
+ * State of a connection. It is in socket storage, because icsk_ca_priv has only 104 bytes. Linux's struct bbr
+ * already fills these, and the gain model needs more. Socket storage also has room for plain fields instead
+ * of Linux's bit fields.
  *
  * Times are values of tcp_mstamp in us, unless the comment says otherwise. Where Linux uses jiffies, this
  * program uses microseconds.
@@ -56,19 +55,19 @@ struct nrw_bbr {
 	__u32 min_rtt_us;
 	__u32 round;
 	__u32 next_round_delivered;
-	__u32 full_bw;		/* bandwidth with which Startup compares later rounds */
+	__u32 full_bw;		/* reference bandwidth for the search for a full pipe */
 	__u64 min_rtt_at;
-	__u64 probe_rtt_done_at; /* 0: not known yet, because too many packets are in flight */
+	__u64 probe_rtt_done_at; /* 0: not set yet, because too many packets are in flight */
 	__u64 cycle_at;
 	__u64 epoch_at;
 	__u32 epoch_acked;
 	__u32 extra_acked[2];
-	__u32 prior_cwnd;	/* window to restore after recovery and ProbeRTT */
+	__u32 prior_cwnd;	/* window to restore after recovery or ProbeRTT */
 	__u16 pacing_gain;
 	__u16 cwnd_gain;
-	__u16 phase_gain;	/* gain of the present phase of ProbeBW, set on its entry */
+	__u16 phase_gain;	/* gain of the present phase of ProbeBW, set when the phase begins */
 	__u8 mode;
-	__u8 cycle;		/* 0 probes, 1 drains, the others cruise; in v2 and v3, 3 is Refill */
+	__u8 cycle;		/* phase of ProbeBW: 0 probes, 1 drains, others cruise; in v2 and v3, 3 is Refill */
 	__u8 full_bw_rounds;
 	__u8 full_bw_reached;
 	__u8 round_start;
@@ -86,18 +85,18 @@ struct nrw_bbr {
 	__u8 counted;		/* the connection is counted in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase lost packets */
 	__u8 probe_is_short;	/* BBQ: a queue persisted when this probing phase began */
-	__u8 has_slowed;	/* whether the next two fields are valid */
-	__u32 slowed_from;	/* nrw_old: packets that were sent when tp->delivered was from this value ... */
-	__u32 slowed_until;	/* ... to this value were sent in ProbeRTT; their samples do not show the path's capacity */
+	__u8 has_slowed;	/* the next two fields are valid */
+	__u32 slowed_from;	/* nrw_old: packets were sent in ProbeRTT if tp->delivered was from this value ... */
+	__u32 slowed_until;	/* ... to this value; their samples do not show the path's capacity */
 	__u32 lt_bw;
 	__u32 lt_rounds;
 	__u32 lt_at_ms;
 	__u32 lt_delivered;
 	__u32 lt_lost;
 
-	__u32 bw_lo;		/* v2, v3: short-term bound of the bandwidth; NRW_NO_BOUND: none */
+	__u32 bw_lo;		/* v2, v3: short-term bound on the bandwidth; NRW_NO_BOUND: none */
 
-	/* A, B, C, BBQ, in us: RTT samples of the present round, mean of the last round, maximum */
+	/* A, B, C, BBQ, in us: RTT samples of this round, mean of the last round, maximum */
 	__u32 rtt_count;
 	__u64 rtt_sum;
 	__u32 rtt_mean;		/* 0: none yet */
@@ -112,11 +111,11 @@ struct {
 	__type(value, struct nrw_bbr);
 } nrw_bbrs SEC(".maps");
 
-/* Counters for `list`. The agent pins the map. */
+/* Counters for the command `list`. The agent pins the map. */
 struct nrw_cc_facts {
-	__u64 connections;	/* now */
+	__u64 connections;	/* at present */
 	__u64 begun;		/* since load */
-	__u64 options;		/* the options of this load, which the agent writes */
+	__u64 options;		/* options of this load, written by the agent */
 };
 struct nrw_cc_facts nrw_cc_facts;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The state machine of BBR v2 and v3: Startup, Drain, the steps Down, Cruise, Refill and Up of ProbeBW, and
- * ProbeRTT (BBR3-3 to BBR3-6, BBR3-9).
+ * The state machine of BBR v2 and v3: Startup, Drain, ProbeBW (Down, Cruise, Refill and Up) and ProbeRTT
+ * (BBR3-3 to BBR3-6, BBR3-9).
  */
 #ifndef NRW_STEPS_H
 #define NRW_STEPS_H
 
-/* An ACK as the state machine sees it. */
+/* The facts about an ACK that the state machine needs. */
 struct nrw_view {
 	__u32 bw;		/* delivery rate of the sample */
 	__u32 tx_in_flight;	/* packets in flight just after the sampled packet was sent */
@@ -45,7 +45,7 @@ static __always_inline void nrw_restart_search(struct nrw_bbr *s, struct nrw_bou
 	b->full_now = 0;
 }
 
-/* Begins a probe that looks for a rate above `bw`. From now on losses count as losses of the probe. */
+/* Begins a probe for a rate above `bw`. From now on, losses count as losses of the probe. */
 static __always_inline void nrw_enter_up(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					 __u32 bw)
 {
@@ -63,7 +63,7 @@ static __always_inline void nrw_enter_up(struct nrw_bbr *s, struct nrw_bounded *
 static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_bounded *b,
 						 const struct nrw_view *view)
 {
-	/* v2 uses the maximum bandwidth here, as v1 does */
+	/* v2 uses the maximum bandwidth here, like v1. */
 	__u32 seen = nrw_params.up_queue ? nrw_max_bw(s) : view->bw;
 
 	if (b->full_now || !s->round_start || view->app_limited)
@@ -77,7 +77,7 @@ static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_b
 	s->full_bw_reached |= b->full_now;
 }
 
-/* Ends Startup after a round of recovery in which many ACKs reported losses and the losses were excessive (BBR3-3). */
+/* Ends Startup after a round of recovery with excessive losses that many ACKs reported (BBR3-3). */
 static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct nrw_bounded *b,
 						     const struct tcp_sock *tp, const struct nrw_view *view,
 						     __u32 newly_lost)
@@ -97,12 +97,12 @@ static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct n
 	s->full_bw_reached = 1;
 }
 
-/* Moves from Startup to Drain and from Drain to Down. Both changes of phase may happen at the same ACK. */
+/* Moves from Startup to Drain, and from Drain to Down. Both may happen at one ACK. */
 static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp)
 {
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		nrw_forget_round(b);
-		/* with a low threshold, TCP does not use its slow-start rule (nrw_is_cwnd_limited()) */
+		/* A low ssthresh disables the slow-start rule of nrw_is_cwnd_limited(). */
 		tp->snd_ssthresh = nrw_params.min_cwnd;
 		s->mode = NRW_DRAIN;
 		b->drain_round = s->round;
@@ -123,13 +123,13 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 		return 1;
 	}
 	if (nrw_params.up_queue)
-		/* the data in flight includes the packet that is about to leave, as in v1 */
+		/* As in v1, also count the packet that is about to leave. */
 		return nrw_since(tp->tcp_mstamp, b->up_at) > s->min_rtt_us &&
 		       rs->prior_in_flight + 1 >=
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +
 				       nrw_params.probe_segments;
 	if (nrw_is_cwnd_limited(tp) && tp->snd_cwnd >= b->now.inflight_hi) {
-		/* inflight_hi limits the delivery rate, so a rate that stops growing does not show a full pipe */
+		/* inflight_hi limits the rate, so a rate that stops growing does not mean a full pipe. */
 		nrw_restart_search(s, b, view->bw);
 		return 0;
 	}
@@ -191,12 +191,12 @@ static __always_inline void nrw_bounded_end_probe_rtt(struct nrw_bbr *s, struct 
 		s->mode = NRW_STARTUP;
 		return;
 	}
-	/* this cycle begins without Down, because the data in flight is already below the BDP */
+	/* Skip Down, because the data in flight is already below the BDP. */
 	nrw_start_cycle(s, b, tp);
 	nrw_enter_step(s, NRW_STEP_CRUISE);
 }
 
-/* Updates the propagation time over two windows of time, and enters and leaves ProbeRTT (BBR3-9). */
+/* Updates the minimum RTT over two windows of time. Enters and leaves ProbeRTT (BBR3-9). */
 static __always_inline void nrw_bounded_min_rtt(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp,
 						const struct rate_sample *rs)
 {

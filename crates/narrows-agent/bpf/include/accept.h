@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Functions of sock_ops programs that answer a SYN that asks for feedback. The SYN-ACK belongs to a
- * request socket, which has no flags and no storage. Instead, a flag of the listener lets the programs
- * write the SYN-ACK's header. The SYN that the kernel saved shows whether the client asked for feedback.
+ * Functions of sock_ops programs that answer a SYN that asks for feedback. A SYN-ACK belongs to a request
+ * socket, which has neither flags nor storage. A flag of the listener therefore lets the programs write the
+ * SYN-ACK's header. The kernel saves the SYN, so the programs can see whether it asked for feedback.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -13,11 +13,10 @@
 #define TCP_SAVE_SYN	27
 
 /*
- * Prepares a listener, when listen() is called, for SYNs that ask for feedback. The kernel then saves
- * each SYN for repeated SYN-ACKs and for the accepted socket, which inherits
- * BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. A listener that called listen() before the program was loaded has
- * no such flag, and its SYNs are not saved. Since Linux 6.12, the sender's program prepares such
- * listeners, too (takeover.h).
+ * Prepares a listener, at listen(), for SYNs that ask for feedback. The kernel then saves each SYN for
+ * repeated SYN-ACKs and for the accepted socket. The accepted socket inherits
+ * BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. This function does not run for a listener that is older than the
+ * program. Since Linux 6.12, the sender's program prepares such listeners, too (takeover.h).
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {
@@ -34,10 +33,9 @@ static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Clears the flag for writing headers, so that neither the sender's nor the receiver's program writes
- * an option on this connection. Neither program can disable the other by mistake. Both programs see the
- * same SYN or SYN-ACK of the other end, and each program clears the flag only if this packet had no
- * option.
+ * Clears the flag for writing headers, so that no program writes an option on this connection. The sender's
+ * and the receiver's program share this flag. Both see the same SYN or SYN-ACK, and each clears the flag only
+ * if this packet had no option. One program therefore never disables the other by mistake.
  */
 static __always_inline void nrw_write_no_more(struct bpf_sock_ops *ctx)
 {

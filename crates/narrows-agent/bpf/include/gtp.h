@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Packets of other tunnels over UDP are only
+ * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Packets in other UDP tunnels are only
  * counted.
  *
- * A flow's key does not include the tunnel endpoint id, because this id differs by direction and exists
- * only between base station and gateway.
+ * A flow's key does not include the tunnel endpoint id. This id differs by direction and exists only between
+ * base station and gateway.
  *
- * The program looks into GTP-U only if the configuration allows it. A host can put packets with other
- * hosts' addresses into its own datagrams, and its provider does not filter these inner packets.
+ * The program looks into GTP-U only if the configuration allows it. A host can send datagrams that contain
+ * packets with the addresses of other hosts, and its provider does not filter these inner packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
 
 #include "packet.h"
 
-/* IANA's port numbers. */
+/* Port numbers of IANA. */
 #define NRW_PORT_GTP		bpf_htons(2152)
 #define NRW_PORT_VXLAN		bpf_htons(4789)
 #define NRW_PORT_GENEVE		bpf_htons(6081)
@@ -34,9 +34,9 @@ struct nrw_gtp {
 };
 
 /*
- * Returns the offset of the datagram in a G-PDU whose header is at `at`. Returns 0 if there is no
- * datagram, or if too many headers precede it. nrw_read_inner() checks the lengths at this offset. This
- * check is enough to reject a wrong offset.
+ * Returns the offset of the datagram in a G-PDU whose header is at `at`. Returns 0 if there is no datagram,
+ * or if too many headers precede it. A wrong offset is harmless, because nrw_read_inner() checks the lengths
+ * there.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {
@@ -52,8 +52,8 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 	next = flags & NRW_GTP_EXTENDED ? optional.next : 0;
 	for (int i = 0; i < NRW_GTP_EXTENSIONS && next; i++) {
 		/*
-		 * The first byte of an extension header is its length in words, and the last byte is the type
-		 * of the next header.
+		 * An extension header begins with its length in words, and ends with the type of the next
+		 * header.
 		 */
 		if (bpf_skb_load_bytes(skb, at, &words, sizeof(words)) || !words)
 			return 0;
@@ -65,9 +65,9 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 }
 
 /*
- * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to the offset of this
- * datagram. All length fields must agree, because inserting an option changes each of them. The function does
- * not look into super-packets, because they hold several G-PDUs.
+ * Looks for a subscriber's datagram in the G-PDU behind a UDP header, and sets `l3` to its offset. All length
+ * fields must agree, because inserting an option changes each of them. Super-packets hold several G-PDUs, so
+ * the function does not look into them.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {
@@ -93,9 +93,9 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 }
 
 /*
- * Returns whether a UDP datagram may contain a datagram of a subscriber, which nrw_read_inner() then
- * reads. The function is not static, so that the verifier checks it only once. If this code were a part of
- * nrw_read_inner(), nrw_read_inner() would need too much of the stack.
+ * Returns whether a UDP datagram may contain a subscriber's datagram, which nrw_read_inner() then reads. The
+ * function is not static, so that the verifier checks it only once. It is separate from nrw_read_inner(),
+ * whose stack would otherwise be too large.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
 {
@@ -111,7 +111,7 @@ __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int ope
 	return opens_gtp && nrw_open_gtp(skb, p, &udp);
 }
 
-/* Makes `p` describe the inner TCP segment, if there is one. Otherwise the packet stays UDP. */
+/* If there is an inner TCP segment, makes `p` describe it. Otherwise the packet stays UDP. */
 __noinline int nrw_read_inner(struct __sk_buff *skb, struct nrw_packet *p)
 {
 	__u32 bytes, packets, end;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fields of the kernel's sockets that the programs use. Offsets are relocated at load (CO-RE),
- * so the order of the fields does not matter. Names are those of
- * include/net/{sock,inet_connection_sock,tcp}.h and include/linux/tcp.h.
+ * The fields of the kernel's sockets that the programs use. The loader relocates their offsets (CO-RE), so
+ * the order of the fields does not matter. Names are those of include/net/{sock,inet_connection_sock,tcp}.h
+ * and include/linux/tcp.h.
  */
 #ifndef NRW_KERNEL_TCP_H
 #define NRW_KERNEL_TCP_H
@@ -10,9 +10,8 @@
 #include <linux/types.h>
 
 /*
- * Values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from net/tcp_states.h, and
- * address families. These constants are defined here, because <linux/tcp.h> would include the C library's byte
- * order headers.
+ * Values of enum tcp_ca_state (visible in TCP_INFO), states from net/tcp_states.h, and address families.
+ * <linux/tcp.h> has these constants, but would include the C library's byte order headers.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
 #define NRW_TCP_SYN_SENT	2
@@ -41,7 +40,7 @@ struct sock {
 	unsigned long sk_pacing_rate;	/* payload bytes/s */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
-	unsigned char sk_pacing_shift;	/* the size of a burst is what the pacing rate sends in 2^-shift s */
+	unsigned char sk_pacing_shift;	/* a burst is the data sent in 2^-shift s at the pacing rate */
 };
 
 struct inet_sock {
@@ -69,36 +68,36 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: earliest departure time of the next packet, if it is paced; each packet carries this time as its timestamp */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: earliest departure time of the next packet, if paced */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: time at which tcp_mstamp was set */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
 	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */
-	__u16 tcp_header_len;		/* length of the header with the options that every segment has */
+	__u16 tcp_header_len;		/* header length with the options that every segment has */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
 	__u32 snd_nxt;			/* sequence number of the next data to send */
-	__u32 write_seq;		/* sequence number after all data that the application has written */
+	__u32 write_seq;		/* sequence number after all data written by the application */
 	struct minmax rtt_min;		/* us */
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
 	__u32 max_packets_out;		/* most packets in flight in the present window of data */
-	__u8 is_cwnd_limited : 1;	/* the congestion window limited the sender in the present window of data */
-	__u32 data_segs_out;		/* number of data segments sent so far, including retransmissions */
+	__u8 is_cwnd_limited : 1;	/* the congestion window limited the sender in this window of data */
+	__u32 data_segs_out;		/* data segments sent so far, including retransmissions */
 	__u32 packets_out;
 	__u32 retrans_out;
 	__u32 lost_out;
 	__u32 sacked_out;
 	__u32 delivered;
 	__u32 lost;			/* packets lost so far */
-	__u32 app_limited;		/* samples are limited by the application until `delivered` reaches this value; 0: samples are not limited */
+	__u32 app_limited;		/* `delivered` at which samples cease to be application-limited; 0: not limited */
 	__u32 prr_out;
 	__u32 undo_marker;
 	__u32 reordering;
 };
 
-/* include/net/tcp.h; only the fields that are used. */
+/* include/net/tcp.h; only the fields used here. */
 struct rate_sample {
 	__u32 prior_delivered;		/* tp->delivered when the newest acknowledged packet was sent */
 	__s32 delivered;		/* packets delivered over interval_us; negative: no sample */
@@ -111,14 +110,14 @@ struct rate_sample {
 	_Bool is_ack_delayed;		/* the ACK was probably delayed */
 };
 
-/* The iterator's context (net/ipv4/tcp_ipv4.c). */
+/* Context of the iterator (net/ipv4/tcp_ipv4.c). */
 struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
 /*
- * The programs only pass this structure to kernel functions. The definition is needed because the loader
- * compares types, and a declaration alone would not match the kernel's type.
+ * The programs only pass this structure to kernel functions. The full definition is needed, because the
+ * loader compares types and a mere declaration does not match.
  */
 struct ack_sample {
 	__u32 pkts_acked;
@@ -147,7 +146,7 @@ enum tcp_ca_event {
 	CA_EVENT_ECN_IS_CE,
 };
 
-/* The loader matches members by name. Members of the kernel's structure that are missing here stay empty. */
+/* The loader matches members by name. Members that are missing here stay empty in the kernel. */
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
@@ -165,8 +164,8 @@ struct tcp_congestion_ops {
 };
 
 /*
- * The functions of the kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion control algorithms may
- * call. These functions are weak symbols, because the cap-only mode does not need them.
+ * The functions of the kernel's CUBIC (net/ipv4/tcp_cubic.c). They are weak symbols, because the cap-only
+ * mode does not need them.
  */
 extern void cubictcp_init(struct sock *sk) __ksym __weak;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym __weak;
@@ -176,7 +175,7 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym __weak;
 
 /*
- * icsk_ca_state is a bit field: read it through its relocation, not with the shifts of this
+ * icsk_ca_state is a bit field. Read it through its relocation, because its shifts may differ from this
  * declaration.
  */
 #define nrw_ca_state(tp) ((__u8)BPF_CORE_READ_BITFIELD(&(tp)->inet_conn, icsk_ca_state))
@@ -197,10 +196,9 @@ static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 }
 
 /*
- * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate: tcp_update_skb_after_send()
- * divides skb->len, which does not include headers, by sk_pacing_rate. The conversion assumes full segments. An
- * application that sends small segments exceeds the L3 rate, because the same payload then needs more
- * headers.
+ * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate. tcp_update_skb_after_send() divides
+ * skb->len, which has no headers, by sk_pacing_rate. The conversion assumes full segments. With small
+ * segments, an application exceeds the L3 rate, because the share of headers is larger.
  */
 static __always_inline __u64 nrw_payload_rate(const struct tcp_sock *tp, __u64 rate)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory that the switch program and the agent share. The agent's types are generated from the types
- * in this file (src/dataplane/layout.rs), so fields with named values have an enumeration as their type.
- * The program measures and classifies packets, and writes rates into packets. The agent decides every rate.
+ * The memory that the switch program and the agent share. The program measures and classifies packets, and
+ * writes rates into packets. The agent decides every rate. The agent's types are generated from this file
+ * (src/dataplane/layout.rs), so fields with named values have an enumeration as their type.
  *
- * The comment of a field names its writer: P is the program, A the agent. Each field has one
- * writer, so plain loads and stores are enough. Counters are the exception: several CPUs add to
- * them, atomically.
+ * The comment of a field names its writer: P is the program, A the agent. Each field has one writer, so plain
+ * loads and stores are enough. Counters are the exception: several CPUs add to them, atomically.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC (bpf_ktime_get_ns). Rates are in L3 bytes/s. Codes are in host
  * byte order.
@@ -16,137 +15,136 @@
 
 #include "wire.h"
 
-#define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
-#define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
+#define NRW_LEAVES		4	/* as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
+#define NRW_GRANTS		16	/* ready grants for the new flows of one tick */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
 /*
- * Constants that the agent needs, too. Unlike macros, enumerations are in the BTF, from which the agent's
- * constants are generated.
+ * Constants that the agent also needs. They are enumerations, because the agent's constants are generated
+ * from the BTF, which has no macros.
  */
 enum nrw_constants {
-	NRW_SINGLE_GRANTS = 8,		/* each of the first 8 grants is for one newcomer; the next grant is for 8 newcomers, and each later grant is for twice as many as the grant before it */
-	NRW_REPORT_UNIT = 1 << 16,	/* a designated packet counts as this number, and each of its n segments counts as 1/n of this number */
+	NRW_SINGLE_GRANTS = 8,		/* grants for one new flow each; later ones are for 8, 16, 32 ... flows */
+	NRW_REPORT_UNIT = 1 << 16,	/* count of a designated packet; each of its n segments counts as 1/n of it */
 };
 
 /* The agent copies all bytes of these structures, so they must not have padding. */
 #pragma clang diagnostic push
 #pragma clang diagnostic error "-Wpadded"
 
-/* A flow in its data direction. An IPv4 address is in the first four bytes; the rest is zero. */
+/* A flow, in the direction of its data. An IPv4 address uses the first four bytes, and the rest is zero. */
 struct nrw_key {
 	__u8 saddr[16];
 	__u8 daddr[16];
 	__u16 sport;		/* network order, as in the packet */
 	__u16 dport;
-	__u16 vlan;		/* VLAN id; with two tags, outer ^ inner << 4; 0 without a tag or with NRW_MODE_VLANS_ROUTED */
+	__u16 vlan;		/* VLAN id; two tags: outer ^ inner << 4; 0: no tag or NRW_MODE_VLANS_ROUTED */
 	__u8 family;		/* 4 or 6 */
 	__u8 proto;		/* IPPROTO_TCP */
 };
 
-/*
- * nrw_slot.flags: P sets flags atomically. A never clears a single flag: it clears all flags together when it
- * frees the slot.
- */
+/* nrw_slot.flags: P sets flags atomically. A clears all flags together when it frees the slot. */
 enum nrw_flags {
 	NRW_F_RATED = 1U << 0,			/* the SYN asked for feedback, or the flow uses BRF */
 	NRW_F_GUESSED = 1U << 1,		/* the handshake was not seen */
 	NRW_F_OPENED_BY_RECEIVER = 1U << 2,	/* the receiver of the data sent the SYN */
-	NRW_F_SYN_REPEATED = 1U << 3,		/* the SYN was seen twice: the handshake gives no RTT */
-	NRW_F_SENDER_SEEN = 1U << 4,		/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
-	NRW_F_RECEIVER_SEEN = 1U << 5,		/* a packet of the other direction was seen after the handshake's SYN and SYN-ACK */
+	NRW_F_SYN_REPEATED = 1U << 3,		/* the SYN was seen twice, so the handshake gives no RTT */
+	NRW_F_SENDER_SEEN = 1U << 4,		/* a packet of the data direction was seen after SYN and SYN-ACK */
+	NRW_F_RECEIVER_SEEN = 1U << 5,		/* a packet of the other direction was seen after SYN and SYN-ACK */
 	NRW_F_FIN_SENDER = 1U << 6,
 	NRW_F_FIN_RECEIVER = 1U << 7,
 	NRW_F_RST = 1U << 8,
 	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
 	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
 	/*
-	 * Packets of both sides were seen, so the flow is not a forgery. P sets this flag when both sides were
-	 * seen. A sets this flag when A frees the slot or stops waiting for ACKs. The writer that sets the flag
-	 * also subtracts one from nrw_port.unconfirmed.
+	 * The flow no longer counts as unconfirmed. P sets this flag when it has seen packets of both sides,
+	 * so the flow is not a forgery. A sets it when it frees the slot or stops waiting for ACKs. The
+	 * writer that sets the flag also subtracts one from nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
 	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */
-	NRW_F_ADOPTED = 1U << 13,		/* the flow began with data: its SYN-ACK was not seen, or got no slot */
-	NRW_F_ANSWER_ASKS = 1U << 14,		/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
+	NRW_F_ADOPTED = 1U << 13,		/* the slot began with data: the SYN-ACK was not seen, or got no slot */
+	NRW_F_ANSWER_ASKS = 1U << 14,		/* the SYN-ACK asked for feedback; the data is from the SYN's sender */
 };
 
 /*
- * One flow, in an mmapable array: three cache lines. Usually, one CPU handles a flow's data packets, and
- * another CPU handles its ACKs. Every data packet writes the first line, so ACKs read this line only about once
- * per RTT. The second line is written about once per RTT. Every ACK writes the third line. Data packets that
- * arrive in order do not touch the third line.
+ * One flow: three cache lines in an mmapable array. Usually, one CPU handles a flow's data packets and
+ * another CPU its ACKs. Lines that both CPUs use often would be slow.
+ *
+ * - First line: written by every data packet, read by ACKs only about once per RTT.
+ * - Second line: written about once per RTT.
+ * - Third line: written by every ACK. Data packets that arrive in order do not touch it.
  */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
 	__u32 data_us;		/* P: time of the last payload in the data direction (us, wraps); 0: none yet */
 	enum nrw_flags flags;	/*  44 P */
-	__u64 bytes;		/*  48 P: L3 bytes of packets with payload that arrived at the port; 0: no such packet yet */
+	__u64 bytes;		/*  48 P: L3 bytes of packets with payload that arrived at the port; 0: no such packet */
 	__u32 seq_next;		/* P: next expected sequence number; valid once bytes is not 0 */
 	__u32 missing;		/* P: payload bytes that the sequence numbers skipped (wraps) */
-	__u64 last_ns;		/* P: time of the last packet of either direction, with a resolution of NRW_TOUCH_NS */
-	__u8 paired;		/* P: the other direction has a slot, or had a slot since this slot was taken */
-	__u8 receiver_seen;	/* P: NRW_SEEN or NRW_SEEN_BRF if packets of the receiver were seen; otherwise 0 */
-	__u16 data_if;		/* P: lower half of the ifindex of the interface where the data arrives; 0: unknown */
+	__u64 last_ns;		/* P: time of the last packet in any direction, in steps of NRW_TOUCH_NS */
+	__u8 paired;		/* P: the other direction has a slot, or had one since this slot was taken */
+	__u8 receiver_seen;	/* P: NRW_SEEN or NRW_SEEN_BRF after packets of the receiver; otherwise 0 */
+	__u16 data_if;		/* P: lower half of the ifindex where the data arrives; 0: unknown */
 	__u32 ack_sent;		/* P: highest acknowledgement number of the data */
 	__u32 rtt_receiver_us;	/* P: last RTT sample from the switch to the receiver and back */
 	__u32 rtt_sender_us;	/* P: last RTT sample from the switch to the sender and back */
 	__u16 rtt_receiver_n;	/*  88 P: number of samples so far (wraps) */
 	__u16 rtt_sender_n;	/*  90 P */
-	__u32 wait_receiver_ts;	/* P: timestamp value whose echo is awaited from the receiver */
-	__u32 wait_receiver_us;	/* P: time at which this timestamp passed (us, wraps); 0: no echo is awaited */
-	__u32 wait_sender_ts;	/* P: timestamp value whose echo is awaited from the sender */
+	__u32 wait_receiver_ts;	/* P: timestamp value that the receiver will echo */
+	__u32 wait_receiver_us;	/* P: time at which this timestamp passed (us, wraps); 0: no echo expected */
+	__u32 wait_sender_ts;	/* P: timestamp value that the sender will echo */
 	__u32 wait_sender_us;	/* 104 P */
 	__u16 marked_unlimited;	/* P: number of marks "not limited" seen (wraps) */
 	__u16 marked_limited;	/* P: number of marks "limited" seen (wraps) */
-	__u16 passed_code;	/* P: last rate that another switch wrote into an ACK before it arrived at this switch; unassigned: no rate */
-	__u16 passed_n;		/* P: number of ACKs that carried a rate of another switch (wraps) */
-	__u16 code;		/* written by P at the SYN-ACK (a ready grant), later by A: code to write into ACKs; unassigned: none */
-	__u8 leaf;		/* written by P at creation, later by A: leaf of the port's queue */
-	__u8 port;		/* P: the controlled port of the data direction */
+	__u16 passed_code;	/* P: last rate of another switch in an ACK that arrived here; unassigned: none */
+	__u16 passed_n;		/* P: number of ACKs that arrived with a rate of another switch (wraps) */
+	__u16 code;		/* P at the SYN-ACK (a ready grant), later A: code to write into ACKs; unassigned: none */
+	__u8 leaf;		/* P at creation, later A: leaf of the port's queue */
+	__u8 port;		/* P: the controlled port that the data leaves by */
 	__u32 gate_us;		/* P: once-per-RTT mode: time of the next feedback (us, wraps) */
 	__u32 rtt_us;		/* A: RTT of the flow, for the gate */
 	__u32 acked;		/* 128 P: highest acknowledgement number of the other direction */
-	__u32 seq_seen;		/* P: value of seq_next when the other direction last read it */
+	__u32 seq_seen;		/* P: seq_next when the other direction last read it */
 	__u32 reverse_next;	/* P: next expected sequence number of the other direction */
-	__u32 reverse_us;	/* P: time of the last believed packet of the other direction (us, wraps); 0: no such packet */
-	__u32 reverse_if;	/* P: ifindex of the interface where packets of the other direction arrive; 0: unknown */
-	__u32 reverse_if_new;	/* P: another interface where packets of the other direction arrive */
+	__u32 reverse_us;	/* P: time of the last believed packet of the other direction (us, wraps); 0: none */
+	__u32 reverse_if;	/* P: ifindex where packets of the other direction arrive; 0: unknown */
+	__u32 reverse_if_new;	/* P: another ifindex where packets of the other direction arrive */
 	__u32 passed_us;	/* P: time of the last rate of another switch (us, wraps); 0: none */
-	__u32 learn_data;	/* P: next expected sequence number of packets that are not believed */
+	__u32 learn_data;	/* P: next expected sequence number of data that is not believed */
 	__u32 learn_reverse;	/* 160 P: like learn_data, for the other direction */
-	__u16 data_if_new;	/* P: another interface where the data arrives */
+	__u16 data_if_new;	/* P: another interface where data arrived */
 	__u8 data_if_n;		/* P: number of packets from data_if_new */
 	__u8 reverse_if_n;	/* P: number of packets from reverse_if_new */
-	__u8 learn_data_n;	/* P: number of consecutive packets that are not believed */
+	__u8 learn_data_n;	/* P: number of consecutive data packets that are not believed */
 	__u8 learn_reverse_n;	/* P: like learn_data_n, for the other direction */
 	__u16 pad;
-	__u32 mark;		/* P: skb->mark of the first packet seen in the data direction, which can identify a subscriber */
-	__u32 vlan;		/* P: VLAN id of the data at its port, which can identify a subscriber; set with and without NRW_MODE_VLANS_ROUTED */
+	__u32 mark;		/* P: skb->mark of the first data packet, which can identify a subscriber */
+	__u32 vlan;		/* P: VLAN id of the data at its port in every mode, which can identify a subscriber */
 	__u32 pad2[3];
 };
 
 /* nrw_port.mode */
 enum nrw_mode {
 	NRW_MODE_CONTROLLED = 1U << 0,		/* flows that leave here are counted, classified and given rates */
-	NRW_MODE_ONCE_PER_RTT = 1U << 1,	/* rates are written once per RTT (the paper's gate); default: into every ACK */
-	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow capacity: packets for which the bucket `udp` has too few tokens are dropped */
+	NRW_MODE_ONCE_PER_RTT = 1U << 1,	/* write rates once per RTT (the paper's gate); default: into every ACK */
+	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow capacity: drop it if bucket `udp` is too empty */
 	NRW_MODE_POLICE_SYN = 1U << 3,
-	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
-	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
+	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs have different tags */
+	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like other flows */
 };
 
 /*
- * Kinds of packets in which there may be flows that the program does not see. nrw_packet.unopened has one of
- * these values. nrw_port.unopened has a counter for each kind, in this order.
+ * Kinds of packets that may contain flows that the program does not see. nrw_packet.unopened has one of these
+ * values. nrw_port.unopened has a counter for each kind, in this order.
  */
 enum nrw_unopened {
 	NRW_OPENED,		/* not such a packet */
 	NRW_UNOPENED_VLANS,	/* more than two VLAN tags */
 	NRW_UNOPENED_MPLS,
 	NRW_UNOPENED_PPPOE,	/* compressed or multilink PPP */
-	NRW_UNOPENED_GTP,	/* without NRW_MODE_OPEN_GTP, or a fragment, a super-packet or a packet with inconsistent lengths */
+	NRW_UNOPENED_GTP,	/* no NRW_MODE_OPEN_GTP, or a fragment, super-packet or wrong lengths */
 	NRW_UNOPENED_VXLAN,	/* VXLAN or Geneve */
 	NRW_UNOPENED_IP,	/* IPv4 or IPv6 in IP */
 	NRW_UNOPENED_GRE,
@@ -160,8 +158,8 @@ struct nrw_bucket {
 	__u64 rate;		/* A: L3 bytes/s */
 	__u64 burst;		/* A: bytes */
 	__u64 tokens;		/* P: bytes */
-	__u64 at;		/* P: when the bucket was last filled (ns); 0: never */
-	__u32 lock;		/* P: guards tokens and at by compare-and-swap; bpf_spin_lock is not allowed in mmaped memory */
+	__u64 at;		/* P: when tokens were last added (ns); 0: never */
+	__u32 lock;		/* P: lock for `tokens` and `at`; bpf_spin_lock is not allowed in mmaped memory */
 	__u32 pad;
 };
 
@@ -169,15 +167,15 @@ struct nrw_bucket {
 struct nrw_port {
 	/* A: decisions */
 	__u64 heartbeat_ns;	/* when the agent last ran */
-	__u64 watchdog_ns;	/* if there is no heartbeat for longer than this, the agent counts as dead */
+	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
 	enum nrw_mode mode;
 	enum nrw_format format;
-	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (UDP: of its first queue) */
-	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the newcomers since the last tick, see nrw_grant_of() */
-	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
+	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (for UDP, of its first queue) */
+	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for new flows since the last tick, see nrw_grant_of() */
+	__u32 tick;		/* increases with every tick of the agent; restarts the count of new flows */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
-	__u32 report_max_us;	/* maximum time that one report may add to reported_ns, on a switch with BDR */
-	__u16 common;		/* code that is written into the ACKs of all flows, on a switch with BDR */
+	__u32 report_max_us;	/* with BDR: longest time that one report may add to reported_ns */
+	__u16 common;		/* with BDR: code for the ACKs of all flows */
 	__u16 pad2;
 
 	/* P: counters */
@@ -186,23 +184,23 @@ struct nrw_port {
 	__u64 udp_policed;	/* packets */
 	__u64 stamped;		/* rates written into an existing option */
 	__u64 inserted;		/* rates inserted */
-	__u64 lower_passed;	/* ACKs left unchanged because they carried a lower rate */
+	__u64 lower_passed;	/* ACKs that kept the lower rate that they carried */
 	__u64 no_room;		/* ACKs without room for the option */
-	__u64 with_data;	/* ACKs not stamped because they carry data and no rate */
+	__u64 with_data;	/* ACKs without a rate that were not stamped, because they carry data */
 	__u64 malformed;	/* packets whose headers contradict their lengths */
-	__u64 no_slot;		/* packets that needed a slot when none was free */
-	__u64 refused;		/* packets that needed a slot when too many flows were unconfirmed */
+	__u64 no_slot;		/* packets that needed a slot when all were in use */
+	__u64 refused;		/* packets that got no slot because too many flows were unconfirmed */
 	__u64 syns;
-	__u64 watchdog;		/* packets that passed while the agent did not run */
+	__u64 watchdog;		/* packets that passed while the agent was dead */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
-	__u64 reported_ns;	/* sum of the times in reports; this and the next three are for switches with BDR */
-	__u64 reports;		/* number of reports, in units of 1 / NRW_REPORT_UNIT */
-	__u64 first_reports;	/* number of first reports of flows, in the same unit */
+	__u64 reported_ns;	/* sum of the times in reports; this and the next three fields are for BDR */
+	__u64 reports;		/* reports, in units of 1 / NRW_REPORT_UNIT */
+	__u64 first_reports;	/* first reports of flows, in the same unit */
 	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */
-	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
+	__u64 implausible;	/* ignored packets of known flows: unexpected sequence numbers or interface */
 	__u64 unopened[NRW_UNOPENED_KINDS];
-	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; NRW_F_CONFIRMED describes who subtracts */
-	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
+	__u32 unconfirmed;	/* unconfirmed flows: P adds one for a new flow; see NRW_F_CONFIRMED */
+	__u32 newcomers;	/* P: new flows in the tick `newcomers_tick` */
 	__u32 newcomers_tick;
 	__u32 pad;
 
@@ -213,14 +211,14 @@ struct nrw_port {
 };
 
 /*
- * A SYN that was not answered yet. Entries of this type are in an LRU hash, so a flood of SYNs evicts its
- * own entries and never a slot (BRF-104).
+ * A SYN that was not answered yet. Entries are in an LRU hash. A flood of SYNs therefore evicts only its own
+ * entries, and no slots (BRF-104).
  */
 struct nrw_half {
 	__u64 syn_ns;
-	__u64 answered_ns;	/* time at which a SYN-ACK passed that got no slot; 0: no such SYN-ACK */
-	__u32 port;		/* port through which the SYN left, NRW_NO_PORT if the program does not know it */
-	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received this SYN-ACK can acknowledge it */
+	__u64 answered_ns;	/* time of a SYN-ACK that got no slot; 0: none */
+	__u32 port;		/* port that the SYN left by; NRW_NO_PORT: unknown */
+	__u32 answer_seq;	/* sequence number of this SYN-ACK; only a host that received it can acknowledge it */
 	__u8 permitted;		/* the SYN asks for feedback */
 	__u8 repeated;
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
@@ -229,24 +227,27 @@ struct nrw_half {
 	__u32 vlan;		/* VLAN of the SYN, as nrw_slot.vlan */
 };
 
-/* A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the old entry at its index. */
+/* A dropped SYN, in an array indexed by a hash of its key. An entry replaces an older one there. */
 struct nrw_missed {
 	__u32 mark;		/* the rest of the hash */
 	__u32 at_ms;		/* time of the drop (wraps) */
 };
 
 /*
- * Identifies a service for which the predictor has data. The map with the services' ready grants has keys of
- * this type. A flow gets the smaller of the service's grant and the port's ready grant (BRF-31, BRF-32).
+ * A service for which the predictor has data. This is the key of the map of the services' ready grants. A
+ * flow gets the smaller of its service's grant and the port's ready grant (BRF-31, BRF-32).
  */
 struct nrw_service {
 	__u8 prefix[16];	/* destination network of the data, /24 or /48 */
-	__u16 port;		/* network order: the smaller of both ports, below 32768 */
+	__u16 port;		/* network order: the smaller of the two ports, below 32768 */
 	__u8 family;
 	__u8 ctl_port;		/* the controlled port */
 };
 
-/* A rate advertised by a switch that does not see the flow's ACKs (BRF-63). The key of the map is nrw_key. */
+/*
+ * A rate advertised by a switch that does not see the flow's ACKs (BRF-63). This switch writes it into the
+ * ACKs. The key of the map is nrw_key.
+ */
 struct nrw_advert {
 	__u64 valid_until_ns;	/* A */
 	__u16 code;		/* A */

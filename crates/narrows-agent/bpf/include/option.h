@@ -16,13 +16,13 @@ struct nrw_option {
 #define NRW_NO_OPTION	(-1)
 
 /*
- * Returns the code in the header that the callback is about. With BPF_LOAD_HDR_OPT_TCP_SYN in `flags`,
- * returns the code in the saved SYN of a connection that this host accepted. The kernel parses the options. If
- * a list of options has wrong lengths, it counts as a list without the rate option.
+ * Returns the code in the header of the callback's packet. With BPF_LOAD_HDR_OPT_TCP_SYN in `flags`, returns
+ * the code in the saved SYN of an accepted connection. The kernel parses the options. If their lengths are
+ * wrong, it finds no option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {
-	/* The length 4 asks the helper to search by kind and 16-bit ExID. */
+	/* With length 4, the helper searches by kind and 16-bit ExID. */
 	struct nrw_option option = { .kind = NRW_OPT_KIND, .len = 4, .exid = bpf_htons(NRW_EXID) };
 
 	if (bpf_load_hdr_opt(ctx, &option, sizeof(option), flags) != sizeof(option))
@@ -30,15 +30,15 @@ static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags
 	return bpf_ntohs(option.code);
 }
 
-/* Reserves room for the option. The kernel adds two NOPs, because it pads the length to four bytes. */
+/* Reserves room for the option. The kernel pads it to eight bytes with two NOPs. */
 static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
 {
 	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
 }
 
 /*
- * Writes the option. If another program has written the option already, its option stays (the helper
- * returns -EEXIST).
+ * Writes the option. If another program has already written it, the helper returns -EEXIST and that option
+ * stays.
  */
 static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx, __u16 code)
 {
@@ -52,13 +52,13 @@ static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx, __u16 cod
 	bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
 }
 
-/* Sets callback flags. Never clears a flag, because another program of the cgroup may need it. */
+/* Sets callback flags. Keeps all other flags, because another program of the cgroup may need them. */
 static __always_inline void nrw_callbacks_add(struct bpf_sock_ops *ctx, __u32 flags)
 {
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);
 }
 
-/* TCP flags of the header that a callback is about (ctx->skb_tcp_flags). */
+/* Flags of the callback's TCP header (ctx->skb_tcp_flags). */
 #define NRW_TCP_FIN	0x01
 #define NRW_TCP_SYN	0x02
 #define NRW_TCP_ACK	0x10

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads the contents of a packet once, into a structure. The code uses no pointers into the packet,
- * because a write would invalidate them, and the program writes to half of the packets. bpf_skb_load_bytes
- * also reads the parts of a packet that are not linear.
+ * Reads the contents of a packet once, into a structure. The code uses no pointers into the packet, because
+ * each write would invalidate them, and the program writes to half of the packets. bpf_skb_load_bytes also reads
+ * the non-linear parts of a packet.
  */
 #ifndef NRW_PACKET_H
 #define NRW_PACKET_H
@@ -14,22 +14,22 @@
 #include "maps.h"
 #include "tcp_options.h"
 
-#define NRW_VLAN_TAGS		2	/* maximum number of tags (QinQ), including a tag outside the buffer */
+#define NRW_VLAN_TAGS		2	/* largest number of tags (QinQ), including a tag outside the buffer */
 
 /*
- * The frame of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). Packets with PPP protocol
- * numbers from 0x4000 on do not carry datagrams (RFC 1661).
+ * The header of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). PPP protocol numbers from 0x4000
+ * on are not for datagrams (RFC 1661).
  */
 #define NRW_PPPOE_DATA		bpf_htons(0x1100)
 #define NRW_PPP_IPV4		bpf_htons(0x0021)
 #define NRW_PPP_IPV6		bpf_htons(0x0057)
 #define NRW_PPP_CONTROL		0x4000
 
-#define NRW_IPV6_HEADERS	6	/* extension headers that are skipped; real packets have fewer */
+#define NRW_IPV6_HEADERS	6	/* largest number of extension headers that are skipped; real packets have fewer */
 
 /*
- * Extension headers of RFC 8200 and RFC 6275 that are skipped. AH and ESP are not skipped, because they
- * sign or encrypt the headers. The program does not change packets with these headers.
+ * Extension headers that are skipped (RFC 8200, RFC 6275). AH and ESP sign or encrypt the headers, so packets
+ * with AH or ESP are not changed.
  */
 #define NRW_NEXT_HOP_BY_HOP	0
 #define NRW_NEXT_ROUTING	43
@@ -51,7 +51,7 @@
 
 enum nrw_kind {
 	NRW_OTHER,	/* a packet that this program does not handle */
-	NRW_MALFORMED,	/* lengths that contradict each other */
+	NRW_MALFORMED,	/* lengths contradict each other */
 	NRW_TCP,
 	NRW_UDP,
 };
@@ -95,16 +95,16 @@ struct nrw_packet {
 	struct nrw_key key __attribute__((aligned(8)));	/* in the packet's own direction */
 	__u32 l3;		/* offset of the IP header */
 	__u32 l4;		/* offset of the transport header */
-	__u32 l3_len;		/* length of the IP packet in the buffer; a super-packet (GSO) counts as one packet */
+	__u32 l3_len;		/* length of the IP packet in the buffer; a super-packet (GSO) is one packet */
 	__u32 l4_len;
-	__u32 bytes;		/* L3 bytes on the wire: the sum over all segments */
+	__u32 bytes;		/* L3 bytes on the wire, over all segments */
 	__u32 packets;		/* segments */
 	__u32 payload;		/* TCP payload bytes */
 	__u32 seq;
 	__u32 ack;
 	__u8 flags;
 	__u8 header_len;	/* of TCP, 20 to 60 */
-	__u8 fragment;		/* a fragment: its length is not the datagram's */
+	__u8 fragment;		/* this is a fragment, so its length is not the datagram's */
 	__u8 unopened;		/* enum nrw_unopened */
 	__u8 in_pppoe;		/* a PPPoE header precedes the IP header */
 	__u8 in_gtp;		/* `tunnel` is valid */
@@ -115,9 +115,8 @@ struct nrw_packet {
 };
 
 /*
- * Parses the Ethernet header and the VLAN tags, which are in the buffer or were moved out of it by the
- * driver. Returns the EtherType in network order. If there are too many tags, returns the EtherType of a
- * tag.
+ * Parses the Ethernet header and the VLAN tags. A tag may be in the buffer, or the driver may have moved it
+ * out. Returns the EtherType in network order. With too many tags, this is the EtherType of a tag.
  */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
@@ -145,14 +144,14 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 	}
 	p->vlan = outer ^ inner << 4;
 	p->key.vlan = vlan_separates ? p->vlan : 0;
-	/* If one tag is outside the buffer, the loop may have read one tag more than the limit. */
+	/* With a tag outside the buffer, the loop may have read one tag too many. */
 	return tags > NRW_VLAN_TAGS ? bpf_htons(ETH_P_8021Q) : type;
 }
 
 /*
- * Reads a frame that is not an IP packet. If the frame belongs to a PPPoE session and carries an IP packet,
- * returns the EtherType of this packet. Otherwise returns 0. A flow's key does not include the session id,
- * because only packets at the session's port carry it, and the flow's ACKs may leave by another port.
+ * Handles a frame that is not plain IP. If it is a PPPoE session's frame with an IP packet, returns the
+ * EtherType of this packet. Otherwise returns 0. A flow's key does not include the session id, because the
+ * flow's ACKs may use another port without PPPoE.
  */
 static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
 {
@@ -175,8 +174,8 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 	}
 	p->l3 += sizeof(pppoe);
 	/*
-	 * The length in the PPPoE header must include the whole datagram. Super-packets are not checked,
-	 * because their length field may be unset.
+	 * The length in the PPPoE header must include the whole datagram. Super-packets may have no valid
+	 * length, so they are not checked.
 	 */
 	bpf_skb_load_bytes(skb, p->l3 + (v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len)),
 			   &said, sizeof(said));
@@ -190,9 +189,8 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 }
 
 /*
- * Sets the lengths of the IP packet if the buffer holds at least as many bytes as the IP header says. A
- * super-packet may be longer than the length field can express. The field is then zero (BIG TCP).
- * Ethernet padding may follow the datagram.
+ * Sets the lengths of the IP packet. The buffer must hold at least the length in the IP header, and Ethernet
+ * padding may follow. In a super-packet that is too long for the length field, this field is zero (BIG TCP).
  */
 static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
 {
@@ -203,8 +201,8 @@ static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_pac
 }
 
 /*
- * Returns the transport protocol, -1 for contradictory lengths, -2 for a fragment without a
- * transport header.
+ * Returns the transport protocol, -1 for contradictory lengths, or -2 for a fragment without a transport
+ * header.
  */
 static __always_inline int nrw_read_ipv4(struct __sk_buff *skb, struct nrw_packet *p)
 {
@@ -269,12 +267,12 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 	return next;
 }
 
-#define NRW_PADDED	64		/* length of the shortest tagged Ethernet frame; in frames up to this length, bytes behind the datagram are padding */
+#define NRW_PADDED	64		/* shortest tagged Ethernet frame; only frames up to this length have padding */
 
 /*
- * Sets the number of segments and the bytes on the wire. A super-packet is sent as several segments, and
- * each segment repeats the headers. Bytes that follow a datagram in its frame also count: they take time
- * on the link, and a bridge forwards them.
+ * Sets the number of segments and the bytes on the wire. A super-packet leaves as several segments, which
+ * repeat the headers. In frames longer than NRW_PADDED, bytes behind the datagram also count: a bridge forwards
+ * them, so they take time on the link.
  */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {
@@ -325,9 +323,9 @@ static __always_inline __u8 nrw_tunnel_of(int proto)
 }
 
 /*
- * Reads all fields of a packet that the program needs into a zeroed structure. The function is not static,
- * so the verifier checks it only once. If the function were static, the verifier would check the code after the
- * call again for each branch of the function.
+ * Reads the needed fields of a packet into a zeroed structure. The function is not static, so the verifier
+ * checks it only once. If it were static, the verifier would check the caller's code again for each branch
+ * here.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes packets and updates their checksums (RFC 1624). A checksum that was correct stays correct, and
- * a checksum that was wrong stays wrong.
+ * Changes packets and updates their checksums (RFC 1624). A correct checksum stays correct, and a wrong one
+ * stays wrong.
  *
- * The kernel's helpers can find out whether a packet's checksum is complete or will be completed by the
- * device (CHECKSUM_PARTIAL). This program cannot find this out, so it uses the kernel's helpers. Each function
- * either changes the packet completely or returns NRW_UNTOUCHED. If a helper fails half-way, the function
- * returns NRW_BROKEN, and the packet must be dropped.
+ * The kernel's helpers update checksums, because only they know whether the device will complete a checksum
+ * (CHECKSUM_PARTIAL). A function changes the packet completely, or returns NRW_UNTOUCHED. If a helper fails
+ * half-way, the function returns NRW_BROKEN, and the packet must be dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -23,13 +22,12 @@ enum nrw_written {
 #define NRW_UDP_LENGTH		4	/* offsets in the UDP header */
 #define NRW_UDP_CHECK		6
 #define NRW_GTP_LENGTH		2	/* offset in GTP-U's header */
-#define NRW_PPPOE_LENGTH	4	/* distance before the IP header */
+#define NRW_PPPOE_LENGTH	4	/* distance from this field to the IP header */
 
 /*
- * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper is not used, because it
- * assumes that the TCP checksum is the packet's outer checksum. If the device completes the outer
- * checksum (of UDP), the helper would leave the TCP checksum unchanged. In that case, the helper would assume
- * that the device also completes the TCP checksum.
+ * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper cannot do this. It assumes that a
+ * TCP checksum is the packet's outer checksum. If the device completes the outer checksum (of UDP), the
+ * helper would leave the TCP checksum unchanged.
  */
 static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
 {
@@ -45,7 +43,7 @@ static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw
 	return bpf_skb_store_bytes(skb, p->l4 + NRW_TCP_CHECK, &check, sizeof(check), 0);
 }
 
-/* Replaces sixteen bits at offset `at` of the TCP header. Old and new value are in host order. */
+/* Replaces 16 bits at offset `at` of the TCP header. Old and new value are in host order. */
 static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, const struct nrw_packet *p, __u32 at,
 							__u16 old, __u16 new)
 {
@@ -53,25 +51,24 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 
 	if (old == new)
 		return NRW_WRITTEN;
-	/*
-	 * In the checksum, two bytes at an odd offset are the low half of one word and the high
-	 * half of the next word.
-	 */
+	/* At an odd offset, the two bytes belong to two words of the checksum, so swap them. */
 	if (at & 1) {
 		from = __builtin_bswap16(from);
 		to = __builtin_bswap16(to);
 	}
 	if (bpf_skb_store_bytes(skb, p->l4 + at, &value, sizeof(value), 0))
 		return NRW_UNTOUCHED;
-	/* The outer checksum stays correct, because the change of the inner checksum compensates for the new value. */
+	/*
+	 * The outer checksum does not change, because the new inner checksum compensates for the new value.
+	 */
 	if (p->in_gtp)
 		return nrw_add_inner(skb, p, to + (__u16)~from) ? NRW_BROKEN : NRW_WRITTEN;
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
 }
 
 /*
- * Returns whether the TCP header has eight free bytes for the option. The option can be inserted only
- * if the packet also has no payload.
+ * Returns whether the TCP header has eight free bytes for the option. An insertion also requires a packet
+ * without payload.
  */
 static __always_inline int nrw_has_room(const struct nrw_packet *p)
 {
@@ -108,16 +105,15 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
 /*
  * Updates the lengths and checksums of the outer headers after the inner IP packet has grown by 8 bytes.
  *
- * UDP's checksum covers the inner packet. The sum over the TCP segment and its pseudo header does not
- * change, because the TCP checksum compensates every change. The sum over an inner IPv4 header does not change,
- * because the header's own checksum compensates every change. The sum of the UDP datagram changes by these
- * lengths:
+ * UDP's checksum covers the inner packet. The TCP checksum compensates every change of the TCP segment and
+ * its pseudo header. The checksum of an inner IPv4 header compensates every change of this header. Only these
+ * lengths change the sum of the UDP datagram:
  *
  * - the length in the inner pseudo header, which is not in the packet: 8 less
  * - the lengths in the headers of UDP, of GTP-U and of an inner IPv6 packet: 8 more each
  * - the length in the outer pseudo header: 8 more
  *
- * If the UDP datagram has no checksum, none is written (BPF_F_MARK_MANGLED_0).
+ * A UDP datagram without a checksum gets none (BPF_F_MARK_MANGLED_0).
  */
 static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct nrw_packet *p)
 {
@@ -141,8 +137,8 @@ static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct 
 }
 
 /*
- * Inserts the option in front of the other options, because a receiver does not read options behind an
- * END. Call this function only for packets without payload for which nrw_has_room() is true.
+ * Inserts the option in front of the other options, because a receiver does not read options behind an END.
+ * Call this function only if nrw_has_room() is true and the packet has no payload.
  */
 static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const struct nrw_packet *p, __u16 code)
 {
@@ -159,17 +155,11 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 
 	__builtin_memcpy(added, &word3, sizeof(word3));
 	added[0] += (NRW_OPT_PADDED / 4) << 4;
-	/*
-	 * The old options move by eight bytes, an even number, so their part of the sum stays the
-	 * same.
-	 */
+	/* The old options move by eight bytes, an even number, so their part of the sum does not change. */
 	sum = bpf_csum_diff(&word3, sizeof(word3), (__be32 *)added, sizeof(added), 0);
 	if (sum < 0)
 		return NRW_UNTOUCHED;
-	/*
-	 * Cuts off Ethernet padding and makes the whole packet writable, so that the calls below do
-	 * not fail.
-	 */
+	/* Cut off Ethernet padding, and make the whole packet writable, so that the next calls succeed. */
 	if (bpf_skb_change_tail(skb, p->l3 + p->l3_len + NRW_OPT_PADDED, 0))
 		return NRW_UNTOUCHED;
 

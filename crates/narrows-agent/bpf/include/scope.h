@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Limits a host program to certain network namespaces. The program is also limited to the cgroup to which it
- * is attached.
- */
+/* Limits a host program to certain network namespaces. Its cgroup limits it, too. */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H
 
-/* 0: every namespace. Otherwise the program applies only to the namespaces in the map. */
+/* 0: the program applies to every namespace. 1: it applies to the namespaces in the map. */
 const volatile __u32 nrw_scoped = 0;
 
 struct {
@@ -16,7 +13,7 @@ struct {
 	__type(value, __u8);
 } nrw_namespaces SEC(".maps");
 
-/* Returns whether the program applies to the network namespace of a sock_ops or a sockopt context. */
+/* Returns whether the program applies to the network namespace of a sock_ops or sockopt context. */
 #define nrw_in_scope(ctx)						\
 ({									\
 	__u64 cookie__ = nrw_scoped ? bpf_get_netns_cookie(ctx) : 0;	\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Walks over the options of a TCP header once (RFC 9293 section 3.1). The walk ends at an option
- * with a wrong length, as in narrows_control::feedback::option, the reference for this code.
+ * Walks over the options of a TCP header once (RFC 9293 section 3.1). The walk ends at an option with a wrong
+ * length. The reference for this code is narrows_control::feedback::option.
  */
 #ifndef NRW_TCP_OPTIONS_H
 #define NRW_TCP_OPTIONS_H
@@ -22,12 +22,12 @@ struct nrw_options {
 	__u8 bytes[NRW_OPTIONS_MASK + 1];
 	__u8 len;
 	__u8 at;		/* position of the walk */
-	__u8 rate_at;		/* offset of the option's value from the first option; valid if has_rate is set */
+	__u8 rate_at;		/* offset of the option's value, from the first option; valid with has_rate */
 	__u8 has_rate;		/* the rate option was found */
 	__u8 has_timestamps;
 	__u8 marks_unlimited;
 	__u8 marks_limited;
-	__u8 is_signed;		/* MD5 or AO: the receiver would drop a packet with a changed header */
+	__u8 is_signed;		/* MD5 or AO: the receiver would drop the packet if its header changed */
 	__u8 has_report;	/* a designated packet */
 	__u8 pad;
 	__u16 code;		/* the option's value */
@@ -47,8 +47,8 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 }
 
 /*
- * Returns whether the options begin as in Linux's segments of established connections: two bytes, then
- * timestamps. Format 1 writes a rate only into packets with this layout.
+ * Returns whether the options begin like those of Linux on established connections: two bytes, then
+ * timestamps. Format 1 writes a rate only into such packets.
  */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)
 {
@@ -87,11 +87,12 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 }
 
 /*
- * Reads the options into `o`, which the caller has zeroed. The function is not static. The verifier then
- * checks the loop only once, and assumes nothing about the loop's result in the code after the call. The loop
- * has forty steps, because a list may consist of forty NOPs. The position is in memory, whose contents the
- * verifier does not track. If the position were in a register, the verifier would follow every path to each of
- * its values, and reach its limit of a million instructions.
+ * Reads the options into `o`, which the caller has zeroed. The loop has forty steps, because the options may
+ * be forty NOPs.
+ *
+ * The function is not static, so the verifier checks the loop only once and does not track its result. The
+ * position is in memory, where the verifier does not track it. With the position in a register, the verifier
+ * would follow every path to each value, and reach its limit of a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {
@@ -125,16 +126,14 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	o->len = len;
 	if (!len)
 		return 0;
-	/*
-	 * The compiler knows these bounds and would remove the checks. The verifier needs the checks.
-	 */
+	/* The compiler knows these bounds and would remove the checks that the verifier needs. */
 	barrier_var(len);
 	if (len < 1 || len > NRW_OPTIONS_MAX)
 		return -1;
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* If a rate has replaced the padding (format 1), the walk misreads the options after the rate. */
+	/* Format 1 writes the rate over the padding. The walk then misreads the options after the rate. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The encoding of a rate in TCP options. crates/narrows-control/src/feedback implements the same
- * encoding, and its tests are the reference.
+ * The encoding of a rate in TCP options. The reference is crates/narrows-control/src/feedback, with its
+ * tests.
  *
- * A rate has sixteen bits in network order: mantissa * 10 + decimal exponent, in bytes per second
- * (BRF-5). A larger code can mean a smaller rate (BRF-8), so compare the decoded rates.
+ * A rate has 16 bits in network order: mantissa * 10 + decimal exponent, in bytes per second (BRF-5). A
+ * larger code can mean a smaller rate (BRF-8), so compare decoded rates.
  */
 #ifndef NRW_WIRE_H
 #define NRW_WIRE_H
@@ -15,20 +15,20 @@
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
 /*
- * The code of the largest rate, and the codes above this code, which do not stand for rates. The build of the
- * agent compares them with narrows-control.
+ * The code of the largest rate. Codes above it do not stand for rates. The build of the agent checks that
+ * narrows-control has the same codes.
  */
 enum nrw_code {
 	NRW_CODE_MAX = 65529,		/* the largest rate that can be encoded */
-	NRW_CODE_DESIGNATES = 65532,	/* in a SYN or SYN-ACK: the same as NRW_CODE_UNASSIGNED, from a sender that designates packets (BDR-31) */
-	NRW_CODE_UNLIMITED = 65534,	/* no rate is assigned, and the sender is not limited by its application (BRF-100) */
-	NRW_CODE_UNASSIGNED = 65535,	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
+	NRW_CODE_DESIGNATES = 65532,	/* in a SYN or SYN-ACK: unassigned, and the sender designates packets (BDR-31) */
+	NRW_CODE_UNLIMITED = 65534,	/* no rate, and the application does not limit the sender (BRF-100) */
+	NRW_CODE_UNASSIGNED = 65535,	/* in a SYN: feedback is welcome; in an ACK: no switch has written a rate yet */
 };
 
 /*
  * The report of a designated packet (BDR-6): one option per RTT, in a data packet or in the FIN. Its value
- * has 32 bits. Linux may send the packet as several segments, and all of them carry the option. The value
- * therefore contains the number of segments, and each segment counts as a fraction of one report.
+ * has 32 bits. Linux may send the packet as several segments that all carry the option. The value therefore
+ * includes the number of segments, and each segment counts as a fraction of a report.
  * crates/narrows-control/src/feedback/report.rs implements the same encoding.
  */
 #define NRW_REPORT_EXID		0x4E44	/* "ND"; not registered */
@@ -36,26 +36,25 @@ enum nrw_code {
 #define NRW_REPORT_FIRST	(1U << 31) /* the flow's first report after its SYN */
 #define NRW_REPORT_FIN		(1U << 30) /* the flow's last report */
 #define NRW_REPORT_SEGMENTS(value) ((value) >> 22 & 0xff)
-#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest time since the flow's last report, in us; longer times are sent as this time */
+#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest time since the flow's last report, in us (longer times are cut) */
 
 /*
- * With these marks in data packets, the sender states whether its application limits the flow (BRF-100).
- * A mark is a TCP option without a body that replaces the two NOPs in front of the timestamps. A mark
- * takes no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the option
- * kinds of the two marks skips a mark.
+ * Marks in data packets. With a mark, the sender states whether its application limits the flow (BRF-100). A
+ * mark is a TCP option without a body that replaces the two NOPs before the timestamps. It needs no
+ * additional bytes, so the MSS stays the same and TSO works. Other stacks skip it as an unknown option.
  */
 #define NRW_MARK_UNLIMITED	0xFD02	/* kind 253, length 2 */
 #define NRW_MARK_LIMITED	0xFE02	/* kind 254, length 2 */
 #define NRW_NOP_NOP		0x0101
 
 /*
- * Wire formats. NRW_FORMAT_INSERT includes NRW_FORMAT_RESERVED: if the receiver has reserved the option,
- * the switch overwrites it.
+ * Wire formats. NRW_FORMAT_INSERT also overwrites options that the receiver has reserved, like
+ * NRW_FORMAT_RESERVED.
  */
 enum nrw_format {
-	NRW_FORMAT_PADDING = 1,		/* the paper's format: overwrite the two NOPs in front of the timestamps */
-	NRW_FORMAT_RESERVED = 2,	/* overwrite the option, only if the receiver has reserved it */
-	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs; if the packet has the option already, keep the lower rate (default) */
+	NRW_FORMAT_PADDING = 1,		/* the paper's format: overwrite the two NOPs before the timestamps */
+	NRW_FORMAT_RESERVED = 2,	/* overwrite the option if the receiver has reserved it */
+	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs, or lower its rate (default) */
 };
 
 /* Returns the rate of a code, in bytes/s. Include bpf_helpers.h before this file, for barrier_var(). */
@@ -68,8 +67,8 @@ static __always_inline __u64 nrw_decode(__u16 code)
 	__u32 exponent = code % 10;
 
 	/*
-	 * The compiler knows that the exponent is below ten and would remove the test. The verifier
-	 * needs the test.
+	 * The compiler knows that the exponent is below ten, and would remove the test that the verifier
+	 * needs.
 	 */
 	barrier_var(exponent);
 	return exponent < 10 ? (__u64)(code / 10) * pow10[exponent] : 0;

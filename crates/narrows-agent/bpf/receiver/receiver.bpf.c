@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receiver's program: reserves room for the rate in the SYN-ACK and the pure ACKs of connections
- * whose SYN asked for feedback. Without this program, the switch inserts the option.
+ * The receiver's program reserves room for the rate in SYN-ACKs and pure ACKs, if the SYN asked for feedback.
+ * Without this program, the switch inserts the option.
  *
- * The program reserves no room in this host's data packets, because such room would reduce the MSS and prevent
- * TSO. The program shares a cgroup with the sender's program. The sender's program writes the rate option only
- * into SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
+ * Data packets get no such room, because it would reduce the MSS and prevent TSO. The sender's program may be
+ * in the same cgroup. It writes the rate option only into SYNs and SYN-ACKs. Neither program clears callback
+ * flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -19,7 +19,7 @@
 #include "scope.h"
 #include "wire.h"
 
-/* 1: SYNs of this host also ask for feedback, so that the data of the other side gets rates. */
+/* 1: SYNs of this host also ask for feedback, so that data from the other side gets rates. */
 const volatile __u32 nrw_ask = 0;
 
 struct nrw_receiver_counters {
@@ -32,13 +32,13 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* the kernel also makes this call to compute the MSS of later data, for which no room is reserved */
+	/* The kernel also makes this call to compute the MSS of later data, which gets no room. */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {
 		/*
-		 * The sender's program may have reserved the option already. The second reservation
-		 * is then filled with NOPs.
+		 * The sender's program may already have reserved the option. The kernel then fills the second
+		 * reservation with NOPs.
 		 */
 		if (nrw_ask)
 			nrw_option_reserve(ctx);
@@ -51,8 +51,8 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Returns whether the packet that is being written has payload. In this callback, skb_len includes the
- * header. In the callback that reserves room, skb_len does not include the header.
+ * Returns whether the packet that is being written has payload. skb_len includes the header here, unlike in
+ * the callback that reserves room.
  */
 static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 {
@@ -61,10 +61,7 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/*
- * Writes the option, but never into data packets. If a data packet has room for the option, another program has
- * reserved this room.
- */
+/* Writes the option, but never into data packets. Room in a data packet was reserved by another program. */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
@@ -76,7 +73,7 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		/* if listen() was called before this program was loaded, the switch inserts the option */
+		/* If listen() was called before this program was loaded, the switch inserts the option. */
 		if (nrw_in_scope(ctx))
 			nrw_answer_syns(ctx);
 		break;
@@ -98,19 +95,16 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*
-		 * A SYN-ACK with the option shows that the SYN had asked for feedback. This callback runs
-		 * before the handshake's third packet is sent. The third packet carries the first rate of the
-		 * other side (BRF-14).
+		 * A SYN-ACK with the option shows that the SYN asked for feedback. This callback runs before
+		 * the third packet of the handshake is sent. That packet carries the first rate for the other
+		 * side (BRF-14).
 		 */
 		if (nrw_in_scope(ctx) && nrw_option_read(ctx, 0) != NRW_NO_OPTION) {
 			nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 			nrw_count(reserving);
 		}
 		break;
-	/*
-	 * Another program may have set the callback's flag, for a socket outside this program's
-	 * scope.
-	 */
+	/* Another program may have set the callback's flag on a socket outside this program's scope. */
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 		if (nrw_in_scope(ctx))
 			nrw_reserve(ctx);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Decides which connections apply rates. Such a connection announces this by asking for feedback in its
- * SYN or SYN-ACK.
- */
+/* Decides which connections apply rates. Such a connection asks for feedback in its SYN or SYN-ACK. */
 #ifndef NRW_ANNOUNCE_H
 #define NRW_ANNOUNCE_H
 
 /*
- * Returns whether the name of the socket's congestion control is nrw_name. `ctx` is the first argument of
+ * Returns whether the socket's congestion control has the name nrw_name. `ctx` is the first argument of
  * bpf_getsockopt().
  */
 static __always_inline int nrw_is_ours(void *ctx)
@@ -25,7 +22,7 @@ static __always_inline int nrw_is_ours(void *ctx)
 	return 1;
 }
 
-/* Makes the socket use the congestion control nrw_name. Returns 0, or the kernel's error. */
+/* Selects the congestion control nrw_name for the socket. Returns 0, or the kernel's error. */
 static __always_inline int nrw_choose(void *ctx)
 {
 	char name[16];
@@ -36,8 +33,8 @@ static __always_inline int nrw_choose(void *ctx)
 }
 
 /*
- * Returns whether this connection will apply rates. For a listener, returns whether the connections that
- * it accepts will apply rates. These connections inherit the listener's choice of congestion control.
+ * Returns whether this connection will apply rates. For a listener, the answer is for the connections that it
+ * accepts, because they inherit its congestion control.
  */
 static __always_inline int nrw_will_apply_rates(void *ctx, struct tcp_sock *tp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The congestion control `brf` applies the network's rate. Without such a rate, `brf` uses CUBIC (BRF-90
- * to BRF-94, BRF-104, BRF-105). The state machine is the same as in congestion/network/brf.rs.
+ * The congestion control `brf` applies the network's rate, or CUBIC if there is none (BRF-90 to BRF-94,
+ * BRF-104, BRF-105). The state machine is that of congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H
@@ -18,10 +18,7 @@ static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock 
 	cubictcp_init((struct sock *)tp);
 }
 
-/*
- * Takes the word (nrw_conn.word) that arrived since the last call. Returns whether a rate arrived, and
- * stores the rate in *rate.
- */
+/* Takes and clears nrw_conn.word. Returns whether it held a rate, and stores this rate in *rate. */
 static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
 	__u32 word = conn->word;
@@ -36,9 +33,8 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * Returns whether the connection begins with a rate, and stores this rate in *rate. This is the rate that
- * arrived with the handshake, or else the rate that an earlier sender applied (takeover.h). In both cases,
- * the switch has chosen the rate.
+ * Returns whether the connection begins with a rate, and stores this rate in *rate. The rate arrived with the
+ * handshake, or an earlier sender applied it (takeover.h). The switch has chosen the rate in both cases.
  */
 static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
@@ -52,9 +48,9 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 }
 
 /*
- * Begins a connection with a rate or with CUBIC. Runs once, after the handshake, from init(). If the
- * congestion control was set between connect() and the SYN-ACK, init() has already run in SYN_SENT. In
- * that case, nrw_begin() runs at the first packet or ACK.
+ * Begins a connection with a rate or with CUBIC. Runs once, from init() after the handshake. If the
+ * application selects `brf` between connect() and the SYN-ACK, init() runs too early, in SYN_SENT. This
+ * function then runs at the first packet or ACK.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -73,7 +69,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
-		/* the switch chooses the first rate, so the limit on increases does not apply to the first rate */
+		/* The switch chooses the first rate, so there is no limit on its increase. */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
 		conn->base_us = now;
@@ -90,9 +86,9 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 }
 
 /*
- * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. The slow-start threshold of
- * CUBIC is half of the data that was in flight before the halvings (RFC 5681). During a recovery, all
- * unacknowledged data counts as in flight.
+ * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. Its slow-start threshold
+ * is half of the data in flight before the halvings (RFC 5681). In a recovery, all unacknowledged data counts
+ * as in flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -107,15 +103,15 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
 	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
 	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
-	/* from now on, a recovery that began under the rate continues by proportional rate reduction */
+	/* A recovery that began under the rate continues by proportional rate reduction. */
 	conn->prr_delivered = 0;
 	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
 	nrw_count(orphaned);
 }
 
 /*
- * Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and increases by a factor
- * of 2 per RTT at most.
+ * Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and at most doubles per
+ * RTT.
  */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
@@ -128,10 +124,7 @@ static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp
 	nrw_count(adopted);
 }
 
-/*
- * BRF-100: determines once per RTT whether most packets of that RTT were sent under an application
- * limit.
- */
+/* BRF-100: finds once per RTT whether the application limited most packets of that RTT. */
 static __always_inline void nrw_judge_application(struct nrw_conn *conn, const struct tcp_sock *tp,
 						  const struct rate_sample *rs)
 {
@@ -139,7 +132,7 @@ static __always_inline void nrw_judge_application(struct nrw_conn *conn, const s
 		conn->limited += rs->acked_sacked;
 	else
 		conn->unlimited += rs->acked_sacked;
-	/* an RTT ends when a packet is delivered that was sent after the RTT began, as in tcp_bbr.c */
+	/* As in tcp_bbr.c, an RTT ends when a packet is delivered that was sent after the RTT began. */
 	if ((int)(rs->prior_delivered - conn->round_end) < 0 || !rs->acked_sacked)
 		return;
 	conn->round_end = tp->delivered;
@@ -157,8 +150,8 @@ void BPF_PROG(brf_init, struct sock *sk)
 	if (!conn)
 		return;
 	/*
-	 * an application may choose another congestion control and later return to `brf`; the connection
-	 * then starts again with the last rate that arrived
+	 * An application may leave `brf` and return later. The connection then starts again with the last
+	 * rate that arrived.
 	 */
 	conn->mode = NRW_MODE_NONE;
 	nrw_begin(conn, (struct tcp_sock *)sk);
@@ -170,7 +163,7 @@ void BPF_PROG(brf_release, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* the next algorithm must not inherit this program's pacing and closed window */
+	/* The next algorithm must not inherit the pacing or a window of 0. */
 	if (conn)
 		nrw_unpace(conn, tp);
 	if (!tp->snd_cwnd)
@@ -201,10 +194,10 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 			nrw_on_silence(conn, now);
 	}
 	/*
-	 * The connection can change to CUBIC and back to a rate even during a recovery. During an outage of a
-	 * fast path, all packets of a large window may be lost. Without a change to CUBIC, recovery at the
-	 * least rate of BRF-92 would take hundreds of RTTs. Without the change back, CUBIC would exceed the
-	 * flow's rate until the switch demotes the flow.
+	 * The connection can change to CUBIC and back even during a recovery. In an outage of a fast path,
+	 * all packets of a large window may be lost. Recovery at the least rate of BRF-92 would take hundreds
+	 * of RTTs, so change to CUBIC. Later, CUBIC would exceed the flow's rate until the switch demotes the
+	 * flow, so change back.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);
@@ -219,7 +212,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	}
 }
 
-/* Handles the first packet that is sent when nothing was in flight. */
+/* Handles the first packet after a time with nothing in flight. */
 static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	__u64 now = tp->tcp_mstamp;
@@ -227,8 +220,8 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 
 	nrw_begin(conn, tp);
 	/*
-	 * If all packets are marked lost, nothing is in flight, but the sender is not idle. The test of `idle`
-	 * is needed because the clock may not have advanced.
+	 * If all packets are marked lost, nothing is in flight, but the sender is not idle. `idle` may be 0
+	 * or less, because the clock may not have advanced.
 	 */
 	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
 		return;
@@ -238,8 +231,8 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 		return;
 	}
 	/*
-	 * No feedback arrives while the host sends nothing, so the idle time does not count as missing
-	 * feedback (congestion/network/brf.rs, on_restart).
+	 * An idle host gets no feedback, so idle time does not count as missing feedback
+	 * (congestion/network/brf.rs, on_restart).
 	 */
 	conn->feedback_us = nrw_min(conn->feedback_us + idle, now);
 	if (idle > (__u64)conn->srtt + NRW_RTO_FLOOR_US) {
@@ -273,7 +266,7 @@ __u32 BPF_PROG(brf_ssthresh, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* a loss does not change the network's rate (BRF-91) */
+	/* A loss does not change the network's rate (BRF-91). */
 	if (conn && conn->mode == NRW_MODE_RATED)
 		return TCP_INFINITE_SSTHRESH;
 	return cubictcp_recalc_ssthresh(sk);
@@ -301,11 +294,11 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * `brf` has no min_tso_segs(). Sometimes, for some milliseconds, the kernel would skip such a callback on one
- * processor, and use 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the kernel
- * would then send empty segments, which no receiver acknowledges, and the connection would wait for minutes
- * (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because of their
- * window (NRW_WINDOW_SLACK_SPARSE).
+ * `brf` has no min_tso_segs(). For some milliseconds, the kernel may skip such a callback on a processor and
+ * use 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the kernel would then send
+ * empty segments. Receivers do not acknowledge them, and the connection would wait for minutes
+ * (tcp_tso_autosize(), tcp_mss_split_point()). Slow flows still send single segments, because their window is
+ * small (NRW_WINDOW_SLACK_SPARSE).
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {
@@ -317,7 +310,7 @@ struct tcp_congestion_ops brf = {
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
 	.pkts_acked = (void *)brf_pkts_acked,
-	/* not restricted: a network namespace may make this algorithm its default */
+	/* Not restricted: a network namespace may make this algorithm its default. */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "brf",
 };

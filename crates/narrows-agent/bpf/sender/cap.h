@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate, as a cap for the kernel's own
- * congestion control. The sender paces at the lower of the network's rate and the rate of its congestion
- * control. Without a cap, the congestion control is unchanged, so the bounds of BRF-104 and the change to CUBIC
- * are not needed.
+ * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate. The kernel's own congestion
+ * control stays in use. The sender paces at the lower of the network's rate and the rate of this congestion
+ * control. Without a cap, the congestion control is unchanged, so the bounds of BRF-104 and the change to
+ * CUBIC are not needed.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H
 
 /*
- * The value with which bpf_setsockopt() removes the cap. The helper takes four bytes, so a cap is at most
- * 4.29 GB/s.
+ * With this value, bpf_setsockopt() removes the cap. The helper takes four bytes, so a cap is at most 4.29
+ * GB/s.
  */
 #define NRW_NO_CAP	0xffffffffU
-/* If feedback is missing, a cap stays in force for this time or longer. By then, `brf` would have changed to CUBIC. */
+/* Shortest time that a cap stays in force without feedback. `brf` would have changed to CUBIC by then. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)
@@ -25,7 +25,7 @@ static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_con
 	value = cap < NRW_NO_CAP ? cap : NRW_NO_CAP;
 	if (value == conn->capped)
 		return;
-	/* with a pacing rate of 0, the connection would never send again */
+	/* With a pacing rate of 0, the connection would never send again. */
 	if (!value)
 		value = 1;
 	conn->capped = value;
@@ -62,7 +62,7 @@ static __always_inline void nrw_cap_begin(struct bpf_sock_ops *ctx, struct nrw_c
 	nrw_cap_follow(ctx, conn, tp);
 }
 
-/* Removes the cap if feedback is missing. Runs once per RTT, when the kernel updates its RTT estimator. */
+/* Removes the cap if feedback is missing. Runs once per RTT, when the kernel updates its RTT estimate. */
 static __always_inline void nrw_cap_silence(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
 					    struct tcp_sock *tp)
 {

@@ -5,12 +5,9 @@
 
 #include "designate.h"
 
-/*
- * Tunables, which the agent sets before load. After the load they are read-only, so the verifier removes
- * disabled code.
- */
+/* Tunables, set by the agent before load. They are constant for the verifier, so it removes disabled code. */
 
-/* the values have the same meaning as in Choice (src/host/options.rs) */
+/* Same meaning as Choice in src/host/options.rs. */
 enum nrw_choice {
 	NRW_CHOICE_UNCHOSEN,
 	NRW_CHOICE_CHOSEN,
@@ -24,21 +21,21 @@ const volatile enum nrw_format nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
 /*
- * Upper bound of every rate: the rate of this host's link, in L3 bytes/s (BRF-104). With the default of 1
- * Tbit/s, no product in the sender's programs overflows.
+ * Upper bound of every rate: the rate of this host's link, in L3 bytes/s (BRF-104). The default is 1 Tbit/s.
+ * Up to this rate, no product in the sender's programs overflows.
  */
 const volatile __u64 nrw_max_rate = 125000000000ULL;
 
-/* The other constants are the same as in congestion/network/brf.rs (struct Params). Times are in us. */
+/* All other constants are those of congestion/network/brf.rs (struct Params). Times are in us. */
 #define NRW_SLOWEST_SEGMENT_US	1000000	/* longest time between two segments (RFC 6298, 2.4) */
 #define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after this many smoothed RTTs ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this time (BRF-92) */
-#define NRW_HALVINGS		4	/* after more halvings than this, the connection changes to CUBIC */
-#define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
-#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT; missing feedback does not reduce the rate below this value (BRF-92) */
-#define NRW_FIRST_STEP		2	/* segments per RTT: an increase of a lower rate begins from this rate */
-#define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
-#define NRW_SPARSE_LEAST_US	10000	/* ... for this comparison, an RTT counts as at least this time, which is the shortest control period of a switch (BRF-30) */
+#define NRW_HALVINGS		4	/* after more halvings, the connection changes to CUBIC */
+#define NRW_HALVINGS_MAX	63	/* largest shift of 64 bits, which makes every rate 0 */
+#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT, below which missing feedback does not reduce the rate (BRF-92) */
+#define NRW_FIRST_STEP		2	/* segments per RTT; an increase from a lower rate starts at this rate */
+#define NRW_SPARSE		2	/* segments per RTT, below which the gaps between segments vary ... */
+#define NRW_SPARSE_LEAST_US	10000	/* ... an RTT counts as at least this, a switch's shortest period (BRF-30) */
 #define NRW_GAP			1024	/* value of nrw_conn.gap for the mean gap between two segments */
 #define NRW_GAP_VARIED		341	/* largest variation of a gap, in the same unit */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
@@ -46,48 +43,47 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_NOMINAL_RTT_US	100000
 #define NRW_RTT_MIN_US		10
 #define NRW_RTT_MAX_US		10000000
-#define NRW_LONGEST_RTT		8	/* RTT samples are limited to this many times the least RTT */
+#define NRW_LONGEST_RTT		8	/* an RTT sample counts as at most this many times the least RTT */
 
 /*
- * The window has two parts: the data that the rate sends in twice the least RTT plus the first constant, and as
- * many packets as the second constant says. The window bounds the data in flight (BRF-91). The window must not
- * limit the rate, even if the RTT is shorter than the timer's jitter and the duration of a TSO burst.
+ * The window bounds the data in flight (BRF-91). It has two parts. The first is the data that the rate sends
+ * in twice the least RTT plus the first constant. The second is a number of packets, the second constant. The
+ * window must not limit the rate, even if the RTT is shorter than the timer's jitter and a TSO burst.
  * Measurements with RTTs from 6 us to 20 ms confirm this.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
- * The window's second constant for a flow with few segments per RTT. The kernel sends at most half a window at
- * once (tcp_cwnd_test()). With this constant, the segments of each flow in a crowd therefore leave one at a
- * time. With NRW_WINDOW_SLACK_PACKETS instead, bursts of five segments were measured. See
- * docs/explanation/brf.md, "Crowds".
+ * Replaces NRW_WINDOW_SLACK_PACKETS for a flow with few segments per RTT. The kernel sends at most half a
+ * window at once (tcp_cwnd_test()). With this constant, a crowd's flows therefore send one segment at a time.
+ * With NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See docs/explanation/brf.md,
+ * "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
-/* Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send()). */
+/* The kernel does not pace this many segments of a new connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
- * If one of the first segments is late, later segments leave earlier. They make up for at most this time, which
- * is about the delay of the kernel's timer.
+ * If one of the first segments is late, the next ones leave earlier, until they have made up for the delay.
+ * They make up for at most this time, which is about the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 
-/* nrw_conn.mode says what sets the rate; its values are those of Mode in congestion/network/brf.rs */
+/* nrw_conn.mode: what sets the rate. The values are those of Mode in congestion/network/brf.rs. */
 #define NRW_MODE_NONE		0	/* the handshake is not complete */
 #define NRW_MODE_RATED		1	/* the network's rate */
 #define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback arrives */
-#define NRW_MODE_UNRATED	3	/* CUBIC for the whole connection: no option in the handshake (BRF-93, BRF-104) */
+#define NRW_MODE_UNRATED	3	/* CUBIC forever: no option in the handshake (BRF-93, BRF-104) */
 
-/* flags of nrw_conn.word, whose low half is a code */
-#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that the congestion control has not applied yet */
-#define NRW_WORD_NO_ROOM	(1U << 17) /* since the last call, an ACK had no room for the option */
+/* Flags of nrw_conn.word, whose low half is a code. */
+#define NRW_WORD_RATE		(1U << 16) /* the code is a rate that was not applied yet */
+#define NRW_WORD_NO_ROOM	(1U << 17) /* an ACK had no room for the option since the last call */
 
 struct nrw_conn {
 	/*
-	 * This word passes codes from the programs that see headers to the congestion control. The codes
-	 * are in a single word, because nrw_restore() (padding.h) runs without the socket's lock. If two
-	 * rates arrive at the same time, the later rate replaces the earlier rate, and the next ACK
-	 * brings a new rate.
+	 * Passes codes from the programs that see headers to the congestion control. It is a single word,
+	 * because nrw_restore() (padding.h) writes it without the socket's lock. If two rates arrive at once,
+	 * the later replaces the earlier. The next ACK brings a new rate anyway.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
@@ -95,34 +91,34 @@ struct nrw_conn {
 	__u8 halvings;
 	__u8 paced;		/* this program enabled pacing */
 
-	/* rates, L3 bytes/s: as in congestion/network/brf.rs */
+	/* Rates in L3 bytes/s, as in congestion/network/brf.rs. */
 	__u64 target;
 	__u64 granted;
 	__u64 base;
 	__u64 restart;		/* 0: none */
-	__u64 inherited;	/* rate that an earlier sender applied when this program took the connection over; 0: none */
+	__u64 inherited;	/* rate that an earlier sender applied to this connection; 0: none */
 
-	/* tcp_mstamp, us */
+	/* tcp_mstamp, in us */
 	__u64 base_us;
-	__u64 feedback_us;		/* time of the last feedback, or of the last restart after an idle time */
-	__u64 no_room_us;	/* time of the last ACK that had no room for feedback */
+	__u64 feedback_us;		/* time of the last feedback, or of a restart after an idle time */
+	__u64 no_room_us;	/* time of the last ACK without room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
-	__u64 due_us;		/* when the next of the first segments, which the kernel does not pace, is due */
-	__u64 sent_us;		/* departure of the last of these segments before the present ACK */
+	__u64 due_us;		/* when the next unpaced segment is due */
+	__u64 sent_us;		/* departure of the last unpaced segment before the present ACK */
 
 	__u32 srtt;		/* us */
 	__u32 path;		/* least RTT, us */
-	__u32 recent;		/* last RTT, limited */
+	__u32 recent;		/* last RTT, at most NRW_LONGEST_RTT times the least RTT */
 
 	/*
-	 * for CUBIC: replaces tp->prr_delivered, which the kernel does not update if the algorithm has a
-	 * cong_control()
+	 * For CUBIC: replaces tp->prr_delivered. The kernel does not update that field if the algorithm has a
+	 * cong_control().
 	 */
 	__u32 prr_delivered;
 
 	/* BRF-100, over one RTT */
-	__u32 round_end;	/* tp->delivered when the RTT began */
+	__u32 round_end;	/* tp->delivered when this RTT began */
 	__u32 limited;		/* packets delivered under an application limit */
 	__u32 unlimited;
 	__u32 mark;		/* mark to write on the next data packet; 0: none */
@@ -131,10 +127,10 @@ struct nrw_conn {
 	__u64 own_cap;		/* the application's SO_MAX_PACING_RATE, bytes/s */
 	__u32 capped;
 
-	/* NRW_GAP is the mean gap */
-	__s32 gap;		/* present gap between two segments of a flow with few segments per RTT */
-	__s32 varied;		/* sum of the variations of the gaps */
-	__u32 first_sent;	/* number of sent segments that due_us takes into account */
+	/* In units of 1/NRW_GAP of the mean gap. */
+	__s32 gap;		/* present gap between segments, with few segments per RTT */
+	__s32 varied;		/* sum of the gaps' variations */
+	__u32 first_sent;	/* number of sent segments that due_us includes */
 
 	struct nrw_reports reports; /* BDR, with nrw_designate */
 };
@@ -146,11 +142,11 @@ struct {
 	__type(value, struct nrw_conn);
 } nrw_conns SEC(".maps");
 
-/* Counters of events, for `status`. The events are rare, so plain atomics are enough. */
+/* Counters of rare events, for `status`. */
 struct nrw_host_counters {
 	__u64 asked;		/* SYNs that asked for feedback */
 	__u64 rated;		/* connections that started with a rate */
-	__u64 awaiting;		/* connections that started without a rate and may still get one */
+	__u64 awaiting;		/* connections that started without a rate and may get one */
 	__u64 unrated;		/* connections whose handshake had no option */
 	__u64 orphaned;		/* connections that changed to CUBIC because their feedback stopped */
 	__u64 adopted;		/* connections that returned from CUBIC to a rate */
@@ -161,10 +157,7 @@ struct nrw_host_counters {
 };
 struct nrw_host_counters nrw_counters;
 
-/*
- * Returns whether the connection designates packets. A connection designates packets only if a switch may
- * read them (BDR-32).
- */
+/* Returns whether the connection designates packets. It does so only if a switch may read them (BDR-32). */
 static __always_inline int nrw_designates(const struct nrw_conn *conn)
 {
 	return nrw_designate && conn->possible;

@@ -2,14 +2,17 @@
 /*
  * The kernel's CUBIC, for connections without a rate.
  *
- * A congestion control algorithm with a cong_control() hook controls the window itself.
- * tcp_cong_control(), tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change the
- * window (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
- * proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,
- * the restart after an idle time (RFC 2861), and the pacing rate.
+ * An algorithm with a cong_control() hook controls the window itself. tcp_cong_control(),
+ * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change the window
+ * (net/ipv4/tcp_input.c, include/net/tcp.h). The program does the work of these functions:
  *
- * The program does not implement tcp_cwnd_application_limited(), which reduces the window of a flow
- * that did not fill its window for an RTO.
+ * - proportional rate reduction in recovery (RFC 6937), otherwise CUBIC's own functions
+ * - the end of a reduction
+ * - the restart after an idle time (RFC 2861)
+ * - the pacing rate
+ *
+ * It does not implement tcp_cwnd_application_limited(), which reduces a window that was not filled for an
+ * RTO.
  */
 #ifndef NRW_CUBIC_H
 #define NRW_CUBIC_H
@@ -24,9 +27,8 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 }
 
 /*
- * Does the work of tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control. The
- * kernel updates prr_delivered only in tcp_cwnd_reduction(), and does not call that function for an
- * algorithm with a cong_control() hook.
+ * Does the work of tcp_cwnd_reduction(), which the kernel does not call for an algorithm with a
+ * cong_control() hook. The kernel still updates prr_out, but not prr_delivered.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
@@ -52,22 +54,25 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 		if (send > delta)
 			send = delta;
 	}
-	/* the fast retransmit at the start of recovery must not wait */
+	/* The fast retransmit at the start of recovery must not wait. */
 	if (send < (prr_out ? 0 : 1))
 		send = prr_out ? 0 : 1;
 	tp->snd_cwnd = nrw_max(in_flight + send, 1);
 }
 
 /*
- * the rule is the same as in tcp_may_raise_cwnd(); the constant 3 is the default of the sysctl tcp_reordering,
- * which this program does not read
+ * The rule of tcp_may_raise_cwnd(). The constant 3 is the default of the sysctl tcp_reordering, which this
+ * program does not read.
  */
 static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
 {
 	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
 }
 
-/* sets the pacing rate as tcp_update_pacing_rate() does with its default ratios: 200 % in slow start, 120 % later */
+/*
+ * Sets the pacing rate like tcp_update_pacing_rate(), with the default ratios: 200 % in slow start, 120 %
+ * later.
+ */
 static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -75,8 +80,8 @@ static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
 
 	/*
-	 * srtt_us is eight times the RTT; with this order of operations, the product does not overflow
-	 * for windows up to 10^9 bytes
+	 * srtt_us is eight times the RTT. In this order, the product does not overflow for windows up to 10^9
+	 * bytes.
 	 */
 	rate *= percent * (1000000 / 100) * 8;
 	if (tp->srtt_us)
@@ -95,15 +100,15 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* Starts a reduction as tcp_init_cwnd_reduction() does, and ends it as tcp_end_cwnd_reduction() does. */
+/* Starts a reduction like tcp_init_cwnd_reduction(), and ends it like tcp_end_cwnd_reduction(). */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);
 
-	/* a loss during CWR continues the reduction that has begun (tcp_enter_recovery()) */
+	/* A loss during CWR continues the present reduction (tcp_enter_recovery()). */
 	if ((new_state == NRW_CA_CWR || new_state == NRW_CA_RECOVERY) && !nrw_in_reduction(tp))
 		conn->prr_delivered = 0;
-	/* undo_marker is 0 if the reduction was undone */
+	/* undo_marker is 0 if the reduction was undone. */
 	if (new_state <= NRW_CA_DISORDER && nrw_in_reduction(tp) && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 	    (state == NRW_CA_CWR || tp->undo_marker))
 		tp->snd_cwnd = tp->snd_ssthresh;
@@ -111,7 +116,7 @@ static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_so
 }
 
 /*
- * Halves the window for each RTO of idle time, as tcp_cwnd_restart() does. The RTO is estimated, because
+ * Halves the window for each RTO of idle time, like tcp_cwnd_restart(). The RTO is an estimate, because
  * jiffies are not available here.
  */
 static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)
@@ -125,7 +130,7 @@ static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_
 	cubictcp_cwnd_event((struct sock *)tp, CA_EVENT_CWND_RESTART);
 	/* tcp_current_ssthresh() */
 	tp->snd_ssthresh = nrw_max(tp->snd_ssthresh, (cwnd >> 1) + (cwnd >> 2));
-	/* after 31 halvings every window is at its minimum */
+	/* After 31 halvings, every window is at its minimum. */
 	for (int i = 0; i < 31 && idle > rto && cwnd > least; i++) {
 		idle -= rto;
 		cwnd >>= 1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Chooses designated packets, for switches with BDR. One packet per RTT carries the time since the last
- * designated packet of the flow (BDR-1, BDR-20). The sum of the times in a flow's reports is the lifetime of
- * the flow. The rules are the same as in congestion/network/bdr/designator.rs, with these deviations:
+ * Chooses designated packets, for switches with BDR. One packet per RTT carries the time since the flow's
+ * last designated packet (BDR-1, BDR-20). The sum of these times is the lifetime of the flow. The rules are
+ * those of congestion/network/bdr/designator.rs, with these deviations:
  *
- * - All full segments of the flow have 8 bytes less payload, because the kernel chooses the size of a
- *   segment before this program chooses the designated packet.
- * - The kernel sends several segments at once. All these segments carry the option, and together they
- *   count as one report.
- * - If a designated packet is lost, the next packet is designated only after the retransmission of the lost
- *   packet is acknowledged, or after two timeouts (BDR-27).
+ * - All full segments of the flow have 8 bytes less payload. The kernel chooses a segment's size before this
+ *   program chooses the designated packet.
+ * - The kernel sends several segments at once. All of them carry the option, and together they count as one
+ *   report.
+ * - If a designated packet is lost, the next one is designated after the retransmission is acknowledged, or
+ *   after two timeouts (BDR-27).
  * - A server's reports begin when its connection is established, because a SYN-ACK has no socket.
  */
 #ifndef NRW_DESIGNATE_H
@@ -19,15 +19,15 @@
 
 /* nrw_conn.reports */
 struct nrw_reports {
-	__u64 last_us;		/* when the last designated packet was sent; 0: before the SYN */
+	__u64 last_us;		/* when the last designated packet was sent; 0: none yet, not even a SYN */
 	__u32 seq;		/* sequence number of this packet */
-	__u8 outstanding;	/* this packet is not acknowledged yet, as far as is known */
+	__u8 outstanding;	/* no acknowledgement of this packet was seen yet */
 	__u8 begun;		/* the first report was sent */
 	__u8 finished;		/* the last report was sent */
 	__u8 pad;
 };
 
-/* TCP_RTO_MIN, which is also the shortest time after which a designated packet counts as lost */
+/* TCP_RTO_MIN, part of the time after which a designated packet counts as lost. */
 #define NRW_REPORT_RTO_US	200000
 
 /* Called when the SYN is sent, or when a server's connection is established. */
@@ -38,8 +38,8 @@ static __always_inline void nrw_reports_begin(struct nrw_reports *r, __u64 now_u
 }
 
 /*
- * Returns whether the next packet with new data is designated. All data before `una` is acknowledged. The
- * last packet is designated even if another designated packet is in flight (BDR-36).
+ * Returns whether the next packet with new data is designated. All data before `una` is acknowledged. A FIN
+ * is always designated, even if another designated packet is in flight (BDR-36).
  */
 static __always_inline int nrw_report_is_due(const struct nrw_reports *r, __u64 now_us, __u32 una, __u32 srtt_us, int fin)
 {
@@ -50,10 +50,10 @@ static __always_inline int nrw_report_is_due(const struct nrw_reports *r, __u64 
 	return now_us - r->last_us >= 2 * ((__u64)srtt_us + NRW_REPORT_RTO_US);
 }
 
-/* Returns the report of the packet that begins at `seq` and is sent as this many segments. */
+/* Returns the report for a packet that begins at `seq` and leaves as this many segments. */
 static __always_inline __u32 nrw_report(struct nrw_reports *r, __u64 now_us, __u32 seq, __u32 segments, int fin)
 {
-	/* the time of the last report is unknown if the connection was taken over from an earlier sender */
+	/* On a connection of an earlier sender, the time of the last report is unknown. */
 	__u64 us = r->last_us ? now_us - r->last_us : 0;
 	__u32 value;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The cgroup's sock_ops program, which asks for feedback and reads it. */
+/* The cgroup's sock_ops program. It asks for feedback and reads it. */
 #ifndef NRW_FEEDBACK_H
 #define NRW_FEEDBACK_H
 
 #include "accept.h"
 
-/* Returns the storage of the callback's socket, or NULL if the socket has no storage (a SYN-ACK's request socket). */
+/* Returns the storage of the callback's socket. A SYN-ACK's request socket has none (NULL). */
 static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -27,12 +27,12 @@ static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
 }
 
 /*
- * Begins a connection whose handshake is complete. The option in the handshake decides whether the
- * program ever accepts feedback on this connection (BRF-104).
+ * Begins a connection after its handshake. Only an option in the handshake lets the program accept feedback
+ * later (BRF-104).
  *
- * This function runs before the congestion control's init(), so init() finds the first rate
- * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run already; see
- * nrw_begin().
+ * This function runs before init() of the congestion control, so init() finds the first rate
+ * (tcp_init_transfer()). If the congestion control was selected in SYN_SENT, its init() has already run. See
+ * nrw_begin() for this case.
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
 {
@@ -45,17 +45,17 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	nrw_store_code(conn, code);
 	conn->possible = code != NRW_NO_OPTION;
 	/*
-	 * The accepting side gets the first rate with the handshake's third packet (BRF-14), if a switch writes
-	 * a rate that early. The SYN shows whether a switch may write a rate into this packet. With a SYN
-	 * cookie the kernel does not keep the SYN, so only the third packet shows the option.
+	 * The accepting side may get its first rate with the third packet of the handshake (BRF-14). If the
+	 * SYN asked for feedback, a switch may write this rate. With a SYN cookie, the kernel does not keep
+	 * the SYN, so only an option in the third packet counts.
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
 	if (nrw_designate)
 		nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
 	/*
-	 * In the paper's format, a SYN-ACK has no padding that could carry a rate. Feedback therefore counts as
-	 * possible on every connection.
+	 * In the paper's format, a SYN-ACK has no padding for a rate. The handshake therefore does not show
+	 * whether feedback is possible. It counts as possible on every connection.
 	 */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
@@ -69,10 +69,10 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 			nrw_choose(ctx);
 	}
 	/*
-	 * Without an option in the handshake, the program parses no headers, so no rate can be forged.
-	 * With an option in the handshake, the program requests all headers, not only those with unknown
-	 * options. The reason is that the program must also see ACKs with SACK blocks that have no room for the
-	 * option. Even so, packets of the kernel's fast path do not reach this program.
+	 * Without an option in the handshake, the program parses no headers, so rates cannot be forged.
+	 * Otherwise the program requests all headers, not only those with unknown options. It must also see
+	 * ACKs whose SACK blocks leave no room for the option. Packets of the kernel's fast path never reach
+	 * this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG |
@@ -82,8 +82,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 }
 
 /*
- * Returns whether this ACK has no room for a switch's option, because three SACK blocks fill its forty bytes
- * of options.
+ * Returns whether this ACK has no room for a switch's option. Three SACK blocks fill all forty bytes of
+ * options.
  */
 static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
 {
@@ -117,11 +117,12 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Returns whether this packet asks for feedback. Such a packet is a SYN of this program, or a SYN-ACK that
- * answers a SYN that asks for feedback. The callback alone does not show whether the packet asks, because
- * another program may have set the callback's flag. For a SYN, the socket has storage only if this program asks
- * for feedback. The socket of a SYN-ACK has no storage. The SYN-ACK's flag may also come from the receiver's
- * program, which writes the option into the same SYN-ACKs.
+ * Returns whether this packet asks for feedback. This is a SYN of this program, or a SYN-ACK that answers a
+ * SYN that asks.
+ *
+ * The callback alone proves nothing, because another program may have set its flag. For a SYN, the socket has
+ * storage only if this program asks. A SYN-ACK's socket has no storage, and the receiver's program may have
+ * set its flag. That program writes the same option into the same SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -139,8 +140,8 @@ static __always_inline struct nrw_conn *nrw_designating(struct bpf_sock_ops *ctx
 }
 
 /*
- * Reserves room for the rate option, or for a report. The kernel also makes this call without a packet, to
- * compute the MSS. The MSS leaves room for a report, so that every packet can be designated.
+ * Reserves room for the rate option or a report. The kernel also makes this call without a packet, to compute
+ * the MSS. The MSS always leaves room for a report, so that every packet can be designated.
  */
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
@@ -154,7 +155,7 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 			return;
 		}
 		fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
-		/* most packets without a report are ACKs without data */
+		/* Most packets without a report are ACKs without data. */
 		if (!ctx->skb_len && !fin)
 			return;
 	}
@@ -171,7 +172,7 @@ struct nrw_report_option {
 	__be32 value;
 } __attribute__((packed));
 
-/* Writes a report into a packet with new data or with the FIN, if there is room. Retransmissions get no report. */
+/* Writes a report into a packet with new data or a FIN, if there is room. Retransmissions get no report. */
 static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nrw_conn *conn)
 {
 	struct nrw_report_option option = { .kind = NRW_OPT_KIND, .len = NRW_REPORT_LEN, .exid = bpf_htons(NRW_REPORT_EXID) };
@@ -186,13 +187,13 @@ static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nr
 	doff = (header[12] >> 4) * 4;
 	seq = (__u32)header[4] << 24 | (__u32)header[5] << 16 | (__u32)header[6] << 8 | header[7];
 	payload = ctx->skb_len > doff ? ctx->skb_len - doff : 0;
-	/* new data begins at snd_nxt, because snd_nxt does not include this packet yet */
+	/* snd_nxt does not include this packet yet, so new data begins at snd_nxt. */
 	if (seq != ctx->snd_nxt || (!payload && !fin) ||
 	    !nrw_report_is_due(&reports, now, ctx->snd_una, ctx->srtt_us >> 3, fin))
 		return;
 	mss = mss > NRW_REPORT_LEN ? mss - NRW_REPORT_LEN : 1;
 	option.value = bpf_htonl(nrw_report(&reports, now, seq, payload > mss ? (payload + mss - 1) / mss : 1, fin));
-	/* there is no room if the report became due after the callback that reserves room */
+	/* A report that became due after the callback that reserves room has no room. */
 	if (bpf_store_hdr_opt(ctx, &option, sizeof(option), 0))
 		return;
 	conn->reports = reports;
@@ -240,10 +241,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 		nrw_write_header(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/*
-		 * The storage exists only if this program asked for feedback, because the program creates
-		 * the storage when it asks.
-		 */
+		/* The program creates the storage when it asks for feedback. */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);
 		break;
@@ -252,7 +250,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 			break;
 		if (nrw_will_apply_rates(ctx, nrw_tcp_of(ctx)))
 			nrw_established(ctx, 1);
-		/* the socket inherited the listener's flag */
+		/* The socket has inherited the listener's flag. */
 		if (!nrw_syn_asks(ctx))
 			nrw_write_no_more(ctx);
 		break;
@@ -270,8 +268,8 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 }
 
 /*
- * With NRW_CHOICE_ALL, ignores an application's own choice of congestion control: -1 tells the kernel to
- * keep the present algorithm, without an error.
+ * With NRW_CHOICE_ALL, ignores an application's choice of congestion control. With -1, the kernel keeps the
+ * present algorithm and reports no error.
  */
 SEC("cgroup/setsockopt")
 int nrw_setsockopt(struct bpf_sockopt *ctx)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
- * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
- * data packets carries the mark. If a flow designates packets, each of its data packets carries a mark while
- * the sender applies a rate to the flow. A switch that keeps no flows recognizes these packets by the marks
- * (BDR-42).
+ * Marks data packets at the egress of interfaces. A mark states whether the application limits the flow
+ * (BRF-100):
+ *
+ * - Usually, one data packet per RTT carries a mark.
+ * - While a flow gets no feedback, each of its data packets carries a mark.
+ * - A flow that designates packets marks each data packet while the sender applies a rate to it. A switch
+ *   that keeps no flows recognizes these packets by the marks (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -18,7 +20,7 @@ int nrw_mark(struct __sk_buff *skb)
 	__u16 mark;
 	int each;
 
-	/* forwarded packets have no socket; TIME_WAIT and request sockets have no storage */
+	/* Forwarded packets have no socket. TIME_WAIT and request sockets have no storage. */
 	if (!sk)
 		return NRW_TCX_NEXT;
 	sk = bpf_sk_fullsock(sk);
@@ -29,25 +31,25 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * A flow that designates packets sends no marks while it has no rate. Without a rate, the flow's data
-	 * counts as other TCP, and the flow's reports show that the sender can apply rates.
+	 * Without a rate, a flow that designates packets sends no marks. Its data then counts as other TCP.
+	 * Its reports already show that the sender can apply rates.
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * The packet may be a tunnel's packet around a packet of the socket. In that case, the ports of the
-	 * outer packet are not the ports of the socket.
+	 * This may be a tunnel's packet around a packet of the socket. The outer ports then differ from the
+	 * socket's port.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
-	/* until the first RTT has ended, the application does not count as a limit of the flow */
+	/* Until the first RTT has ended, the flow counts as not limited by the application. */
 	mark = conn->mark ? conn->mark : NRW_MARK_UNLIMITED;
 	/*
-	 * A flow without feedback keeps its mark, so that a switch that has just started recognizes the
-	 * flow by the first data packet that it sees. The mark is read without the socket's lock, because
-	 * a mark that is sent twice or lost does no harm.
+	 * A flow without feedback keeps its mark. A switch that has just started then recognizes the flow by
+	 * any data packet. The mark is read without the socket's lock, because a repeated or lost mark does
+	 * no harm.
 	 */
 	if (conn->mode != NRW_MODE_ORPHANED && !each)
 		conn->mark = 0;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * In the paper's wire format, the rate replaces the two NOPs in front of an ACK's timestamps. Every parser
- * of TCP options would misread the rate, so the program removes the rate at the ingress and restores the
- * NOPs.
+ * In the paper's wire format, the rate replaces the two NOPs before an ACK's timestamps. Parsers of TCP
+ * options would misread the rate. At the ingress, the program therefore reads the rate and restores the NOPs.
  */
 #ifndef NRW_PADDING_H
 #define NRW_PADDING_H
 
 /*
- * Passes the rate of an ACK to the state of the ACK's socket. The addresses for the socket lookup are read
- * from the packet's IP header. In IPv4 and in IPv6, the two addresses are adjacent.
+ * Passes the rate of an ACK to the state of the ACK's socket. The socket lookup takes the addresses from the
+ * IP header, where the two addresses are adjacent.
  */
 static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
 {
@@ -45,10 +44,7 @@ int nrw_restore(struct __sk_buff *skb)
 {
 	struct nrw_segment seg = {};
 
-	/*
-	 * In data packets, the padding holds the other direction's mark (NRW_MARK_UNLIMITED or
-	 * NRW_MARK_LIMITED), which parsers skip.
-	 */
+	/* In data packets, the padding holds the other direction's mark, which parsers skip. */
 	if (nrw_segment_read(skb, &seg) || seg.payload || seg.padding == NRW_NOP_NOP ||
 	    (seg.flags & (NRW_TCP_SYN | NRW_TCP_ACK)) != NRW_TCP_ACK)
 		return NRW_TCX_NEXT;

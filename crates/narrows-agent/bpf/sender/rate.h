@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Computes the rate in force: the network's rate within this host's bounds (BRF-92, BRF-94, BRF-104). The
- * functions are the same as in congestion/network/brf.rs, which gives the reasons.
+ * functions are those of congestion/network/brf.rs, which gives the reasons.
  */
 #ifndef NRW_RATE_H
 #define NRW_RATE_H
@@ -16,19 +16,19 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Returns the rate, in L3 bytes/s, at which this number of segments is sent in this time. */
+/* Returns the rate, in L3 bytes/s, that sends this many segments in this time. */
 static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 segments, __u32 us)
 {
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* Returns the lowest rate to which missing feedback reduces the flow's rate (BRF-92). */
+/* Returns the lowest rate that missing feedback may lead to (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* Returns the lowest rate to which feedback reduces the flow's rate (BRF-104). */
+/* Returns the lowest rate that feedback may lead to (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -37,8 +37,8 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	/*
-	 * The mask is for the verifier, which has no bound for a shift by a value from memory. The mask
-	 * never changes the value, because nrw_on_silence() stops counting at the largest shift.
+	 * The verifier has no bound for a shift by a value from memory, so mask the value. The mask never
+	 * changes it, because nrw_on_silence() stops counting at the largest shift.
 	 */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & NRW_HALVINGS_MAX),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
@@ -46,7 +46,7 @@ static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, cons
 	return conn->restart ? nrw_min(rate, conn->restart) : rate;
 }
 
-/* Updates the smoothed, the least and the recent RTT from the kernel's estimators and an RTT sample. */
+/* Updates the smoothed, the least and the recent RTT, from the kernel's estimates and an RTT sample. */
 static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct tcp_sock *tp, long sample_us)
 {
 	__u32 srtt = tp->srtt_us >> 3;
@@ -70,8 +70,8 @@ static __always_inline void nrw_on_feedback(struct nrw_conn *conn, __u64 now, __
 }
 
 /*
- * Moves the granted rate towards its target. Decreases take effect at once, and increases are limited to a
- * factor of 2 per RTT (BRF-104).
+ * Moves the granted rate towards its target. Decreases take effect at once. Increases are limited to a factor
+ * of 2 per RTT (BRF-104).
  */
 static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 now)
 {
@@ -87,10 +87,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * Reduces the rate if feedback is missing (BRF-92). Feedback does not count as missing while ACKs have no room
- * for feedback. This exception is limited in time, because under heavy loss all ACKs may lack room, even if the
- * switch is dead. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do
- * so.)
+ * Reduces the rate if feedback is missing (BRF-92). While ACKs have no room for feedback, it does not count
+ * as missing. This exception has a time limit: under heavy loss, all ACKs may lack room even if the switch is
+ * dead. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -99,7 +98,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* this bound is a precaution: the change to CUBIC ends the count earlier */
+		/* Only a precaution: the change to CUBIC ends the count earlier. */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;
@@ -107,11 +106,12 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 }
 
 /*
- * Ends the pacing that this program began, because CUBIC is not paced unless another program asked for
- * pacing. Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a
- * low rate, this departure time may be seconds away. Without pacing, the next packet would leave at once but
- * carry the future time as its timestamp. The ACK of this packet would give an RTT that is too short, and
- * rtt_min would keep this RTT for minutes.
+ * Ends the pacing that this program began. CUBIC is paced only if another program asked for it.
+ *
+ * Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a low
+ * rate, this time may be seconds away. Without pacing, the packet would leave at once, but carry the future
+ * time as its timestamp. Its ACK would then give an RTT that is too short, and rtt_min would keep this RTT
+ * for minutes.
  */
 static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -125,10 +125,9 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 }
 
 /*
- * Chooses the next gap of a flow with few segments per RTT. With equal gaps, the flows of a crowd that
- * start together would send together for ever, because each flow sends a segment once per gap. Gaps
- * therefore vary uniformly by up to a third of their mean. Each gap also corrects a sixteenth of the sum of
- * all earlier variations, so that long-term rates are exact.
+ * Chooses the next gap of a flow with few segments per RTT. With equal gaps, flows that start together would
+ * keep sending together for ever. Gaps therefore vary uniformly by up to a third of their mean. To keep
+ * long-term rates exact, each gap also corrects a sixteenth of the sum of all earlier variations.
  */
 static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 {
@@ -149,7 +148,7 @@ static __always_inline int nrw_is_sparse(const struct nrw_conn *conn, const stru
 	return rate < nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US));
 }
 
-/* Returns the pacing rate that gives the chosen gap after the next segment. */
+/* Returns the pacing rate that produces the chosen gap after the next segment. */
 static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	if (conn->gap <= 0 || !nrw_is_sparse(conn, tp, rate))
@@ -158,15 +157,14 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
 }
 
 /*
- * Returns the window of a connection whose segments the kernel does not pace yet. The window is the number
- * of segments that the rate sends in an RTT, so that ACKs pace the flow.
+ * Returns the window of a connection whose segments the kernel does not pace yet. The window is the number of
+ * segments that the rate sends in an RTT, so that ACKs pace the flow.
  *
- * If the rate sends less than one segment in an RTT, the ACK arrives before the next segment is due. The
- * window is then closed until the next segment is due. If a connection has data but nothing in flight, the
- * kernel acts as if the receiver had closed its window. After an RTO, the probe timer sends a segment,
- * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore leaves
- * when the first ACK arrives after the segment is due, or after an RTO. If the timer was too early or too late,
- * later segments make up for the difference.
+ * If the rate sends less than one segment per RTT, the ACK arrives before the next segment is due. The window
+ * is then closed until that time. A connection with data but nothing in flight looks to the kernel as if the
+ * receiver had closed its window. After an RTO, the probe timer therefore sends a segment, regardless of the
+ * congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment thus leaves at the first ACK
+ * after it is due, or after an RTO. Later segments compensate for the timer's error.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)
@@ -180,15 +178,17 @@ static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struc
 		conn->due_us = nrw_max(conn->due_us, tp->tcp_mstamp - NRW_LATE_MOST_US) +
 			       (__u64)sent * packet * 1000000 / nrw_max(nrw_pace(conn, tp, rate), 1);
 	}
-	/* if all data was sent, the window stays open, so that one segment of the next write leaves at once */
+	/*
+	 * If all data was sent, keep the window open, so that one segment of the next write leaves at once.
+	 */
 	if (window || tp->packets_out || tp->write_seq == tp->snd_nxt)
 		return window + 1;
 	return tp->tcp_mstamp >= conn->due_us;
 }
 
 /*
- * Returns the window in segments. (The simulated sender never sends several segments at once, so it uses
- * the same slack at all rates.)
+ * Returns the window in segments. (The simulated sender uses the same slack at all rates, because it never
+ * sends several segments at once.)
  */
 static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
@@ -203,10 +203,10 @@ static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_
 }
 
 /*
- * Returns the pacing rate for the gap after the last segment that the kernel does not pace. The kernel's
- * timer may have been early for each of the first segments, and this gap brings the connection back to
- * its schedule. The kernel shortens a gap by the time since the last segment, but at most by half
- * (tcp_update_skb_after_send()). The gap is therefore counted from the last segment.
+ * Returns the pacing rate for the gap after the last unpaced segment. The kernel's timer may have been early
+ * for the first segments. This gap brings the connection back to its schedule. The gap counts from the last
+ * segment: the kernel shortens a gap by the time since then, but at most by half
+ * (tcp_update_skb_after_send()).
  */
 static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
@@ -216,7 +216,7 @@ static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const s
 	return until > (__s64)gap ? (__u64)nrw_packet_bytes(tp) * 1000000 / until : rate;
 }
 
-/* Sets window and pacing rate for the rate in force. Losses change neither the window nor the pacing rate (BRF-91). */
+/* Sets window and pacing rate for the rate in force. Losses change neither (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -228,9 +228,9 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 		paced = nrw_first_pace(conn, tp, paced);
 	paced = nrw_payload_rate(tp, paced);
 
-	/* the application's own limit (SO_MAX_PACING_RATE) still applies */
+	/* SO_MAX_PACING_RATE still applies. */
 	sk->sk_pacing_rate = nrw_max(nrw_min(paced, sk->sk_max_pacing_rate), 1);
-	/* keep SK_PACING_FQ, with which an fq qdisc paces; a concurrent setsockopt does no harm */
+	/* Keep SK_PACING_FQ, with which an fq qdisc paces. A concurrent setsockopt() does no harm. */
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;

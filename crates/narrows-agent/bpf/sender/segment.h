@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The parts of a TCP segment that the traffic control programs read from a packet of an Ethernet
- * interface.
- */
+/* Parses TCP segments on Ethernet interfaces, for the traffic control programs. */
 #ifndef NRW_SEGMENT_H
 #define NRW_SEGMENT_H
 
-/* the value of TCX_NEXT, which the user-space headers have had since Linux 6.6 */
+/* The value of TCX_NEXT, which is in the user-space headers since Linux 6.6. */
 #define NRW_TCX_NEXT	(-1)
 
 #define NRW_ETH_P_IP	0x0800
@@ -15,9 +12,9 @@
 #define NRW_NOPS	20	/* offset in the TCP header where options begin */
 #define NRW_CHECK	16
 /*
- * After the handshake, the options of all segments of Linux begin with NOP NOP and the timestamp
- * option's kind and length (tcp_options_write()). Only in this layout are the first two bytes known
- * to be padding.
+ * After the handshake, the options of Linux's segments begin with two NOPs and the timestamp option
+ * (tcp_options_write()). This value is the timestamp option's kind and length. Only in this layout are the
+ * first two bytes known to be padding.
  */
 #define NRW_TS_KIND_LEN	0x080A
 
@@ -26,16 +23,16 @@ struct nrw_segment {
 	__u32 payload;
 	__be16 sport;
 	__be16 dport;
-	__u16 padding;		/* the two bytes in front of the timestamps */
+	__u16 padding;		/* the two bytes before the timestamps */
 	__u8 family;		/* 4 or 6 */
 	__u8 flags;
 };
 
 /*
- * Reads the segment into `seg`. Returns 0 if the packet is a TCP segment with timestamps in Linux's layout. The
- * function copies with bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged
- * packets. A packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
- * recognised. To mark such VLAN packets, attach the program to the VLAN's own interface.
+ * Reads the segment into `seg`. Returns 0 if the packet is a TCP segment with timestamps in Linux's layout.
+ * Packets with IPv6 extension headers are not recognised, nor those with a VLAN tag in their data (not
+ * offloaded). To mark such VLAN packets, attach the program to the VLAN's own interface. bpf_skb_load_bytes()
+ * checks all bounds and also reads paged packets.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
 {
@@ -52,7 +49,7 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 	if (skb->protocol == bpf_htons(NRW_ETH_P_IP)) {
 		if (bpf_skb_load_bytes(skb, NRW_ETH_LEN, ip, 20) || ip[0] >> 4 != 4 || ip[9] != IPPROTO_TCP)
 			return -1;
-		/* only the first fragment has a TCP header */
+		/* Only the first fragment has a TCP header. */
 		if ((ip[6] & 0x1f) || ip[7])
 			return -1;
 		header = (ip[0] & 0x0f) * 4;
@@ -72,8 +69,8 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 	if (header < NRW_NOPS + 12 || tcp.ts != bpf_htons(NRW_TS_KIND_LEN))
 		return -1;
 	/*
-	 * Ethernet pads small packets, so the IP length gives the payload. Super-packets (BIG TCP)
-	 * may have no IP length.
+	 * Ethernet pads small packets, so take the payload from the IP length. Super-packets (BIG TCP) may
+	 * have no IP length.
 	 */
 	if (skb->gso_segs > 1)
 		seg->payload = 1;
@@ -89,9 +86,8 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 }
 
 /*
- * Overwrites the padding. bpf_l4_csum_replace() handles every state of the checksum. With
- * CHECKSUM_PARTIAL, the checksum field holds only the sum of the pseudo header, and the helper changes
- * nothing. The helper invalidates packet pointers, but none are used here.
+ * Overwrites the padding. bpf_l4_csum_replace() handles every state of the checksum: with CHECKSUM_PARTIAL,
+ * the field has only the sum of the pseudo header, and the helper leaves it unchanged.
  */
 static __always_inline int nrw_padding_write(struct __sk_buff *skb, const struct nrw_segment *seg, __u16 value)
 {

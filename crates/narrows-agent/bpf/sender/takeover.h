@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Handles sockets that are older than the program. When the program begins to apply to a network
- * namespace, an iterator runs over the namespace's sockets. The iterator prepares listeners in the same
- * way as nrw_answer_syns() prepares newer listeners. The iterator also takes over the connections of an
- * earlier sender. An earlier sender is an earlier load of these programs that ended, was killed or is
- * replaced.
+ * Handles sockets that are older than the program. When the program begins to apply to a network namespace,
+ * an iterator runs over the namespace's sockets. It prepares listeners, as nrw_answer_syns() does for newer
+ * ones. It also takes over the connections of an earlier sender: an earlier load of these programs that
+ * ended, was killed or is replaced.
  *
- * The state of an earlier sender is in the earlier sender's maps, which no later program can reach.
- * However, the socket itself has the data that the iterator needs: the name of the socket's congestion control,
- * and the flags of the callbacks that the earlier program requested. Since Linux 6.12, programs outside of
- * sock_ops can read and set these flags.
+ * The earlier sender's state is in its own maps, which no later program can reach. The socket itself has the
+ * needed data: the name of its congestion control, and its callback flags. Since Linux 6.12, programs outside
+ * of sock_ops can read and set these flags.
  */
 #ifndef NRW_TAKEOVER_H
 #define NRW_TAKEOVER_H
@@ -19,7 +17,7 @@
 /* <linux/bpf.h> of 6.12 */
 #define NRW_TCP_BPF_SOCK_OPS_CB_FLAGS	1008
 
-/* sk_max_pacing_rate without a cap */
+/* sk_max_pacing_rate without a cap. */
 #define NRW_UNCAPPED	(~0UL)
 
 static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
@@ -34,8 +32,8 @@ static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection whose SYN has asked for feedback. The connection gets storage. By this storage,
- * nrw_sockops() recognizes that the SYN has asked for feedback.
+ * Takes over a connection whose SYN has asked for feedback, but was not answered yet. nrw_sockops()
+ * recognizes such a connection by its storage.
  */
 static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 {
@@ -44,14 +42,14 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection of an earlier `brf`. The earlier algorithm stays in the kernel as long as connections
- * use it, even after the algorithm's name is free again. The callback flag for the parsing of headers shows
- * that the handshake had an option (nrw_established()).
+ * Takes over a connection of an earlier `brf`. That algorithm stays in the kernel as long as connections use
+ * it, even after its name is free again. The callback flag for parsing headers shows that the handshake had
+ * an option (nrw_established()).
  *
- * If a connection is still paced, the earlier sender applied a rate to it, and the connection continues
- * at this rate. Any other connection continues with CUBIC until the next rate arrives. A connection with
- * an fq qdisc or with its own SO_MAX_PACING_RATE also continues with CUBIC, because the pacing of such a
- * connection does not show whether the connection had a rate.
+ * If the connection is still paced, the earlier sender applied a rate, and the connection continues at this
+ * rate. Otherwise it continues with CUBIC until the next rate arrives. With an fq qdisc or an
+ * SO_MAX_PACING_RATE of the application, pacing does not show whether there was a rate. Such connections also
+ * continue with CUBIC.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {
@@ -80,7 +78,7 @@ int nrw_take_over(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 	int flags = 0;
 
-	/* the iterator also lists time-wait and request sockets, which are not full TCP sockets */
+	/* The iterator also lists time-wait and request sockets, which are not full TCP sockets. */
 	tp = skc ? bpf_skc_to_tcp_sock(skc) : NULL;
 	if (!tp || bpf_getsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
 		return 0;

@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Decides which packets of a flow are believed. A host that is not on the flow's path can send packets
- * with the addresses and ports of both ends, but it has to guess sequence numbers (RFC 5961). A slot
- * keeps four numbers: for each direction, the end of its data and the number up to which the other end
- * has acknowledged this data. A packet is believed if both its sequence number and its acknowledgement
- * number are near these numbers. All other packets change only a counter.
+ * Decides which packets of a flow are believed. A host that is not on the flow's path can forge the flow's
+ * addresses and ports, but must guess its sequence numbers (RFC 5961). For each direction, a slot keeps the
+ * end of the data and the acknowledged number. A packet is believed if its sequence number and its
+ * acknowledgement number are near these numbers. Other packets change only a counter.
  *
- * The numbers follow real traffic. If the slot's numbers are wrong (packets took another path, or this
- * program did not run for a while), real packets are not believed. After a pause in the believed packets
- * of a direction, the program takes new numbers from a few consecutive packets.
+ * The slot's numbers may be wrong, if packets took another path or this program did not run for a while. Real
+ * packets are then not believed. After a pause in the believed packets of a direction, the program learns new
+ * numbers from a few consecutive packets.
  */
 #ifndef NRW_BELIEVE_H
 #define NRW_BELIEVE_H
 
 #include "slot.h"
 
-/* A gap in the data up to this size can be a loss before this switch. */
+/* A gap in the data up to this size may be a loss upstream of this switch. */
 #define NRW_AHEAD		(1U << 22)
 /*
- * Data may begin this far below the acknowledged number. Such data is a spurious retransmission, because
- * its acknowledgement has already passed here.
+ * Data may begin this far below the acknowledged number. It is a spurious retransmission, because its
+ * acknowledgement has already passed here.
  */
 #define NRW_LATE		(1U << 20)
-/* The acknowledgement number in data packets may advance by at most this much. */
+/* Largest advance of the acknowledgement number in a data packet. */
 #define NRW_ACK_STEP		(1U << 20)
-/* The tolerance for all other cases, such as reordered ACKs and gaps in the reverse direction. */
+/* Tolerance in all other cases, such as reordered ACKs and gaps in the reverse direction. */
 #define NRW_NEAR		(1U << 16)
-/* Upper bound of the data in flight. A link of 10 Gbit/s sends about this much in 0.2 s. */
+/* Upper bound of the data in flight: about 0.2 s at 10 Gbit/s. */
 #define NRW_FLIGHT		(1U << 28)
-/* After a pause of this length, the program learns new numbers. */
+/* After such a pause, the program learns new numbers. */
 #define NRW_PAUSE_US		250000
-/* Number of consecutive packets that are needed to learn new numbers. */
+/* Learning new numbers takes this many consecutive packets. */
 #define NRW_LEARN		4
 /* After this many packets from another interface, packets from that interface are believed. */
 #define NRW_MOVE		8
@@ -48,8 +47,8 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 }
 
 /*
- * Returns the oldest sequence number that may be in flight. This is the acknowledged number, or a bound if no
- * recent ACK passed here.
+ * Returns the oldest sequence number that may be in flight: the acknowledged number, or a bound if no recent
+ * ACK passed here.
  */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
@@ -57,8 +56,8 @@ static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 }
 
 /*
- * Returns the end of the reverse direction's data: the end that was seen here, or the number that the
- * data acknowledges.
+ * Returns the end of the reverse direction's data. If the end seen here is out of date, returns the number
+ * that the data acknowledges.
  */
 static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
 {
@@ -83,7 +82,7 @@ static __always_inline void nrw_number_answered(struct nrw_slot *slot, const str
 		slot->reverse_if = h->skb->ingress_ifindex;
 }
 
-/* Initializes the numbers of a slot that is created at this data packet. An unknown amount of data is in flight. */
+/* Initializes the numbers of a slot that begins at a data packet. The amount of data in flight is unknown. */
 static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
@@ -95,10 +94,9 @@ static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const stru
 }
 
 /*
- * Handles a packet that is not believed, in a direction that had no believed packets for a while. Returns
- * whether enough consecutive packets of this kind have now arrived to learn new numbers. A packet that
- * does not continue the previous packets reduces the count by one, so a few forged packets between real
- * ones only delay the learning.
+ * Handles a packet that is not believed, after a pause in its direction. Returns whether enough consecutive
+ * packets have arrived to learn new numbers. A packet that does not continue the previous ones reduces the
+ * count by one. A few forged packets therefore only delay the learning.
  */
 static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
 {
@@ -135,7 +133,7 @@ static __always_inline int nrw_learn_data(struct nrw_here *h, struct nrw_slot *s
 	return 1;
 }
 
-/* Learns the numbers of the other direction from a packet that acknowledges data that passed here. */
+/* Learns the other direction's numbers from a packet that acknowledges data seen here. */
 static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -152,14 +150,14 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * Returns whether the data comes from the same interface as before. A RST or FIN from another interface
- * is not believed.
+ * Returns whether the data comes from the same interface as before. The caller rejects a RST or FIN from
+ * another interface.
  */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
 	/*
-	 * The lower half of the ifindex is enough. Packets that this host sends, and packets of a
-	 * software path, have no ingress_ifindex.
+	 * The lower half of the ifindex is enough. Packets that this host sends have no ingress_ifindex, and
+	 * neither do packets of a software path.
 	 */
 	__u16 from = h->skb->ingress_ifindex;
 
@@ -177,9 +175,9 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Returns whether a packet of the reverse direction comes from the believed interface. Packets may arrive
- * by two paths at the same time, but only packets of one path are believed. Packets of the other path are
- * believed after the first path had no packets for a while.
+ * Returns whether a packet of the reverse direction comes from the believed interface. If packets arrive by
+ * two paths, only one path is believed. The program changes to the other path after the first had no packets
+ * for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -202,9 +200,8 @@ static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_
 }
 
 /*
- * Returns whether a RST has an exact number: the end of the data, or the number that the other end
- * expects. The receiver of a RST ends the connection only if the RST has the number that the receiver
- * expects (RFC 5961, section 3.2).
+ * Returns whether a RST has an exact number: the end of the data, or the number that the other end expects. A
+ * RST ends a connection only if it has the number that its receiver expects (RFC 5961, section 3.2).
  */
 static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 {
@@ -219,8 +216,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * For data that arrives in order, this check does not read the numbers that packets of the other
-	 * direction write. The cache line of these numbers therefore stays with the CPU of the other direction.
+	 * For data in order, this check does not read the numbers that the other direction writes. Their
+	 * cache line therefore stays with the CPU of the other direction.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;
@@ -245,10 +242,7 @@ static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_sl
 	const struct nrw_packet *p = h->packet;
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
-	/*
-	 * Each data packet changes the slot's first cache line, so reverse packets read this line only
-	 * once per flight.
-	 */
+	/* Each data packet changes the slot's first cache line, so read this line only once per flight. */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;
 	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||

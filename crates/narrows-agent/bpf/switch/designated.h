@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Handles packets on a switch with BDR, which keeps no flows (BDR-3). The switch counts designated packets in
- * the port's record, and gives all flows of a port the same rate.
+ * Handles packets on a switch with BDR, which keeps no flows (BDR-3). The switch counts designated packets
+ * per port, and gives all flows of a port the same rate.
  *
- * - The rate is written into ACKs that arrived at the interface of the port. If both directions of the flow
- *   use the same path, the data that these ACKs acknowledge leaves by this interface.
- * - Only ACKs to senders that designate packets get a rate, and only data of such senders joins the queue of
- *   flows that apply rates. For these decisions, the program has one array of times, indexed by a hash of
- *   addresses and ports. The array's size does not depend on the number of flows. Flows with the same hash
- *   share one time.
+ * - Rates are written into ACKs that arrive at the port's interface. If both directions use the same path,
+ *   the acknowledged data leaves by this interface.
+ * - Only ACKs to senders that designate packets get a rate. Only data of such senders joins the queue of
+ *   flows that apply rates.
+ * - To recognize these senders, the program has one array of times, indexed by a hash of addresses and ports.
+ *   Its size does not depend on the number of flows. Flows with the same hash share a time.
  *
- * The program keeps no sequence numbers, so it cannot tell a forged packet from a real packet. Each report
- * therefore counts for at most report_max_us.
+ * The program keeps no sequence numbers, so it cannot recognize forged packets. Each report therefore counts
+ * for at most report_max_us.
  */
 #ifndef NRW_DESIGNATED_H
 #define NRW_DESIGNATED_H
@@ -20,13 +20,13 @@
 #include "queue.h"
 #include "syn.h"
 
-/* The agent sets these constants before load, to the values that narrows_control::rate::bdr uses. */
-const volatile __u32 designations_mask;	/* number of entries of `designations` (a power of two) minus one; 0: this switch keeps flows */
-const volatile __u64 designated_ns;	/* a flow whose last designated packet is older than this gets no rate */
+/* Constants that the agent sets before load, as in narrows_control::rate::bdr. */
+const volatile __u32 designations_mask;	/* size of `designations` (a power of two) minus one; 0: this switch keeps flows */
+const volatile __u64 designated_ns;	/* no rate for flows whose last designated packet is older than this */
 
 /*
- * The time at which a packet of a flow with this hash was last designated, in ns. On a switch that keeps flows,
- * the array has only one entry.
+ * The time of the last designated packet of a flow with this hash, in ns. A switch that keeps flows has only
+ * one entry.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -51,7 +51,7 @@ static __always_inline struct nrw_port *nrw_port_behind(const struct nrw_here *h
 	return port && nrw_controlled(port) && nrw_alive(port, h->now) ? port : NULL;
 }
 
-/* Returns the array entry with the time at which a packet of this flow was last designated. */
+/* Returns the array entry with the time of this flow's last designated packet. */
 static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 {
 	__u32 at = nrw_hash_key(key) & designations_mask;
@@ -59,25 +59,25 @@ static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 	return bpf_map_lookup_elem(&designations, &at);
 }
 
-/* Returns whether a flow with this array entry has recently designated a packet. */
+/* Returns whether the flow of this array entry has recently designated a packet. */
 static __always_inline int nrw_has_designated(const __u64 *at, __u64 now)
 {
 	__u64 then = at ? *at : 0;
 
-	/* Another CPU may have written a time that is later than the time of this packet. */
+	/* Another CPU may have written a time that is later than this packet's. */
 	return then && (now < then || now - then <= designated_ns);
 }
 
-/* Returns whether the sender states in this packet that it applies rates. */
+/* Returns whether the sender states by a mark that it applies rates. */
 static __always_inline int nrw_is_marked(const struct nrw_options *o)
 {
 	return o->marks_unlimited || o->marks_limited;
 }
 
 /*
- * Returns whether the sender applies a rate to this packet. In a packet with data, the sender states this by a
- * mark. A FIN without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated
- * packets before, because the ACKs of those packets carried a rate.
+ * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
+ * without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated packets
+ * before, because the ACKs of those packets carried a rate.
  */
 static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
 {
@@ -85,9 +85,9 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 }
 
 /*
- * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but not as more
- * segments than its report states. The amount for each packet is rounded to the nearest integer, so the agent
- * rounds the sum, too.
+ * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but at most as
+ * many as its report states. Each amount is rounded to the nearest integer, so the sum is not exact. The
+ * agent rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -118,12 +118,12 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	if ((p->flags & NRW_TCP_RST) || (opens && (!o->has_rate || o->code != NRW_CODE_DESIGNATES)))
 		return NRW_LEAF_OTHER_TCP;
 	/*
-	 * ACKs without data belong to data of the other direction. Such ACKs may join the queue of flows that
-	 * apply rates if they carry the option.
+	 * ACKs without data belong to data of the other direction. With the option, they join the queue of
+	 * flows that apply rates.
 	 */
 	if (!opens && !p->payload && !o->has_report)
 		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
-	/* data packets of other senders have neither a report nor a mark */
+	/* Data packets of other senders have neither a report nor a mark. */
 	if (!opens && !o->has_report && !nrw_is_marked(o))
 		return NRW_LEAF_OTHER_TCP;
 	at = nrw_designation(&p->key);
@@ -139,8 +139,7 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	if (at)
 		*at = h->now;
 	/*
-	 * A sender without a rate does not mark its packets. A report of such a sender only shows that the
-	 * sender can apply rates.
+	 * A sender without a rate does not mark its packets. Its report only shows that it can apply rates.
 	 */
 	if (!nrw_applies_rate(p, has_designated))
 		return NRW_LEAF_OTHER_TCP;

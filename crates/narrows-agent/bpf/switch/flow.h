@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counts the packets of flows, and chooses the port's queue that a packet joins. */
+/* Counts the packets of flows, and chooses the port's queue for each packet. */
 #ifndef NRW_FLOW_H
 #define NRW_FLOW_H
 
@@ -9,8 +9,8 @@
 #include "stamp.h"
 
 /*
- * Returns whether the packet shows that its sender applies rates. This program may not have seen the
- * sender's SYN (BRF-10, BRF-105).
+ * Returns whether the packet shows that its sender applies rates, because the SYN may not have passed here
+ * (BRF-10, BRF-105).
  */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
@@ -18,8 +18,8 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 }
 
 /*
- * Counts the payload that the sequence numbers skip. This payload was lost on its way to this switch
- * (BRF-100). Comparisons use serial arithmetic (RFC 9293).
+ * Counts the payload that the sequence numbers skip, because it was lost upstream of this switch (BRF-100).
+ * Comparisons use serial arithmetic (RFC 9293).
  */
 static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
 {
@@ -32,7 +32,7 @@ static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struc
 		slot->seq_next = end;
 }
 
-/* Counts marks, with which the sender states whether its application limits the flow (BRF-100). */
+/* Counts marks. A mark states whether the application limits the flow (BRF-100). */
 static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct nrw_options *o)
 {
 	if (o->marks_unlimited || (o->has_rate && o->code == NRW_CODE_UNLIMITED))
@@ -57,8 +57,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * For the SYN-ACK that created the slot, last_ns is the present time. Every other SYN-ACK
-		 * is a retransmission.
+		 * The SYN-ACK that created the slot has set last_ns to the present time. All others are
+		 * retransmissions.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -89,8 +89,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 #define NRW_SEEN_BRF		2	/* a packet with the rate option was seen */
 
 /*
- * Records that the receiver was seen. Runs for the receiver's first packet, and for the receiver's first packet
- * with the option.
+ * Records that the receiver was seen. Runs for the receiver's first packet, and for its first packet with the
+ * option.
  */
 static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
@@ -116,9 +116,8 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 	if (!nrw_believe_reverse(h, slot)) {
 		nrw_count(port->implausible);
 		/*
-		 * This ACK is not believed. However, the ACK carries this switch's rate like any other
-		 * ACK, because the sender decides itself whether the ACK is valid. The switch stores
-		 * nothing.
+		 * The sender itself decides whether this ACK is valid. The switch therefore writes its rate
+		 * into the ACK, but stores nothing.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
 			word->port = port;
@@ -144,11 +143,10 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * Returns whether the data acknowledges the SYN-ACK that was refused a slot. If so, the data's sender
- * received that SYN-ACK, so the SYN, the SYN-ACK and this packet confirm both sides. A host that forges
- * addresses would have to guess the number of the SYN-ACK. The data may also acknowledge data that the
- * server sent in its first window. This window is at most 65,535 bytes, because the window of a SYN is not
- * scaled (RFC 7323).
+ * Returns whether the data acknowledges the SYN-ACK that got no slot. If so, its sender has received the
+ * SYN-ACK. Both sides are then confirmed, because a host that forges addresses would have to guess the
+ * SYN-ACK's number. The data may also acknowledge data that the server sent in its first window. This window
+ * is at most 65,535 bytes, because the window of a SYN is not scaled (RFC 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
@@ -156,8 +154,8 @@ static __always_inline int nrw_proven(const struct nrw_packet *p, const struct n
 }
 
 /*
- * Returns whether the SYN-ACK asked for feedback. The opener's slot records whether it asked, if the opener's
- * direction is also controlled.
+ * Returns whether the SYN-ACK asked for feedback. If the SYN's direction is controlled, too, its slot has
+ * this information.
  */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
@@ -168,9 +166,9 @@ static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 }
 
 /*
- * Takes a slot for a flow that has no slot, at a data packet of the flow. The flow's SYN-ACK took another
- * path, was refused a slot, or passed before this switch started. The data may be forged, so the flow
- * counts as unconfirmed until a packet of the other side is seen.
+ * Takes a slot for a flow without one, at a data packet. The SYN-ACK took another path, got no slot, or
+ * passed before this switch started. The data may be forged, so the flow is unconfirmed until a packet of the
+ * other side is seen.
  */
 static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
 {
@@ -203,9 +201,9 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 }
 
 /*
- * Finds the slots of both directions of a connection, if they are needed at this port. A connection that
- * carries data in only one direction has only one slot, and this slot records that the other direction
- * has none. The program then needs only one table lookup for each packet of the connection.
+ * Finds the slots of both directions of a connection, if this port needs them. A connection with data in only
+ * one direction has one slot. This slot records that the other direction has none. The program then needs
+ * only one table lookup per packet.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -236,12 +234,12 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
 	/*
-	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates. An
-	 * option in the data that claims otherwise has no effect. Only those ACKs of the flow that carry the
-	 * option may enter that queue, and only while fewer than the maximum number of flows are unconfirmed
-	 * (BRF-104). After a change of route the slot still belongs to the old port. The slot times out at the
-	 * old port, and the flow gets a new slot at this port. Data that the switch does not believe is not
-	 * counted either.
+	 * Data of a flow that is not counted here must not enter the queue of flows that apply rates, even if
+	 * it carries an option. Its ACKs may enter this queue if they carry the option and the limit on
+	 * unconfirmed flows is not reached (BRF-104).
+	 *
+	 * After a change of route, the slot still belongs to the old port. It times out there, and the flow
+	 * gets a new slot here. Data that is not believed is not counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Handles the handshakes with which flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). At the SYN, the
- * program only adds an entry to a table. If the table is full, an old entry is removed. At the SYN-ACK,
- * the flow gets a slot. The SYN-ACK carries the flow's first rate.
+ * Handles the handshakes of flows (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN only adds an entry to a table,
+ * and may evict an old one. At the SYN-ACK, the flow gets a slot. The SYN-ACK carries the flow's first rate.
  */
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
@@ -25,8 +24,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
 		/*
-		 * The entry keeps the time of the first SYN. The entry therefore times out even if the
-		 * SYN is repeated again and again.
+		 * Keep the time of the first SYN, so that the entry times out even if the SYN is repeated all
+		 * the time.
 		 */
 		known->permitted = p->options.has_rate;
 		known->syn_payload = p->payload;
@@ -34,8 +33,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 		known->mark = h->skb->mark;
 		known->vlan = p->vlan;
 		/*
-		 * A bridge that has not learned the destination's port yet sends a SYN through all
-		 * its ports. These copies do not count as repetitions.
+		 * A bridge sends a SYN through all its ports until it has learned the destination's port.
+		 * These copies do not count as repetitions.
 		 */
 		if (known->port == h->port_no)
 			known->repeated = 1;
@@ -46,7 +45,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
 }
 
-/* Returns the code of the predictor's grant for the service of this flow; unassigned if there is none. */
+/* Returns the code of the predictor's grant for this flow's service, or unassigned. */
 static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
 {
 	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);
@@ -67,10 +66,9 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
- * Returns the index of the grant for the k-th newcomer of a tick; k starts at 0. Later grants are smaller
- * than earlier grants. Otherwise, all late newcomers of a crowd would have the same grant, and the sum of
- * their rates would be many times the rate of the link. newcomers_up_to() in dataplane/layout.rs must
- * agree with this function.
+ * Returns the index of the grant for the k-th new flow of a tick, where k starts at 0. Later grants are
+ * smaller, because otherwise the sum of a crowd's rates would be many times the rate of the link.
+ * newcomers_up_to() in dataplane/layout.rs must agree with this function.
  */
 static __always_inline __u32 nrw_grant_of(__u32 k)
 {
@@ -83,20 +81,14 @@ static __always_inline __u32 nrw_grant_of(__u32 k)
 	return at;
 }
 
-/*
- * Returns the grant that the agent keeps ready for the next newcomer. If `takes` is set, the newcomer
- * takes a slot and is counted.
- */
+/* Returns the ready grant for the next new flow. If `takes` is set, the flow takes a slot and is counted. */
 static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, const struct nrw_key *data, int takes)
 {
 	__u32 tick = port->tick, k;
 	__u16 code, known;
 
 	if (port->newcomers_tick != tick) {
-		/*
-		 * Two CPUs may both restart the count. If both restart the count, two newcomers get the
-		 * same grant.
-		 */
+		/* If two CPUs both restart the count, two new flows get the same grant. */
 		port->newcomers_tick = tick;
 		port->newcomers = 0;
 	}
@@ -117,7 +109,7 @@ static __always_inline int nrw_answers(const struct nrw_packet *p, const struct 
 	return p->ack - (half->syn_seq + 1) <= half->syn_payload;
 }
 
-/* Returns whether this packet repeats the SYN-ACK at which the slot was created. */
+/* Returns whether this packet repeats the SYN-ACK that created the slot. */
 static __always_inline int nrw_same_answer(const struct nrw_packet *p, const struct nrw_slot *slot, int by_receiver)
 {
 	if (by_receiver)
@@ -128,9 +120,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Returns whether a new connection may have the addresses and ports of the slot's connection. This is possible
- * if the slot's connection has ended, or if the packets of the slot's connection have stopped. Otherwise, the
- * handshake counts as forged (RFC 5961, section 4).
+ * Returns whether a new connection may have the same addresses and ports as the slot's connection. The slot's
+ * connection must have ended, or its packets must have stopped. Otherwise, the handshake counts as forged
+ * (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -139,7 +131,7 @@ static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 no
 	return (flags & NRW_F_RST) || (flags & both) == both || now - slot->last_ns > NRW_QUIET_NS;
 }
 
-/* Handles a SYN-ACK whose flow has a slot from an earlier SYN-ACK. */
+/* Handles a SYN-ACK of a flow that has a slot from an earlier SYN-ACK. */
 static __always_inline void nrw_syn_ack_again(struct nrw_here *h, struct nrw_slot *slot)
 {
 	nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -150,10 +142,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 				      __u32 port_no, const struct nrw_key *data, int by_receiver, struct nrw_word *word)
 {
 	const struct nrw_options *o = &h->packet->options;
-	/*
-	 * The sender of the data must ask for feedback. If the sender did not open the connection, it asks in
-	 * its SYN-ACK (BRF-10, BRF-14).
-	 */
+	/* The sender of the data must ask for feedback, in its SYN or in its SYN-ACK (BRF-10, BRF-14). */
 	int rated = by_receiver ? o->has_rate : half->permitted;
 	__u32 sample = (h->now - half->syn_ns) / 1000, flags, index;
 	struct nrw_slot *slot = nrw_take(port, port_no, data, h->now, &index, 0);
@@ -165,7 +154,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		}
 		return;
 	}
-	/* If the opener is the receiver, the SYN-ACK is itself a packet of the data direction. */
+	/* If the receiver sent the SYN, the SYN-ACK is a packet of the data direction. */
 	slot->mark = by_receiver ? h->skb->mark : half->mark;
 	slot->vlan = by_receiver ? h->packet->vlan : half->vlan;
 	flags = (rated ? NRW_F_RATED : 0) | (by_receiver ? NRW_F_OPENED_BY_RECEIVER : 0) |
@@ -175,7 +164,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		slot->code = nrw_grant(port, port_no, data, 1);
 		flags |= nrw_is_rate(slot->code) ? NRW_F_GRANTED : 0;
 	}
-	/* The handshake's third packet gives the other half of the RTT. */
+	/* The third packet of the handshake gives the other half of the RTT. */
 	if (by_receiver) {
 		if (!half->repeated)
 			nrw_sample_sender(slot, sample ? sample : 1);
@@ -196,7 +185,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	word->code = slot->code;
 }
 
-/* Records a SYN-ACK that got no slot. The first data that acknowledges this SYN-ACK gets a slot. */
+/* Records a SYN-ACK that got no slot. The first data that acknowledges it gets a slot. */
 static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *half)
 {
 	half->answer_seq = h->packet->seq;
@@ -204,8 +193,8 @@ static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *ha
 }
 
 /*
- * Ends a handshake at a RST that acknowledges the SYN, or whose sequence number continues the SYN. After
- * any other RST, the entry of the handshake stays until it times out.
+ * Ends a handshake at a RST that acknowledges the SYN, or that continues its sequence number. After any other
+ * RST, the entry stays until it times out.
  */
 static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct nrw_key *reverse)
 {
@@ -218,7 +207,7 @@ static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct 
 		bpf_map_delete_elem(&half_open, &p->key);
 }
 
-/* Handles a SYN-ACK. `opener` is the packet's reversed key, which is the key of the SYN. */
+/* Handles a SYN-ACK. `opener` is the key of the SYN, which is the packet's reversed key. */
 static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
 {
 	struct nrw_half *half = bpf_map_lookup_elem(&half_open, opener);
@@ -239,9 +228,9 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		port = nrw_port(port_no);
 		if (!port || !nrw_controlled(port)) {
 			/*
-			 * The opener's direction is not controlled, so the slot is for the other
-			 * direction. (If both directions are controlled, the opener's direction gets a
-			 * slot now, and the other direction gets a slot with its first data.)
+			 * The direction of the SYN's sender is not controlled, so the slot is for the other
+			 * direction. (If both are controlled, the SYN's direction gets a slot now, and the
+			 * other one gets a slot with its first data.)
 			 */
 			port = nrw_controlled(h->port) ? h->port : NULL;
 			port_no = h->port_no;
@@ -259,7 +248,7 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		}
 		nrw_syn_ack_again(h, slot);
 		bpf_map_delete_elem(&half_open, opener);
-		/* Writes the initial rate again, regardless of the gate (BRF-60). */
+		/* Write the initial rate again, regardless of the gate (BRF-60). */
 		slot->gate_us = 0;
 		if (!by_receiver) {
 			word->port = nrw_port(slot->port);
@@ -272,9 +261,9 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		return;
 	if (slot) {
 		/*
-		 * This is a new connection with the addresses and ports of an old connection. Only the
-		 * agent can free the old slot, and does so within a tick. The new connection then gets a
-		 * slot with its first data, because the half-open entry stays.
+		 * A new connection has the addresses and ports of an old one. Only the agent can free the old
+		 * slot, within a tick. The half-open entry stays, so the new connection gets a slot with its
+		 * first data.
 		 */
 		if (!nrw_replaceable(slot, h->now)) {
 			nrw_count(h->port->implausible);

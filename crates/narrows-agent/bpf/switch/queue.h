@@ -11,7 +11,7 @@
 #define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-control/src/rate/queue.rs; a power of two */
 
 /*
- * Puts the packet into a leaf, and counts it. HTB uses the class whose handle is the packet's priority
+ * Puts the packet into a leaf, and counts it. HTB takes the packet's priority as the class's handle
  * (net/sched/sch_htb.c, htb_classify).
  */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
@@ -26,9 +26,9 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 }
 
 /*
- * Puts a UDP packet into a leaf. UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of
- * addresses and flow label). A flow that sends too much therefore delays only a few other flows. The
- * kernel's hash is seeded, so an attacker cannot choose flows that share a leaf.
+ * Puts a UDP packet into a leaf. A hash of the five-tuple selects one of UDP's leaves (with IPv6, a hash of
+ * addresses and flow label). A flow that sends too much therefore delays only a few other flows. The kernel's
+ * hash is seeded, so an attacker cannot aim at a leaf.
  */
 static __always_inline void nrw_steer_udp(struct nrw_here *h)
 {
@@ -37,8 +37,8 @@ static __always_inline void nrw_steer_udp(struct nrw_here *h)
 }
 
 /*
- * Adds the tokens that accumulated since the last fill. Only whole bytes are added. `at` advances only by
- * the time of these bytes, so the rest of the time counts at the next fill.
+ * Adds the tokens since the last fill, in whole bytes. `at` advances only by the time of these bytes, so the
+ * rest counts at the next fill.
  */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -49,7 +49,7 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 		b->at = now;
 		return;
 	}
-	/* The time is limited to a second, so that the product does not overflow: rates are below 2^43 bytes/s. */
+	/* Limit the time to a second, so that the product does not overflow. Rates are below 2^43 bytes/s. */
 	if (us >= NRW_US_PER_S) {
 		us = NRW_US_PER_S;
 		b->at = now - NRW_US_PER_S * NRW_NS_PER_US;
@@ -64,10 +64,9 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Returns whether a packet conforms. A packet conforms if the bucket holds `least` tokens or more. If the
- * packet conforms but needs more tokens than the bucket has, the bucket becomes empty, and the missing tokens
- * are subtracted from the next new tokens. If another CPU holds the lock for too long, the packet passes, and
- * is limited only by its HTB class.
+ * Returns whether a packet conforms: the bucket must hold at least `least` tokens. The packet may need more
+ * tokens than there are. The bucket is then empty, and the missing tokens are subtracted from the next new
+ * ones. If another CPU holds the lock for too long, the packet passes. Its HTB class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -85,7 +84,7 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 			if (paid < bytes && b->rate)
 				b->at += (bytes - paid) * NRW_US_PER_S / b->rate * NRW_NS_PER_US;
 		}
-		/* The write is atomic, so that other CPUs see the earlier stores before this write. */
+		/* The write is atomic, so that other CPUs see the earlier stores first. */
 		__sync_lock_test_and_set(&b->lock, 0);
 		return conforms;
 	}
@@ -93,8 +92,8 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 }
 
 /*
- * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would never
- * conform. A super-packet therefore passes if the bucket is full.
+ * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) may be larger than the bucket. It
+ * passes if the bucket is full.
  */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Measures both halves of a flow's RTT from the echoes of timestamps (BRF-17), as in
- * narrows_control::rate::brf::rtt. That module also smooths the samples. If two CPUs write at the same
- * time, one sample may be wrong, but the next sample is correct.
+ * Measures both halves of a flow's RTT from the echoes of timestamps (BRF-17). The rules are those of
+ * narrows_control::rate::brf::rtt, which also smooths the samples. If two CPUs write at the same time, one
+ * sample may be wrong, but the next is correct.
  */
 #ifndef NRW_RTT_H
 #define NRW_RTT_H
@@ -11,7 +11,7 @@
 
 #define NRW_AWAIT_US		1000000	/* no echo is expected after this time */
 
-/* Returns the microseconds since `then_us`, but at least 1, because zero means that there is no sample. */
+/* Returns the microseconds since `then_us`. The result is at least 1, because 0 means "no sample". */
 static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
 {
 	__u32 span = now_us - then_us;
@@ -31,7 +31,7 @@ static __always_inline void nrw_sample_sender(struct nrw_slot *slot, __u32 us)
 	slot->rtt_sender_n++;
 }
 
-/* Returns whether `echo` is the awaited value or a later value (RFC 7323, serial arithmetic). */
+/* Returns whether `echo` is the awaited timestamp or a later one (RFC 7323, serial arithmetic). */
 static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 {
 	return (__s32)(echo - value) >= 0;
@@ -42,8 +42,7 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * After a pause of the application, the time since the ACK includes the pause. Such a time does not
-	 * measure the path.
+	 * The time since the ACK may include a pause of the application. It then does not measure the path.
 	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 
@@ -58,8 +57,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 			nrw_sample_sender(slot, span);
 	}
 	/*
-	 * The program waits for the echo of one timestamp at a time. If that echo never arrives, the
-	 * timestamp of a newer packet replaces it.
+	 * Wait for the echo of one timestamp at a time. If the echo never arrives, wait for a newer
+	 * timestamp.
 	 */
 	if (!slot->wait_receiver_us || h->now_us - slot->wait_receiver_us > NRW_AWAIT_US) {
 		slot->wait_receiver_ts = o->value;
@@ -85,8 +84,8 @@ static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot 
 }
 
 /*
- * Completes the RTT sample that began at the SYN-ACK, when the handshake's third packet arrives. This
- * sample needs no timestamps. By Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
+ * Completes the RTT sample that began at the SYN-ACK, at the third packet of the handshake. No timestamps are
+ * needed. By Karn's algorithm, a repeated SYN-ACK gives no sample.
  */
 static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)
 {

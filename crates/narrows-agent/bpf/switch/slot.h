@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Returns whether unconfirmed flows already hold the maximum number of slots. The maximum is reached in a
- * flood, or if too many flows begin at the same time.
+ * Returns whether unconfirmed flows hold the maximum number of slots. This happens in a flood, or if too many
+ * flows begin at the same time.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
@@ -32,8 +32,8 @@ static __always_inline int nrw_crowded(const struct nrw_port *port)
 }
 
 /*
- * Takes a slot for a flow of this port. The slot is filled, but is not in the table yet. The number of
- * unconfirmed flows is limited (BRF-104). A flow that is `proven` does not count as unconfirmed.
+ * Takes a slot for a flow of this port and fills it, but does not put it into the table. The number of
+ * unconfirmed flows is limited (BRF-104). A `proven` flow is already confirmed.
  */
 static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 port_no, const struct nrw_key *key,
 						 __u64 now, __u32 *index, int proven)
@@ -52,7 +52,7 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 		return NULL;
 	}
 	slot = bpf_map_lookup_elem(&slots, index);
-	if (!slot)	/* the agent put an invalid index into the queue */
+	if (!slot)	/* the agent has queued an invalid index */
 		return NULL;
 	/* The agent cleared the other fields. */
 	slot->key = *key;
@@ -65,7 +65,7 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 	return slot;
 }
 
-/* Sets only missing flags: an atomic operation for each packet would cost more than the test. */
+/* Sets missing flags only. An atomic operation for each packet would cost more than the test. */
 static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 {
 	if (~slot->flags & flags)
@@ -73,9 +73,8 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 }
 
 /*
- * Records the time at which a packet of the flow was seen, at most once per NRW_TOUCH_NS. Two CPUs usually
- * handle the packets of the two directions. A store for each packet would move the cache line between
- * these CPUs each time.
+ * Records that a packet of the flow was seen, at most once per NRW_TOUCH_NS. Usually, each direction has its
+ * own CPU. A store for each packet would move the cache line between the two CPUs all the time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 {
@@ -84,8 +83,8 @@ static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 }
 
 /*
- * If the opposite direction already has a slot, marks both slots as paired. The direction that got its slot later always
- * finds the other slot, because each slot is in the table before this check.
+ * If the other direction already has a slot, marks both slots as paired. The slot that was taken later always
+ * finds the other one, because each slot enters the table before this check.
  */
 static __always_inline void nrw_pair(struct nrw_slot *slot)
 {
@@ -101,7 +100,7 @@ static __always_inline void nrw_pair(struct nrw_slot *slot)
 	slot->paired = 1;
 }
 
-/* Puts the slot into the table. If another CPU has already added the flow, frees the slot and returns -1. */
+/* Puts the slot into the table. If another CPU was faster, frees the slot and returns -1. */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
 	int proven = slot->flags & NRW_F_CONFIRMED;
@@ -117,8 +116,8 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
 	/*
-	 * Another CPU may have found the slot in the table, and may have confirmed the flow before the slot was
-	 * live. In that case, nrw_confirm() did not decrease `unconfirmed`.
+	 * Another CPU may have found the slot in the table, and confirmed it before it was live.
+	 * nrw_confirm() then did not decrease `unconfirmed`.
 	 */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);
@@ -134,8 +133,8 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
 	/*
-	 * If the slot is not live, `unconfirmed` is not decreased here. Either the agent has freed the slot and
-	 * has decreased `unconfirmed`, or nrw_publish() will decrease it.
+	 * If the slot is not live, do not decrease `unconfirmed`. Either the agent has already done so and
+	 * freed the slot, or nrw_publish() will do so.
 	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Decides which rate is written into which packet of the other direction, and writes the rate (BRF-60 to BRF-63). */
+/*
+ * Decides which rate is written into which packet of the other direction, and writes the rate (BRF-60 to
+ * BRF-63).
+ */
 #ifndef NRW_STAMP_H
 #define NRW_STAMP_H
 
@@ -8,7 +11,7 @@
 
 #define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* The place in a packet that has room for a rate, and the present value of this place. */
+/* Where a packet has room for a rate, and the present value there. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -32,8 +35,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Returns whether another switch has written a rate. In format 1, neither two NOPs nor the marks of a
- * data packet count as a rate.
+ * Returns whether the packet has a rate of another switch. In format 1, two NOPs or a mark of a data packet
+ * are not a rate.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -45,13 +48,13 @@ static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct
 	       !(p->payload && (place.bits == NRW_MARK_UNLIMITED || place.bits == NRW_MARK_LIMITED));
 }
 
-/* Returns whether the paper's gate (BRF-60, BRF-62) is closed, because the next feedback is not due yet. */
+/* Returns whether the paper's gate is closed, because the next feedback is not due yet (BRF-60, BRF-62). */
 static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 now_us)
 {
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Writes a rate into a place that has no rate yet, or inserts the option if the packet has no place for a rate. */
+/* Writes a rate where the packet has room for one. If there is no room, inserts the option. */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {
@@ -59,10 +62,7 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	enum nrw_written done;
 
 	if (place.at) {
-		/*
-		 * In a data packet, the value may be a mark of the sender (BRF-100), so this value is not
-		 * overwritten.
-		 */
+		/* In a data packet, this may be a mark of the sender (BRF-100), so do not overwrite it. */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);
 			return NRW_UNTOUCHED;
@@ -88,16 +88,16 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 
 /* The rate that this switch writes into a packet. */
 struct nrw_word {
-	struct nrw_port *port;	/* determines the format and has the counters; NULL: nothing to write */
-	struct nrw_slot *slot;	/* NULL: another switch advertised the rate, the flow was refused a slot, or the packet is not believed */
+	struct nrw_port *port;	/* for the format and the counters; NULL: nothing to write */
+	struct nrw_slot *slot;	/* NULL: advertised rate, flow without a slot, or packet that is not believed */
 	__u16 code;
 };
 
 #define NRW_AGAIN_US		2000000
 
 /*
- * Records another switch's rate. The first rate is ignored, so that a single forged packet with guessed
- * numbers has no effect. A real switch writes many rates.
+ * Records another switch's rate. The first one is ignored, so that a single forged packet has no effect. A
+ * real switch writes many rates.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {
@@ -108,7 +108,7 @@ static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot 
 	slot->passed_us = h->now_us;
 }
 
-/* Writes this switch's rate, unless the packet already carries a smaller rate (BRF-61). */
+/* Writes this switch's rate, unless the packet has a smaller one (BRF-61). */
 static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;

@@ -5,17 +5,14 @@
 
 #include "packet.h"
 
-/* The agent sets this value before load. */
-const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is ignored after this time, in ns (BRF-15) */
+/* Set by the agent before load. */
+const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK expires after this time, in ns (BRF-15) */
 
-/* No code uses these two variables. The variables put their types into the BTF, for the agent's generated constants. */
+/* Unused variables. They put their types into the BTF, from which the agent's constants are generated. */
 const volatile enum nrw_constants nrw_constants_for_btf;
 const volatile enum nrw_code nrw_code_for_btf;
 
-/*
- * Maps an ifindex to the number of its port. The program passes packets of interfaces without an entry
- * unchanged.
- */
+/* Maps an ifindex to its port number. Packets of other interfaces pass unchanged. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -32,7 +29,7 @@ struct {
 	__type(value, struct nrw_port);
 } ports SEC(".maps");
 
-/* One record for each possible flow. The hash table `flows` maps a flow's key to the index of its record. */
+/* One record for each possible flow. `flows` maps a flow's key to the index of its record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -48,14 +45,14 @@ struct {
 	__type(value, __u32);
 } flows SEC(".maps");
 
-/* Indexes of slots that no flow uses. The program takes indexes, and the agent puts them back. */
+/* Indexes of free slots. The program takes them, and the agent puts them back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1024);
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* SYNs that wait for an answer, by the key of the SYN. A flood of SYNs evicts its own entries (BRF-104). */
+/* SYNs without an answer, by the key of the SYN. A flood of SYNs evicts only its own entries (BRF-104). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -71,21 +68,21 @@ struct {
 } services SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* entries have a time of expiry; neither program nor agent deletes them */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* entries expire; neither program nor agent deletes them */
 	__uint(max_entries, 16384);
 	__type(key, struct nrw_key);
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
-/* Indexes of the slots of new flows, which the program writes to notify the agent. */
+/* Notifies the agent of new flows: indexes of their slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);
 } bells SEC(".maps");
 
 /*
- * The parsed fields of the present packet, which are too large for the stack of 512 bytes. The program
- * runs with bottom halves disabled, so one entry per CPU is enough.
+ * The parsed fields of the present packet. They are too large for the stack of 512 bytes. Bottom halves are
+ * disabled while the program runs, so one entry per CPU is enough.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -94,11 +91,11 @@ struct {
 	__type(value, struct nrw_packet);
 } packets SEC(".maps");
 
-/* Arguments that most functions need. */
+/* Arguments of most functions. */
 struct nrw_here {
 	struct __sk_buff *skb;
 	struct nrw_packet *packet;
-	struct nrw_port *port;	/* port through which the packet leaves */
+	struct nrw_port *port;	/* port by which the packet leaves */
 	__u32 port_no;
 	__u32 now_us;		/* wraps; never 0 */
 	__u64 now;		/* ns */
@@ -117,8 +114,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 }
 
 /*
- * Returns whether the agent runs. The agent and the program use the same clock. The heartbeat may be
- * later than `now`, because the agent may have read the clock after the program.
+ * Returns whether the agent runs. Agent and program use the same clock. The heartbeat may be later than
+ * `now`, because the agent may have read the clock later.
  */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The switch's data plane is one program at the egress of every port. This program sees each packet
- * once, when the packet leaves.
+ * The switch's data plane is one program at the egress of every port. It sees each packet once, when the
+ * packet leaves.
  *
  * The program handles three kinds of packets:
  *
- * - data of a flow whose bottleneck is this port: the program counts it, and puts it into a leaf
- * - packets of the other direction of a flow whose bottleneck is another port: the program reads their
- *   timestamps, and writes a rate into them
- * - packets of a handshake, with which flows begin (handshake.h)
+ * - Data of a flow whose bottleneck is this port: the program counts the packet and puts it into a leaf.
+ * - Packets of the other direction, if the flow's bottleneck is another port: the program reads their
+ *   timestamps and writes a rate into them.
+ * - Packets of a handshake (handshake.h).
  *
- * A switch with BDR keeps no flows. The shorter code in designated.h handles the packets at such a switch.
+ * A switch with BDR keeps no flows, and needs only the shorter code in designated.h.
  *
  * The program makes no decisions. The agent decides rates, leaves and class priorities (maps.h).
  */
@@ -28,7 +28,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* With this result, other programs of the hook run after this program. The value equals TCX_NEXT. */
+/* With this result, the hook's other programs run next. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
 /* Counts packets that may contain flows that this program does not see. */
@@ -57,7 +57,7 @@ static __always_inline int nrw_udp(struct nrw_here *h)
 	return NRW_NEXT;
 }
 
-/* Returns whether the packet may pass the policer of SYNs, which applies to SYNs at controlled ports. */
+/* Returns whether the packet may pass the policer of SYNs, which applies only at controlled ports. */
 static __always_inline int nrw_syn_passes(struct nrw_here *h)
 {
 	__u32 of = NRW_TCP_SYN | NRW_TCP_ACK | NRW_TCP_RST;
@@ -66,7 +66,7 @@ static __always_inline int nrw_syn_passes(struct nrw_here *h)
 	       !(h->port->mode & NRW_MODE_POLICE_SYN) || nrw_police_syn(h);
 }
 
-/* Handles a packet of a flow with slots. Returns whether the packet may pass. */
+/* Handles a packet at a switch that keeps flows. Returns whether the packet may pass. */
 static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
@@ -80,7 +80,7 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 		if (p->flags & NRW_TCP_ACK)
 			nrw_syn_ack(h, reverse, word);
 		else if (!nrw_syn_passes(h))
-			return 0;	/* the SYN is dropped before any state is created for it */
+			return 0;	/* drop the SYN before it creates any state */
 		else
 			nrw_syn(h);
 		if (nrw_controlled(h->port))
@@ -90,10 +90,7 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 		if (other) {
 			nrw_note_reverse(h, other, word);
 		} else if (p->flags & NRW_TCP_ACK) {
-			/*
-			 * A switch that does not see these ACKs may have advertised a rate for them
-			 * (BRF-63).
-			 */
+			/* A switch that does not see these ACKs may have advertised a rate (BRF-63). */
 			advert = bpf_map_lookup_elem(&adverts, reverse);
 			if (advert && advert->valid_until_ns >= h->now) {
 				word->port = h->port;
@@ -126,7 +123,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	int passes;
 
-	/* The verifier removes the branch that is not used, because designations_mask is constant. */
+	/* The verifier removes the unused branch, because designations_mask is constant. */
 	if (designations_mask)
 		passes = nrw_tcp_stateless(h, &word);
 	else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SYNs at a controlled port are limited to a part of the link. A SYN belongs to no flow yet, and a flood
- * of SYNs would take capacity from all flows.
+ * Limits the SYNs at a controlled port to a part of the link. SYNs belong to no flow yet, so a flood of SYNs
+ * would take capacity from all flows.
  *
- * A real client repeats a dropped SYN after one second, and again later (RFC 6298). An attacker
- * with forged addresses does not repeat its SYNs. Repeated SYNs therefore have a bucket of their own.
- * Without this bucket, no connection could be opened during a flood.
+ * A real client repeats a dropped SYN after one second, and again later (RFC 6298). An attacker with forged
+ * addresses does not. Repeated SYNs therefore have a bucket of their own, so that connections can be opened
+ * even during a flood.
  */
 #ifndef NRW_SYN_H
 #define NRW_SYN_H
@@ -13,10 +13,10 @@
 #include "queue.h"
 
 #define NRW_MISSED_BITS		18
-#define NRW_AGAIN_LEAST_MS	500	/* no TCP stack repeats a SYN sooner than this */
+#define NRW_AGAIN_LEAST_MS	500	/* no TCP stack repeats a SYN sooner */
 #define NRW_AGAIN_MOST_MS	20000	/* 1, 2, 4, 8, 16 s: Linux, tcp_syn_retries = 4 */
 
-const volatile __u64 syn_seed = 0;	/* a random number, so that an attacker cannot choose which entry a SYN displaces */
+const volatile __u64 syn_seed = 0;	/* random, so that an attacker cannot choose the entries that its SYNs overwrite */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -26,8 +26,8 @@ struct {
 } missed_syns SEC(".maps");
 
 /*
- * Returns a hash of the key. The function multiplies and folds one word at a time. The multiplier is
- * 2^64 divided by the golden ratio.
+ * Returns a hash of the key. It multiplies and folds word by word. The multiplier is 2^64 divided by the
+ * golden ratio.
  */
 static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 {
@@ -42,8 +42,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Returns whether the same SYN was dropped earlier, and so long ago that this packet can be its repetition. If
- * the SYN was not dropped recently, records it as dropped now.
+ * Returns whether the same SYN was dropped earlier, at a time when this packet can be its repetition. If the
+ * SYN was not dropped recently, records it as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
@@ -56,9 +56,7 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	age = now_ms - missed->at_ms;
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
-	/*
-	 * The SYN is recorded again, so that a source may repeat it only from time to time.
-	 */
+	/* Record the SYN again, so that a source may repeat it only from time to time. */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;
 		return 1;
@@ -69,9 +67,8 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 }
 
 /*
- * Returns whether the SYN may pass. One remaining token in the bucket is enough. If the bucket had to
- * hold a token for each byte of the SYN, the small SYNs of a flood would take the tokens before a larger
- * SYN could pass.
+ * Returns whether the SYN may pass. One token in the bucket is enough. If a SYN needed a token for each byte,
+ * the small SYNs of a flood would take the tokens before a larger SYN could pass.
  */
 static __always_inline int nrw_police_syn(struct nrw_here *h)
 {

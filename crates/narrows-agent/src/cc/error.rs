@@ -7,14 +7,14 @@ use crate::bpffs;
 /// The remedy if the kernel lacks a feature.
 pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// Why a congestion control algorithm could not be loaded, found or unloaded. The message is one line: what was
-/// attempted, what was found, and a remedy.
+/// Why a congestion control algorithm could not be loaded, found or unloaded. The message is one line: the attempt, the
+/// kernel's answer and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
     /// An unknown name.
     #[error("congestion control: found {0:?}, expected one of {names}, all", names = Variant::names())]
     Unknown(String),
-    /// An option of the gain model was given with an algorithm that has no gain model.
+    /// An option of the gain model was given for an algorithm without a gain model.
     #[error("{option}: found with {name}, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
     Pointless {
         /// The option.
@@ -51,7 +51,7 @@ pub enum CcError {
         /// Number of connections.
         connections: u64,
     },
-    /// The algorithm was unloaded, but the kernel has not removed it.
+    /// The algorithm was unloaded, but the kernel still has it.
     #[error(
         "{name} is no longer pinned, but is still registered after {seconds} s: {connections} connection(s) use it, \
          or another process holds its link"

@@ -1,4 +1,4 @@
-//! Determines the form of `cong_control` from the kernel's types. The kernel's version does not show the form, because
+//! Determines the form of `cong_control` from the kernel's types. The kernel's version is not enough, because
 //! distributions backport features.
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
@@ -7,11 +7,11 @@ use libbpf_rs::btf::{Btf, ReferencesType};
 use super::CcError;
 use super::error::REMEDY;
 
-/// The two forms of `cong_control`. `bpf/cc` has programs for both.
+/// The two forms of `cong_control`. `bpf/cc` has a program for each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Before Linux 6.10: `cong_control(sk, rs)`. Such a kernel may have no `struct_ops` links (before 6.4), and may
-    /// not let programs write `app_limited` (Linux 6.1 does not). The programs of this form need neither feature.
+    /// Before Linux 6.10: `cong_control(sk, rs)`. Kernels before 6.4 have no `struct_ops` links, and Linux 6.1 does not
+    /// let programs write `app_limited`. The programs of this form need neither feature.
     Old,
     /// Since Linux 6.10: `cong_control(sk, ack, flag, rs)`.
     New,
@@ -54,7 +54,7 @@ mod tests {
         assert!(matches!(found, Some(2 | 4)), "{found:?}");
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-        // A kernel before 6.10 may have the new form as a backport, but a later kernel never has the old form.
+        // Kernels before 6.10 may have the new form as a backport. Kernels from 6.10 on always have it.
         if (numbers.next(), numbers.next()) >= (Some(6), Some(10)) {
             assert_eq!(kernel_form().unwrap(), Form::New, "{release}");
         }

@@ -1,5 +1,4 @@
-//! Runs the gain model and BBQ's test for a queue in the kernel. Tests compare their results with the simulator's
-//! results.
+//! Runs the gain model and BBQ's test for a queue in the kernel. Tests compare the results with the simulator's.
 
 use std::mem::MaybeUninit;
 
@@ -11,8 +10,8 @@ use super::load::skeleton::{CcSkel, CcSkelBuilder};
 use super::load::{check, configure};
 use super::{CcError, Options, Variant};
 
-/// Returns P_up and P_down, in units of 1/256, for each omega, in units of 1/1024. The kernel computes these gains
-/// with the functions of the congestion control algorithms.
+/// Returns P_up and P_down in units of 1/256 for each omega, in units of 1/1024. The kernel computes them with the code
+/// of the congestion control algorithms.
 ///
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.
@@ -33,8 +32,7 @@ pub struct Probe {
 }
 
 /// Returns BBQ's decision for a propagation time and the mean RTTs of up to four rounds before the probe. All times are
-/// in us. An RTT of 0 stands for a missing round. The kernel decides with the functions of the congestion control
-/// algorithm.
+/// in us, and an RTT of 0 means "no round". The kernel decides with the code of the congestion control algorithm.
 ///
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.
@@ -48,8 +46,8 @@ pub fn probe(cases: impl IntoIterator<Item = (u32, [u32; 4])>) -> Result<Vec<Pro
         .collect())
 }
 
-/// Loads one program, and runs it once for each input. The program's context is a structure of `N` words. Returns the
-/// structures after the runs.
+/// Loads one program and runs it once for each input. Its context is a structure of `N` words. Returns the contexts
+/// after the runs.
 fn run<const N: usize>(
     variant: Variant,
     name: &str,

@@ -26,8 +26,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// Maximum length of an algorithm's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
-/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters the algorithm a
-/// moment after its pin is removed. On a busy machine, the unregistration takes longer.
+/// Longest wait for the kernel to unregister an algorithm after its pin is removed. A worker thread of the kernel does
+/// this, and takes longer on a busy machine.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -38,18 +38,18 @@ pub struct Loaded {
     pub variant: Variant,
     /// The algorithm's name in the kernel.
     pub name: String,
-    /// The options with which the algorithm was loaded.
+    /// The options of this load.
     pub options: Options,
     /// Connections that use the algorithm now, in all network namespaces.
     pub connections: u64,
-    /// Connections that have used the algorithm since it was loaded, including the present ones.
+    /// Connections that have used the algorithm since it was loaded.
     pub begun: u64,
-    /// Whether the pin of the algorithm is visible. An invisible pin is hidden by another mount, or is in another
-    /// mount namespace. A stale pin of the same name does not count.
+    /// Whether the algorithm's pin is visible. It may be hidden by another mount, or be in another mount namespace. A
+    /// stale pin of the same name does not count.
     pub pin_is_visible: bool,
 }
 
-/// Checks the privileges and the kernel feature that every call needs.
+/// Checks the privileges and the kernel's BTF, which every call needs.
 pub(super) fn check() -> Result<(), CcError> {
     privileges::check().map_err(CcError::Privileges)?;
     if Path::new(BTF).exists() {
@@ -62,7 +62,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Checks whether [`load`] can start. Callers check all algorithms before they load the first algorithm.
+/// Checks whether [`load`] can start. Callers check all algorithms before they load one.
 ///
 /// # Errors
 /// If the algorithm cannot be loaded with these options, or is loaded already. The message is one line.
@@ -98,7 +98,6 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let folder = place.make_empty(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // Remove the pins, because the algorithm could not be loaded.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -152,8 +151,8 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // This pin is made last, because it keeps the congestion control registered. On kernels without struct_ops links,
-    // the map is pinned instead of the link.
+    // Make this pin last, because it keeps the algorithm registered. Kernels without struct_ops links need a pin of the
+    // map.
     match form {
         Form::New => link.pin(folder.join(LINK)),
         Form::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
@@ -161,22 +160,21 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// Returns the congestion control algorithm if it is loaded, even if its pin is not visible here.
+/// Returns the congestion control algorithm if it is loaded, even if its pin is not visible.
 ///
 /// # Errors
 /// If this cannot be determined. The message is one line.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
-    // A pin does not show that its algorithm is registered, because the algorithm may have been detached from another
-    // mount namespace.
+    // A pin does not prove that its algorithm is registered. The algorithm may have been detached from another mount
+    // namespace.
     if !is_registered(&name)? {
         return Ok(None);
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    // The pinned algorithm may have been unregistered, and another algorithm may have been loaded under its name.
-    // Without CAP_SYS_ADMIN, the registered algorithm cannot be opened for a comparison. In that case, any pin that
-    // holds a map counts as the pin of the registered algorithm.
+    // The pinned algorithm may have been unregistered, and another one loaded under its name. Compare the two. Without
+    // CAP_SYS_ADMIN, the registered algorithm cannot be opened, so accept every pin that holds a map.
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
@@ -189,7 +187,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // Missing counters are an error. The result "not loaded" would be wrong here, because the algorithm may be in use.
+    // Missing counters are an error. "Not loaded" would be wrong, because the algorithm may be in use.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other(
             "found counters of another version; unload the algorithm with that version",
@@ -209,7 +207,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Checks whether [`unload`] can start. Callers check all algorithms before they unload the first algorithm.
+/// Checks whether [`unload`] can start. Callers check all algorithms before they unload one.
 ///
 /// # Errors
 /// If the algorithm is not loaded, is in use or is the default. The message is one line.
@@ -228,8 +226,8 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 
 /// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
-/// If a connection starts to use the algorithm at the same moment, the algorithm stays until this connection ends. The
-/// kernel keeps every algorithm that a socket uses.
+/// The kernel keeps an algorithm while a socket uses it. If a connection begins to use the algorithm at this moment,
+/// the algorithm stays until the connection ends.
 ///
 /// # Errors
 /// If the algorithm is not loaded or is in use, or if its name does not become free. The message is one line.
@@ -239,8 +237,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     unloadable(variant, place)?;
     let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
-    // Hidden mounts are searched even if the pin was visible. An algorithm that was detached earlier may have left
-    // pins there.
+    // Always search the hidden mounts: an algorithm that was detached earlier may have left pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {
@@ -260,12 +257,12 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
 pub struct Tidied {
     /// Whether pins of algorithms that are not registered were removed.
     pub pins: bool,
-    /// Number of bpffs mounts that were unmounted because they covered another bpffs.
+    /// Number of bpffs mounts that hid another bpffs and were unmounted.
     pub mounts: usize,
 }
 
-/// Removes the visible and hidden pins of algorithms that are not registered. Also unmounts each bpffs that covers
-/// another bpffs and has no pins. Takes the lock only if there is something to remove.
+/// Removes visible and hidden pins of algorithms that are not registered. Also unmounts each bpffs that hides another
+/// bpffs and has no pins. Takes the lock only if there is something to remove.
 ///
 /// # Errors
 /// If the pins cannot be read or removed. The message is one line.
@@ -282,14 +279,13 @@ pub fn tidy(place: &Place) -> Result<Tidied, CcError> {
     Ok(Tidied { pins: pins.into_inner(), mounts: bpffs::uncover() })
 }
 
-/// Unregisters a congestion control algorithm whose pin is in another mount namespace or was never made.
+/// Unregisters a congestion control algorithm whose pin is in another mount namespace or does not exist.
 fn detach(name: &str) -> Result<(), CcError> {
     let Some(registered) = Registered::find(name) else { return Ok(()) };
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
 }
 
-/// Waits until a name is no longer registered. Returns false if the name is still registered after the longest wait.
-/// The kernel unregisters an algorithm shortly after its last reference is gone.
+/// Waits until a name is no longer registered. Returns false after the longest wait.
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     let begun = clock::now();
     while is_registered(name)? {

@@ -1,8 +1,8 @@
 //! Loads congestion control algorithms of the BBR family (`bpf/cc`) into a stock kernel, where any program can use
 //! them. The algorithms are BBR-A, BBR-B, BBR-C, BBQ, BBR v2 and v3, and BBR v1 for comparison.
 //!
-//! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A pinned link or
-//! map in bpffs holds the algorithm. The algorithm therefore outlives the process that loaded it.
+//! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A pinned link or map
+//! in bpffs keeps it registered after the loading process has ended.
 
 mod error;
 mod form;
@@ -26,15 +26,15 @@ pub use place::Place;
 pub enum Variant {
     /// BBR v1, the same algorithm as the kernel's own `bbr`.
     V1,
-    /// BBR-A, in which P_up is 2 / (omega + 1), an inverse proportion, and P_down is the cosine of omega.
+    /// BBR-A: P_up is 2 / (omega + 1), and P_down is the cosine of omega.
     A,
-    /// BBR-B, in which both gains are inverse proportions.
+    /// BBR-B: P_up and P_down are inverse proportions.
     B,
-    /// BBR-C, in which both gains are gamma corrections.
+    /// BBR-C: P_up and P_down are gamma corrections.
     C,
-    /// BBQ, whose probes are short while a queue persists.
+    /// BBQ: probes are short while a queue persists.
     Bbq,
-    /// BBR v2, which adds bounds from losses to the model of v1.
+    /// BBR v2, with bounds from losses.
     V2,
     /// BBR v3, the successor of v2.
     V3,
@@ -71,7 +71,7 @@ impl Variant {
         }
     }
 
-    /// Returns whether the variant's pacing gains depend on the RTT. Only these variants have [`Options`].
+    /// Returns whether the pacing gains depend on the RTT. Only these variants have [`Options`].
     pub fn has_gain_model(self) -> bool {
         matches!(self, Variant::A | Variant::B | Variant::C)
     }
@@ -96,8 +96,8 @@ impl Variant {
 /// Alternative readings of the paper (GAIN-4).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The probing phase ends when 1.25 BDP is in flight, a packet is lost, or two propagation times have passed,
-    /// whichever comes first. The level of 1.25 BDP does not depend on the gain of the phase.
+    /// The probing phase ends at 1.25 BDP in flight, at a loss, or after two propagation times. The level of 1.25 BDP
+    /// does not depend on the gain of the phase.
     pub exit_125: bool,
     /// The draining phase drains only if the previous probe lost packets.
     pub down_needs_loss: bool,

@@ -93,7 +93,7 @@ fn bounded(params: &Bounded) -> nrw_params {
     }
 }
 
-/// Returns the parameters of the parts that all algorithms share. The kernel determines the size of bursts.
+/// Returns the parameters that all algorithms share. The kernel determines the size of bursts.
 fn common(
     aggregation: &aggregation::Params,
     in_startup: &aggregation::Params,

@@ -18,15 +18,14 @@ pub(super) const ELEMENT: &str = "element";
 /// Name of the pin of the map with the counters.
 pub(super) const FACTS: &str = "facts";
 
-/// The folder in bpffs for the pins, and the prefix of the algorithms' names. Tests use their own folder and prefix,
-/// because the whole machine shares the names.
+/// The folder for the pins, and the prefix of the algorithms' names. Tests use their own folder and prefix, because
+/// names are unique in the machine.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder for the pins. This is not the agents' folder, because `narrows-agent clean` removes the agents'
+    /// The folder in bpffs for the pins. It is not the agents' folder, because `narrows-agent clean` removes that
     /// folder.
     pub folder: PathBuf,
-    /// Prefix of each name, at most 10 characters. The prefix distinguishes the algorithms of Narrows from the kernel's
-    /// own algorithms.
+    /// Prefix of each name, at most 10 characters. It separates the algorithms of Narrows from the kernel's own.
     pub prefix: String,
 }
 
@@ -46,22 +45,20 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Mounts bpffs if the folder must be in a bpffs and no bpffs is mounted. The caller must hold the lock of
-    /// [`bpffs`].
+    /// Mounts bpffs if the folder needs it and it is not mounted. The caller must hold the lock of [`bpffs`].
     pub(super) fn mount(&self) -> Result<(), CcError> {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
-        // Leftovers are removed first, because a mount with pins stays mounted. Covering mounts are then unmounted, so
-        // that new pins do not hide older pins.
+        // Remove leftovers first, because a mount with pins stays mounted. Then unmount covering mounts, so that new
+        // pins hide no older ones.
         self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)
     }
 
-    /// Returns the id of the registered map that the variant's pin holds, in the folder that is visible now. Returns
-    /// `None` if nothing is pinned, or if the pin is stale. The algorithm of a stale pin was unregistered, e.g. from
-    /// another mount namespace.
+    /// Returns the id of the registered map behind the variant's pin in the visible folder. Returns `None` without a
+    /// pin, or if the pin is stale because the algorithm was unregistered, e.g. from another mount namespace.
     pub(super) fn pinned_map(&self, variant: Variant) -> Result<Option<u32>, CcError> {
         let folder = self.of(variant);
         let unusable = |path: PathBuf| move |error| CcError::file(path)(io::Error::other(error));
@@ -84,8 +81,8 @@ impl Place {
         Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant, including stale pins, from the folder that is visible now. Returns
-    /// whether these pins held the variant. If they did, the kernel then unregisters the variant's algorithm.
+    /// Removes the pins of a variant from the visible folder, including stale pins. Returns whether they kept the
+    /// algorithm registered. In that case, the kernel now unregisters it.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         if !exists(&folder)? {
@@ -98,13 +95,13 @@ impl Place {
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
-        // This call succeeds only for the last variant, because only then is the folder empty.
+        // This fails until the last variant's folder is gone.
         let _ = fs::remove_dir(&self.folder);
         Ok(is_held)
     }
 
-    /// Returns the folders of unregistered algorithms in the folder that is visible now. These folders hold stale pins,
-    /// or pins of a loader that was killed before it made its last pin.
+    /// Returns the visible folders of unregistered algorithms. They hold stale pins, or pins of a loader that was
+    /// killed half-way.
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, CcError> {
         let failed = || CcError::file(&self.folder);
         let entries = match fs::read_dir(&self.folder) {
@@ -122,8 +119,8 @@ impl Place {
         Ok(found)
     }
 
-    /// Removes the folders of unregistered algorithms, and returns whether there were any. The caller must hold the
-    /// lock of [`bpffs`].
+    /// Removes the folders of unregistered algorithms. Returns whether there were any. The caller must hold the lock of
+    /// [`bpffs`].
     pub(super) fn remove_leftovers(&self) -> Result<bool, CcError> {
         let found = self.leftovers()?;
         for folder in &found {
@@ -135,7 +132,7 @@ impl Place {
         Ok(!found.is_empty())
     }
 
-    /// Makes an empty folder for a variant that is not loaded. Removes the pins that a killed process left there.
+    /// Makes an empty folder for a variant that is not loaded. Removes pins of a killed process.
     pub(super) fn make_empty(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         match fs::remove_dir_all(&folder) {

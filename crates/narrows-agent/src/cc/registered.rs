@@ -17,7 +17,7 @@ use super::CcError;
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// The struct_ops map's name in `bpf/cc/bbr.h`.
 const MAP: &str = "nrw_cc";
-/// End of the name of the map that holds `nrw_cc_facts`. The name begins with the object's name.
+/// End of the name of the map with `nrw_cc_facts`. The name begins with the object's name.
 const FACTS: &str = ".bss";
 /// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): the map's element is registered, without a link.
 const IN_USE: u32 = 1;
@@ -33,15 +33,15 @@ pub(super) struct Registered {
     map: MapHandle,
     /// The map's id.
     pub(super) id: u32,
-    /// Id of the link that holds the algorithm. Without a link, the map's element holds the algorithm.
+    /// Id of the link that keeps the algorithm registered. Without a link, the map's element does so.
     link: Option<u32>,
     /// The map with the algorithm's counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
 }
 
 impl Registered {
-    /// Finds a registered algorithm by its name. Returns `None` without CAP_SYS_ADMIN, because the kernel opens a map
-    /// by its id only with this capability.
+    /// Finds a registered algorithm by its name. Returns `None` without CAP_SYS_ADMIN, which is needed to open a map by
+    /// its id.
     pub(super) fn find(name: &str) -> Option<Registered> {
         let layout = Layout::read()?;
         let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
@@ -60,7 +60,7 @@ impl Registered {
         })
     }
 
-    /// Unregisters the algorithm. If the algorithm has a pin, the pin has no effect afterwards.
+    /// Unregisters the algorithm. Its pin then has no effect.
     ///
     /// # Errors
     /// If the kernel refuses. Before Linux 6.11, struct_ops links cannot be detached.
@@ -73,15 +73,15 @@ impl Registered {
         if link < 0 {
             return gone(-link);
         }
-        // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
+        // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
         let link = unsafe { OwnedFd::from_raw_fd(link) };
         // SAFETY: the descriptor is valid.
         gone(-unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) })
     }
 }
 
-/// Returns whether the element of a struct_ops map is registered without a link. A kernel without BTF does not
-/// show whether the element is registered. In that case, the element counts as registered.
+/// Returns whether the element of a struct_ops map is registered without a link. Without BTF, the element counts as
+/// registered.
 pub(super) fn is_in_use(map: &MapHandle) -> bool {
     let state = || {
         let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
@@ -90,8 +90,8 @@ pub(super) fn is_in_use(map: &MapHandle) -> bool {
     state().is_none_or(|state| state == IN_USE)
 }
 
-/// Converts an errno to a result. A missing object or link is not an error, because another process may have
-/// unregistered the algorithm in the meantime.
+/// Converts an errno to a result. If the object or link is missing, another process has unregistered the algorithm,
+/// which is no error.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -116,13 +116,12 @@ fn facts_of(program: u32) -> Option<MapHandle> {
         .find(|map| map.name().to_string_lossy().ends_with(FACTS))
 }
 
-/// Offsets in the value of a struct_ops map, `struct bpf_struct_ops_tcp_congestion_ops`, from the kernel's
-/// BTF.
+/// Offsets in `struct bpf_struct_ops_tcp_congestion_ops`, the value of a struct_ops map, from the kernel's BTF.
 struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// In the kernel, this member is a pointer. User space reads the program's id instead of the pointer.
+    /// A pointer in the kernel. User space reads the program's id here.
     cong_control: usize,
 }
 
@@ -132,7 +131,7 @@ impl Layout {
         let value: Struct<'_> = types.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
         let ops: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
         let data = offset(&value, "data")?;
-        // Since Linux 6.9 `refcnt` and `state` are in a struct, `common`; `refcnt` has four bytes in both layouts.
+        // Since Linux 6.9, `refcnt` (four bytes) and `state` are in a struct, `common`.
         let state = offset(&value, "state").or_else(|| Some(offset(&value, "common")? + 4))?;
         let (name, cong_control) = (data + offset(&ops, "name")?, data + offset(&ops, "cong_control")?);
         Some(Layout { state, name, name_len: 16, cong_control })

@@ -1,8 +1,8 @@
-//! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
+//! Keys of the channel. Each end has a key, a certificate, and a list of certificates that it trusts.
 //!
-//! Each end compares the whole certificate of the other end with its own list, as SSH compares public keys. There is no
-//! certificate authority, and the agent does not read the dates of certificates. Therefore, nothing has to be
-//! renewed, and a switch needs no correct clock.
+//! Each end compares the other end's whole certificate with its list, as SSH does with public keys. There is no
+//! certificate authority, and the agent ignores the dates. Nothing has to be renewed, and a switch needs no correct
+//! clock.
 
 use std::fmt::Display;
 use std::fs;
@@ -22,10 +22,10 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme,
 };
 
-/// Mode bits for the permissions of the group and of others.
+/// Permissions of the group and of others.
 const OTHERS: u32 = 0o077;
-/// New certificates are valid from the start of the first year to the start of the second year. Only the
-/// controller's end of the channel checks these dates, because Python's ssl module does so.
+/// New certificates are valid between the starts of these years. Only the controller checks these dates, because
+/// Python's ssl module does.
 const YEARS: (i32, i32) = (2020, 2120);
 
 /// The files of the agent's end of the channel (PEM).
@@ -55,7 +55,7 @@ impl KeyFiles {
             client(provider, verifier).and_then(|builder| builder.with_client_auth_cert(own, key)).map_err(
                 |error| at(&self.key, format_args!("does not fit {}: {error}", self.certificate.display())),
             )?;
-        // Without resumption, each connection has a complete handshake, in which the certificates are checked.
+        // Without resumption, every handshake checks the certificates.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
@@ -90,7 +90,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// Accepts only the certificates of a list.
+/// Accepts only the certificates of this list.
 #[derive(Debug)]
 struct Pinned {
     trusted: Vec<CertificateDer<'static>>,
@@ -147,7 +147,7 @@ pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let [key_path, certificate_path] = &paths;
     write_new(key_path, 0o600, &key)?;
     if let Err(error) = write_new(certificate_path, 0o644, &certificate) {
-        // A key without its certificate is of no use.
+        // A key without its certificate is useless.
         let _ = fs::remove_file(key_path);
         return Err(error);
     }

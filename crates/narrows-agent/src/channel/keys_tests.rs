@@ -40,7 +40,7 @@ fn errors_name_the_file_and_never_show_the_key() {
         assert!(!error.contains('\n') && !error.contains("PRIVATE"), "{error}");
         error
     };
-    // In each case, one of the three files is given instead of another.
+    // Each case confuses two of the three files.
     let error = refused(|files| files.trusted = files.key.clone());
     assert!(error.ends_with("a.key: found no certificate, expected at least one in PEM format"), "{error}");
     let error = refused(|files| files.certificate = files.trusted.clone());

@@ -1,9 +1,9 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. While the agent is
-//! not connected, message bodies wait in a queue. When this queue is full, it drops the oldest bodies. Without a
-//! controller, the agent uses its own detector of congestion (BRF-105).
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. While it is not
+//! connected, message bodies wait in a queue, which drops the oldest bodies when it is full. Without a controller, the
+//! agent uses its own detector of congestion (BRF-105).
 
 pub mod keys;
 pub mod session;
@@ -23,31 +23,30 @@ use thiserror::Error;
 
 pub use keys::KeyFiles;
 
-/// Maximum number of message bodies that wait to be sent.
+/// Largest number of message bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
-/// Maximum number of messages that wait for the control loop.
+/// Largest number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
 /// Addresses of the controllers, and the keys for the connection.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// The controllers. The agent uses the first controller that accepts it. When a connection ends, the agent tries
-    /// the next controller.
+    /// The controllers. The agent uses the first one that accepts it. When a connection ends, the agent tries the next
+    /// one.
     pub controllers: Vec<SocketAddr>,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
-    /// Files of the keys; `None`: no keys. Without keys, the controllers must be on this host.
+    /// Files of the keys. With `None`, all controllers must be on this host.
     pub keys: Option<KeyFiles>,
 }
 
 /// Why a channel cannot be started.
 #[derive(Debug, Error)]
 pub enum ChannelError {
-    /// A file of the keys is missing or invalid. The text is one line: the file, what was found, what was expected.
+    /// A file of the keys is missing or invalid. One line: the file, what was found, what was expected.
     #[error("{0}")]
     Keys(String),
-    /// A controller is on another host, but no keys are configured. Without authentication, anyone could read and
-    /// send messages.
+    /// A controller is on another host, but no keys are configured. Anyone could then read and send messages.
     #[error(
         "controller {0}: not on this host; give both ends a key (narrows-agent key), or use a loopback address"
     )]
@@ -76,8 +75,7 @@ pub struct Channel {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Data that the control loop and the channel's thread share. The lock is held only for a push or pop, never during
-/// I/O.
+/// Data that the control loop and the channel's thread share. The lock is held only for a push or pop, not for I/O.
 #[derive(Debug)]
 struct Shared {
     queues: Mutex<Queues>,
@@ -88,11 +86,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queues {
     ports: Vec<PortInfo>,
-    /// Whether the ports have changed since their list was last sent.
+    /// Whether the ports have changed since they were last sent.
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Number of message bodies that were dropped to make room for newer ones.
+    /// Number of bodies that were dropped to make room for newer ones.
     dropped: u64,
     state: ChannelState,
     stop: bool,
@@ -100,7 +98,7 @@ struct Queues {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // The queues are consistent after any panic, because no push or pop can be interrupted half-way.
+        // Pushes and pops are never half done, so the queues are valid even after a panic.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,8 +128,8 @@ impl Channel {
         Ok(Channel { shared, thread: Some(thread) })
     }
 
-    /// Queues a body, and drops the oldest body if the queue is full. A list of ports replaces the previous list.
-    /// Never blocks.
+    /// Queues a body. If the queue is full, drops the oldest body. A list of ports replaces the previous one. Never
+    /// blocks.
     pub fn send(&self, body: ToController) {
         let mut queues = self.shared.lock();
         match body {
@@ -148,7 +146,7 @@ impl Channel {
             }
         }
         drop(queues);
-        // The write fails only if the counter is full. In that case, an earlier write has already woken the thread.
+        // The write fails only if the counter is full. The thread is then already awake.
         let _ = self.shared.wake.write(1);
     }
 
@@ -163,7 +161,7 @@ impl Channel {
         self.shared.lock().state.clone()
     }
 
-    /// Returns the number of bodies that were dropped so far because the queue was full.
+    /// Returns the number of bodies that were dropped so far, because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }

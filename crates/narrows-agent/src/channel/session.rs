@@ -1,5 +1,5 @@
-//! Handles the lines of one connection, as a state machine without I/O. The state machine converts received bytes into
-//! messages, and bodies of messages into lines to send.
+//! A state machine for one connection, without I/O. It converts received bytes into messages, and message bodies into
+//! lines to send.
 
 use std::str;
 
@@ -15,10 +15,10 @@ pub enum Refusal {
     /// A received line is longer than allowed.
     #[error("a line of more than {0} bytes")]
     TooLong(usize),
-    /// A received line is not JSON, or the protocol does not define it.
+    /// A received line is not JSON or not part of the protocol.
     #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
-    /// The controller's answer has an unsupported version, or states the role of an agent.
+    /// The answer has an unsupported version, or is not from a controller.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
         /// The version in the answer.
@@ -26,7 +26,7 @@ pub enum Refusal {
         /// The role in the answer.
         role: String,
     },
-    /// The controller refuses this agent, for the reason in the text.
+    /// The controller refuses this agent. The text is its reason.
     #[error("the controller refuses this agent: {0}")]
     Refused(String),
 }
@@ -52,7 +52,7 @@ struct Answer {
 #[derive(Debug)]
 pub struct Session {
     name: String,
-    /// The controller's name, once it has accepted the agent.
+    /// The controller's name, after it has accepted the agent.
     controller: Option<String>,
     /// Bytes received since the end of the last line.
     partial: Vec<u8>,
@@ -69,13 +69,12 @@ impl Session {
         line_of(&Greeting { narrows: VERSION, role: "agent", name: &self.name })
     }
 
-    /// Returns whether the controller has accepted the agent. Until the controller has accepted the agent, only
-    /// the greeting may be sent.
+    /// Returns whether the controller has accepted the agent. Until then, the agent may send only the greeting.
     pub fn is_open(&self) -> bool {
         self.controller.is_some()
     }
 
-    /// Returns the controller's name, which is empty until the controller has accepted the agent.
+    /// Returns the controller's name, or an empty string until the controller has accepted the agent.
     pub fn controller(&self) -> &str {
         self.controller.as_deref().unwrap_or_default()
     }
@@ -119,8 +118,7 @@ impl Session {
         }
         match serde_json::from_str(text) {
             Ok(message) => out.push(message),
-            // The controller is authentic. A controller that is newer than this agent may send bodies that the agent
-            // does not know.
+            // The controller is authentic. If it is newer than this agent, it may send unknown bodies.
             Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;
@@ -140,7 +138,7 @@ fn accepted(answer: Answer) -> Result<String, Refusal> {
 }
 
 fn line_of<T: Serialize>(value: &T) -> String {
-    // Structures of strings and numbers always have a JSON form.
+    // Strings and numbers always have a JSON form.
     let mut text = serde_json::to_string(value).unwrap_or_default();
     text.push('\n');
     text

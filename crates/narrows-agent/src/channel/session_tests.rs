@@ -39,7 +39,7 @@ fn only_a_controller_of_this_version_is_accepted() {
     let refused = |answer: &str| Session::new("a").receive(answer.as_bytes(), &mut Vec::new()).unwrap_err();
     let other = |version, role: &str| Refusal::NotAController { version, role: role.into() };
     assert_eq!(refused(&ANSWER.replace('2', "1")), other(1, "controller"));
-    // The other end sends the agent's own greeting back.
+    // The agent's own greeting comes back.
     assert_eq!(refused(&Session::new("a").greeting()), other(2, "agent"));
     assert_eq!(
         refused("{\"narrows\":2,\"refused\":\"its name\\n is b\"}\n").to_string(),
@@ -110,8 +110,7 @@ fn failure(channel: &Channel) -> String {
     }
 }
 
-/// Tests the whole channel with a real listener: the channel sends its greeting and its ports, queues bodies and
-/// reconnects.
+/// Tests the whole channel with a real listener: greeting, ports, queued bodies and reconnection.
 #[test]
 fn the_channel_connects_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -149,7 +148,7 @@ fn a_controller_that_stays_silent_is_left() {
     accept(&listener);
 }
 
-/// Accepts the next connection, and then accepts the agent in the same way as a controller.
+/// Accepts the next connection, and then accepts the agent like a controller.
 fn answer(listener: &TcpListener) -> TcpStream {
     let stream = accept(listener);
     BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
@@ -164,11 +163,10 @@ fn the_agent_uses_the_first_controller_that_accepts_it() {
     let config = ChannelConfig { controllers, name: "a".into(), keys: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
     let [first, second] = both;
-    // The first controller is a standby.
     accept(&first).write_all(b"{\"narrows\":2,\"refused\":\"it is the standby of d\"}\n").unwrap();
     let active = answer(&second);
     wait_for_connection(&channel);
-    // The active controller dies, and the first controller takes over.
+    // The active controller dies, so the first one takes over.
     drop((active, second));
     let _active = answer(&first);
     wait_for_connection(&channel);
@@ -215,7 +213,7 @@ fn a_controller_without_the_right_key_gets_nothing() {
 
 #[test]
 fn a_full_queue_drops_the_oldest_bodies() {
-    // Nothing listens on port 1 of this address.
+    // No controller listens on port 1.
     let config =
         ChannelConfig { controllers: vec!["127.0.0.1:1".parse().unwrap()], name: "a".into(), keys: None };
     let channel = Channel::start(config, Vec::new()).unwrap();

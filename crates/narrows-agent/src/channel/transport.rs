@@ -1,5 +1,5 @@
-//! Runs TLS between the socket and the lines of the session, as a state machine without I/O. TLS is optional if the
-//! controller is on this host.
+//! TLS between the socket and the session's lines, as a state machine without I/O. TLS is optional if the controller is
+//! on this host.
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub enum TlsRefusal {
     /// The controller refuses the agent's certificate.
     #[error("the controller does not trust this agent's certificate")]
     NotTrusted,
-    /// The controller does not use TLS 1.3, for example because the controller has no key.
+    /// The controller does not use TLS 1.3, for example because it has no key.
     #[error("the controller does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
     /// The data was changed, repeated or reordered, or another error occurred.
@@ -44,7 +44,7 @@ impl From<Error> for TlsRefusal {
 /// Converts between bytes of the socket and bytes of lines.
 #[derive(Debug)]
 pub enum Transport {
-    /// No TLS. The buffer holds the bytes that are to be written to the socket.
+    /// No TLS. The buffer holds bytes for the socket.
     Plain(Vec<u8>),
     /// TLS 1.3.
     Tls(Box<ClientConnection>),
@@ -58,12 +58,12 @@ impl Transport {
     pub fn new(config: Option<&Arc<ClientConfig>>, controller: IpAddr) -> Result<Self, TlsRefusal> {
         let Some(config) = config else { return Ok(Transport::Plain(Vec::new())) };
         let mut connection = ClientConnection::new(config.clone(), controller.into())?;
-        // The worker limits the bytes that it passes to this buffer.
+        // The worker limits how much it writes here.
         connection.set_buffer_limit(None);
         Ok(Transport::Tls(Box::new(connection)))
     }
 
-    /// Takes bytes that were read from the socket, and appends the bytes of lines that they contain to `lines`.
+    /// Takes bytes from the socket, and appends the lines' bytes to `lines`.
     ///
     /// # Errors
     /// If the connection must be closed.
@@ -75,8 +75,7 @@ impl Transport {
             }
             Transport::Tls(connection) => {
                 while !wire.is_empty() {
-                    // Reading from memory fails only if the buffer of lines is full. The code below empties that
-                    // buffer.
+                    // This read fails only if the buffer of lines is full. The code below empties that buffer.
                     if !matches!(connection.read_tls(&mut wire), Ok(1..)) {
                         break;
                     }
@@ -98,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// Moves all bytes that are to be written to the socket to the end of `wire`.
+    /// Appends all bytes for the socket to `wire`.
     pub fn take(&mut self, wire: &mut Vec<u8>) {
         match self {
             Transport::Plain(out) => wire.append(out),

@@ -1,5 +1,4 @@
-//! Attacks on the connection between the two ends, in memory. Each test takes the place of the network between
-//! the ends.
+//! Attacks on the connection, in memory. The tests change the bytes between the two ends.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -144,7 +143,7 @@ fn own_records_sent_back_are_refused() {
     let mut own = Vec::new();
     both.agent.take(&mut own);
     both.receive(&own).unwrap_err();
-    // The agent must also refuse its own first flight of the handshake.
+    // The agent must also refuse its own ClientHello.
     let mut fresh = Transport::new(Some(&ends().agent), ADDRESS).unwrap();
     let mut hello = Vec::new();
     fresh.take(&mut hello);
@@ -175,7 +174,7 @@ fn the_right_certificate_with_another_key_is_refused() {
     let (_, trusted) = keys::create("c", folder.path()).unwrap();
     let (other_key, _) = keys::create("d", folder.path()).unwrap();
     let files = KeyFiles { key, certificate: certificate.clone(), trusted: trusted.clone() };
-    // rustls refuses to build a server with a key that does not fit, so the key is given as a signer.
+    // rustls refuses to build such a server from files, so pass the key as a signer.
     let provider = rustls::crypto::ring::default_provider();
     let signer =
         provider.key_provider.load_private_key(PrivateKeyDer::from_pem_file(other_key).unwrap()).unwrap();
@@ -215,10 +214,9 @@ fn a_controller_without_tls_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A record begins with three bytes for a type and a version. These three bytes have no effect, because the real
-    /// type is encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates the values that these bytes
-    /// must have, not the values that arrived. A change of these bytes may therefore remain unnoticed, but does no
-    /// harm.
+    /// A record begins with three bytes for a type and a version. They have no effect, because the real type is
+    /// encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates their required values, not the received
+    /// ones. A change there may pass unnoticed, but does no harm.
     #[test]
     fn a_changed_bit_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
         let mut both = ends().connect().unwrap();
@@ -226,8 +224,7 @@ proptest! {
         let at = at % record.len();
         record[at] ^= 1 << bit;
         record.append(&mut both.record("poll\n"));
-        // If the record's length has become larger, the agent waits for more bytes. In any case, the agent must
-        // not accept any line.
+        // If the length has become larger, the agent waits for more bytes. It must not accept any line.
         let arrived = both.receive(&record).unwrap_or_default();
         let unchanged = at < 3 && arrived == "congestion at port 3\npoll\n";
         prop_assert!(arrived.is_empty() || unchanged, "{at}: {arrived:?}");

@@ -1,5 +1,5 @@
-//! The channel's thread, which handles the sockets and the pauses between connections. [`Transport`] handles TLS, and
-//! [`Session`] handles the lines.
+//! The channel's thread. It handles the sockets and the pauses between connections. [`Transport`] handles TLS, and
+//! [`Session`] the lines.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,23 +20,21 @@ use super::transport::{TlsRefusal, Transport};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared};
 use crate::clock;
 
-/// First and longest pause between attempts, in ms. Each pause is twice as long as the previous pause, up to the
-/// longest.
+/// First and longest pause between attempts, in ms. Each pause is twice as long as the previous one.
 const PAUSES_MS: (u16, u16) = (100, 5000);
-/// Longest pause if there are several controllers, in ms. This pause is short, because another controller may have just
-/// taken over.
+/// Longest pause with several controllers, in ms. It is short, because another controller may have just taken over.
 const PAUSE_OF_SEVERAL_MS: u16 = 500;
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
 /// The controller must accept the agent within this time.
 const GREETING: Span = Span::from_secs(5);
-/// If there are several controllers, the agent leaves a controller that sends nothing for this time. A working
-/// controller sends a line every second.
+/// With several controllers, the agent leaves a controller that is silent for this time. A working controller sends a
+/// line every second.
 const MUTE: Span = Span::from_secs(4);
-/// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
+/// Unacknowledged data or an unanswered keep-alive ends the connection after this time, in ms.
 const PEER_DEAD_MS: u32 = 5000;
-/// Lines are taken from the queue while the buffer holds fewer bytes than this. If the controller reads too slowly,
-/// bodies wait in the queue instead of the buffer, and the queue drops the oldest bodies.
+/// Stop taking lines from the queue when the buffer holds this many bytes. With a slow controller, bodies therefore
+/// wait in the queue, which drops the oldest.
 const BUFFER: usize = 64 << 10;
 
 /// Why a connection ended.
@@ -75,7 +73,7 @@ impl Worker {
     pub(super) fn run(self) {
         let longest = if self.config.controllers.len() > 1 { PAUSE_OF_SEVERAL_MS } else { PAUSES_MS.1 };
         let mut pause = PAUSES_MS.0;
-        // The last error of each controller. An error is logged once, not at every attempt.
+        // The last error of each controller, so that repeated errors are logged once.
         let mut troubles = vec![String::new(); self.config.controllers.len()];
         loop {
             for (controller, trouble) in self.config.controllers.iter().zip(&mut troubles) {
@@ -104,8 +102,7 @@ impl Worker {
     /// Waits for the time `pause_ms`, and returns whether the thread must stop.
     fn wait(&self, pause_ms: u16) -> bool {
         let mut left = pause_ms;
-        // The pause is divided into slices, so that the thread notices within 100 ms that it must stop. New bodies
-        // stay in the queue.
+        // Sleep in slices, so that the thread stops within 100 ms. New bodies stay in the queue.
         while left > 0 {
             let slice = left.min(100);
             std::thread::sleep(Duration::from_millis(slice.into()));
@@ -117,7 +114,7 @@ impl Worker {
         false
     }
 
-    /// Runs one connection and returns when it ends. `known` is set once the controller has accepted the agent.
+    /// Runs one connection until it ends. Sets `known` when the controller has accepted the agent.
     fn connection(&self, controller: SocketAddr, known: &mut bool) -> Result<(), Ended> {
         let deadline = clock::now() + GREETING;
         let mut stream = TcpStream::connect_timeout(&controller, CONNECT)?;
@@ -171,7 +168,7 @@ impl Worker {
     }
 
     /// Moves bodies from the queue through the transport to `out`, until the queue is empty or `out` holds [`BUFFER`]
-    /// bytes. Moves only the greeting if the controller has not accepted the agent yet.
+    /// bytes. Before the controller has accepted the agent, moves only the greeting.
     fn fill(&self, session: &Session, transport: &mut Transport, out: &mut Vec<u8>) -> Result<(), Ended> {
         loop {
             transport.take(out);
@@ -184,7 +181,7 @@ impl Worker {
                     return Ok(());
                 }
                 if std::mem::take(&mut queues.ports_due) {
-                    // The controller would ignore messages about ports that it does not know yet.
+                    // The controller ignores messages about ports that it does not know yet.
                     queues.waiting.retain(|body| !body.is_perishable());
                     ToController::Ports(Ports { ports: queues.ports.clone() })
                 } else {
@@ -214,7 +211,7 @@ impl Worker {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
-        // Resets the counter of `wake`, which may be zero already.
+        // Reset the counter of `wake`. It may be zero already.
         let _ = self.shared.wake.read();
         Ok(())
     }
@@ -234,7 +231,7 @@ impl Worker {
 /// Returns the time to wait until a deadline, or `None` after the deadline.
 fn until(deadline: Time) -> Option<PollTimeout> {
     let left = deadline.since(clock::now());
-    // The time is rounded up, so that the thread does not wake just before the deadline.
+    // Round up, so that the thread does not wake too early.
     let millis = u16::try_from(left.as_nanos() / 1_000_000 + 1).unwrap_or(u16::MAX);
     (left > Span::ZERO).then(|| PollTimeout::from(millis))
 }
@@ -252,7 +249,7 @@ fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Sets socket options so that the kernel detects if the controller's host vanishes without closing the connection.
+/// Lets the kernel detect that the controller's host has vanished.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     setsockopt(stream, sockopt::KeepAlive, &true)?;
     setsockopt(stream, sockopt::TcpKeepIdle, &2)?;

@@ -156,7 +156,7 @@ pub(super) trait Configured {
     }
 }
 
-/// Checks the name of a key, which is also the name of the key's files.
+/// Checks the name of a key. The key's files also have this name.
 fn key_name(name: &str) -> Result<String, String> {
     config::plain_name(name.to_owned()).map_err(|expected| format!("expected {expected}"))
 }

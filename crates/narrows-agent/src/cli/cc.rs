@@ -46,7 +46,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            // Check all algorithms before the first algorithm is loaded, so that either all or none are loaded.
+            // Check all algorithms before one is loaded, so that either all or none are loaded.
             let wanted = named(&args.names, || rest(options, &place))?;
             for &variant in &wanted {
                 cc::loadable(variant, options, &place)?;
@@ -66,7 +66,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
             if let Some(warning) = bpffs::warning().filter(|_| !json) {
                 text += &format!("\n{warning}\n");
             }
-            // `| head` closes the pipe early, which is not an error.
+            // `| head` closes the pipe early, which is no error.
             let _ = io::stdout().write_all(text.as_bytes());
         }
         CcCommand::Unload { names } => {
@@ -82,8 +82,8 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
             }
-            // Unloading the last algorithm that is pinned in a mount also unmounts this mount. The number of hidden
-            // mounts is therefore compared with the number before the command.
+            // Unloading may also unmount a bpffs. Compare the number of hidden mounts with the number before the
+            // command.
             if cc::tidy(&place)?.pins {
                 println!("removed pins of algorithms that are not registered");
             }
@@ -129,7 +129,7 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     lines
 }
 
-/// Returns the variants with these names. The name `all` stands for the variants that the function `all` returns.
+/// Returns the variants with these names. The name `all` stands for the result of the function `all`.
 fn named(
     names: &[String],
     all: impl FnOnce() -> Result<Vec<Variant>, CcError>,
@@ -139,8 +139,7 @@ fn named(
     if names.iter().any(|name| name == ALL) {
         return all();
     }
-    // Each variant is returned once. A variant that is named twice is not an error, and must not end the command
-    // half-way.
+    // Return each variant once. A repeated name must not end the command half-way.
     let mut each: Vec<Variant> = Vec::new();
     for one in ones {
         if !each.contains(&one) {
@@ -168,7 +167,6 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
         });
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
     }
-    // Each column is as wide as its longest entry.
     let widest = |entry: &dyn Fn(Variant) -> String| {
         Variant::ALL.into_iter().map(|variant| entry(variant).chars().count()).max().unwrap_or(0)
     };

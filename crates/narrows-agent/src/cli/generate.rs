@@ -9,7 +9,7 @@ use clap_complete::shells::{Bash, Fish, Zsh};
 
 use super::Args;
 
-/// Writes a man page for each visible command into `folder`/man1 and the completions into `folder`/SHELL.
+/// Writes a man page for each visible command into `folder`/man1, and the completions into `folder`/SHELL.
 pub(super) fn write_into(folder: &Path) -> io::Result<()> {
     let pages = folder.join("man1");
     fs::create_dir_all(&pages)?;
@@ -19,8 +19,8 @@ pub(super) fn write_into(folder: &Path) -> io::Result<()> {
     complete(Fish, &folder.join("fish"))
 }
 
-/// Writes the completions for a shell into `folder`. The file has the name that the shell looks for, e.g.
-/// `_narrows-agent` for zsh.
+/// Writes a shell's completions into `folder`. The shell determines the name of the file, e.g. `_narrows-agent` for
+/// zsh.
 fn complete(shell: impl Generator, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut command = Args::command();

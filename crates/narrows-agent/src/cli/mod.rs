@@ -28,7 +28,7 @@ const WRONG_INPUT: u8 = 2;
 
 const NO_AGENT: &str = "no agent runs on this host";
 
-/// The agents of the three roles. Each agent runs until [`Services::stop`] asks it to stop.
+/// The agents of the three roles. They run until [`Services::stop`] asks them to stop.
 pub trait Agents {
     /// Runs an agent that controls ports.
     fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure>;
@@ -87,8 +87,8 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// Returns a warning if a valid configuration names a file that cannot be opened on this machine. A missing file is
-/// not an error, because it can be created later, or exist on another machine.
+/// Returns a warning if a configured file cannot be opened on this machine. This is no error, because the file may be
+/// created later, or the configuration may be for another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
     let keys = switch.controller.as_ref()?.keys.as_ref()?;
@@ -124,7 +124,7 @@ fn start(args: impl Configured + 'static, role: &'static str, agents: &dyn Agent
     Ok(0)
 }
 
-/// Returns the socket of the agent with this name, or of the only agent if there is no name.
+/// Returns the socket of the agent with this name. Without a name, there must be only one agent.
 fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     if let Some(name) = name {
         return Ok(path_of(name));
@@ -145,7 +145,7 @@ fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     }
 }
 
-/// Connects to the agent with this name, or to the only agent if there is no name.
+/// Connects to the agent with this name. Without a name, there must be only one agent.
 fn connect(name: Option<&str>, request: &Request) -> Result<Client, Failure> {
     Client::connect(&socket(name)?, request).map_err(|error| match (error.kind(), name) {
         (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, Some(name)) => {
@@ -162,7 +162,7 @@ fn not_running(name: &str, running: &[String]) -> String {
     format!("no agent {name:?} runs on this host{others}")
 }
 
-/// Prints the state of the agent with this name, or of all agents that run on this host.
+/// Prints the state of the agent with this name, or of all agents on this host.
 fn status(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure> {
     let running = clean::running(Path::new(FOLDER));
     if name.is_some() || running.len() < 2 {
@@ -185,7 +185,7 @@ fn status_of(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure
     } else {
         text::render(&snapshot) + &text::flows(&snapshot)
     };
-    // `| head` closes the pipe early, which is not an error.
+    // `| head` closes the pipe early, which is no error.
     let _ = io::stdout().write_all(text.as_bytes());
     Ok(0)
 }
@@ -209,7 +209,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     Ok(u8::from(!cleaned.failed.is_empty()))
 }
 
-/// Returns the name by which error messages refer to a file.
+/// Returns a file's name for error messages.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -16,18 +16,18 @@ pub enum Scope {
     Netns,
     /// The connections of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
-    /// All connections of these network namespaces, each with its interfaces. With this scope, one agent can serve many
-    /// emulated hosts on one kernel.
+    /// All connections of these network namespaces, each with its interfaces. One agent can then serve many emulated
+    /// hosts on one kernel.
     Namespaces(Vec<Namespace>),
 }
 
 /// How a sender applies rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The congestion control is `brf`. `brf` uses the network's rate, or CUBIC if no switch sends a rate.
+    /// The congestion control is `brf`. It applies the network's rate, or CUBIC if there is none.
     #[default]
     Brf,
-    /// The congestion control is the kernel's own, and the network's rate is the upper limit of its pacing rate.
+    /// The kernel's own congestion control, with the network's rate as the upper limit of its pacing rate.
     Cap,
 }
 
@@ -38,7 +38,7 @@ pub struct Sender {
     pub common: Common,
     /// Connections that apply the rates from switches.
     pub scope: Scope,
-    /// Interfaces at which the sender's data packets state whether the application limits the flow (BRF-100).
+    /// Interfaces at which data packets state whether the application limits the flow (BRF-100).
     pub interfaces: Vec<String>,
     /// How the connections in `scope` apply rates.
     pub mode: Mode,
@@ -63,7 +63,7 @@ pub struct Receiver {
     pub common: Common,
     /// Connections that reserve room for the option with the rate.
     pub scope: Scope,
-    /// Whether this host's SYNs also ask for feedback, so that downloads from servers use rates.
+    /// Whether this host's SYNs also ask for feedback, so that downloads get rates.
     pub ask: bool,
 }
 
@@ -103,8 +103,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // If the agent is killed, the guardian restores the defaults. The guardian cannot restore the defaults
-        // of other namespaces, because it has dropped the privilege to enter those namespaces.
+        // The guardian restores the defaults if the agent is killed. It cannot do so in other namespaces, because it
+        // has dropped the privilege to enter them.
         own.problem(
             "set_default",
             "found true, expected false with [[namespaces]]: there, `choice` selects the connections",
@@ -144,9 +144,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     })
 }
 
-/// Returns a text for an error message that says where interfaces are missing. The text names the first
-/// namespace without interfaces, or is empty for the agent's own namespace. A sender marks its data at the
-/// interfaces of all its namespaces.
+/// Returns where interfaces are missing, as a part of an error message. The text names the first namespace without
+/// interfaces, or is empty for the agent's own namespace. A sender marks data at the interfaces of all its namespaces.
 fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
     match scope {
         Scope::Namespaces(all) => {
@@ -158,8 +157,7 @@ fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
     }
 }
 
-/// Checks that a name fits into Linux's field for the name of an algorithm. The field has TCP_CA_NAME_MAX bytes,
-/// including a zero at the end (include/net/tcp.h).
+/// Checks that a name fits into TCP_CA_NAME_MAX bytes, including a zero at the end (include/net/tcp.h).
 fn algorithm(name: String) -> Result<String, String> {
     if (1..16).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(name)

@@ -1,7 +1,7 @@
 //! The configuration of an agent: one TOML file, with the units of scenarios. All errors are reported together.
 //!
-//! Exactly one of the tables `[switch]`, `[sender]` and `[receiver]` is present. The name of this table is the
-//! agent's role.
+//! A file has exactly one of the tables `[switch]`, `[sender]` and `[receiver]`. This table determines the agent's
+//! role.
 
 mod hosts;
 mod params;
@@ -42,9 +42,9 @@ pub enum Config {
 /// Settings of every agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Common {
-    /// Name of the agent's socket, pins and metrics. The name distinguishes several agents on one host.
+    /// Name of the agent's socket, pins and metrics. Agents on one host need different names.
     pub name: String,
-    /// The agent's network namespace; `None`: the namespace in which it is started.
+    /// The agent's network namespace. `None`: the namespace in which it is started.
     pub netns: Option<Netns>,
     /// The metrics for Prometheus; `None`: no metrics.
     pub metrics: Option<Metrics>,
@@ -57,7 +57,7 @@ pub struct Common {
 pub struct Metrics {
     /// Address of the endpoint.
     pub address: SocketAddr,
-    /// The network namespace in which the agent listens on this address.
+    /// The network namespace in which the agent listens.
     pub netns: MetricsNetns,
 }
 
@@ -110,7 +110,7 @@ impl Config {
         Config::load_with(path, |_| ())
     }
 
-    /// Reads a file, applies `change` to it, and checks the result. Old names of keys are reported on standard error.
+    /// Reads a file, applies `change`, and checks the result. Reports old names of keys on standard error.
     ///
     /// # Errors
     /// All errors of the file.
@@ -129,7 +129,7 @@ impl Config {
         }
     }
 
-    /// Parses and checks the text of a file. `source` is the name of the file in errors.
+    /// Parses and checks the text of a file. Errors name `source` as the file.
     pub fn parse(content: &str, source: &str) -> Result<Config, Invalid> {
         let mut table = Config::table(content, source)?;
         retired::rename(&mut table);
@@ -179,7 +179,7 @@ impl Config {
         }
     }
 
-    /// Returns the connections that a sender or receiver applies to. Returns `None` for a switch.
+    /// Returns the connections of a sender or receiver. Returns `None` for a switch.
     pub fn scope(&self) -> Option<&Scope> {
         match self {
             Config::Switch(_) => None,

@@ -1,4 +1,4 @@
-//! Converts the parameters of a rate controller into the base units of `narrows-control` (ns, bytes/s).
+//! Converts a rate controller's parameters into the base units of `narrows-control` (ns, bytes/s).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,20 +12,19 @@ use narrows_control::rate::{PortParameters, brf, registry};
 use super::reader::{found, hint};
 use super::units;
 
-/// The rate controllers that real switches support, and the parameters that they need for stock hosts. Stock hosts send
-/// no congestion headers and get rates only in ACKs.
+/// The rate controllers for real switches, each with the parameters that stock hosts require. Stock hosts send no
+/// congestion headers, and get rates only in ACKs.
 pub(super) static KINDS: LazyLock<BTreeMap<&str, Values>> = LazyLock::new(|| {
     let known = registry::all().iter();
     known.filter_map(|entry| entry.on_switches().map(|needed| (entry.name, needed))).collect()
 });
 
-/// Default maximum share of the link for UDP, including the rate that UDP borrows. The rest of the link is for the
-/// first packets of new flows.
+/// Default maximum share of the link for UDP, including borrowed capacity. The rest is for the first packets of new
+/// flows.
 const UDP_CEILING: f64 = 0.95;
 
-/// Sets each parameter that is not given to the value that a real switch needs. With these values, the flow table has
-/// room for all flows of the switch, rates are sent in ACKs, and UDP may borrow. A rate controller that measures the
-/// capacity ignores UDP's ceiling.
+/// Sets each missing parameter to the value for a real switch: room for all flows, rates in ACKs, and UDP that may
+/// borrow. A rate controller that measures the capacity ignores UDP's ceiling.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     let Some(needed) = KINDS.get(name) else { return };
     let mut defaults = needed.clone();
@@ -40,8 +39,8 @@ pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     }
 }
 
-/// Converts the table to base units. Calls `problem` for each key that the rate controller does not have, and for each
-/// key whose value has the wrong form or is out of range. Returns `None` if `problem` was called.
+/// Converts the table to base units. Calls `problem` for each unknown key and each invalid value. Returns `None` if
+/// `problem` was called.
 pub(super) fn in_base_units(
     name: &str,
     given: &toml::Table,
@@ -97,7 +96,7 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-/// Reads a file of at most `max` bytes. Instead of a path, `word` may be the contents in JSON.
+/// Reads a file of at most `max` bytes. `word` is its path, or the contents in JSON.
 fn contents(word: &str, max: usize) -> Result<String, String> {
     if word.trim_start().starts_with('{') {
         return Ok(word.to_owned());
@@ -105,18 +104,18 @@ fn contents(word: &str, max: usize) -> Result<String, String> {
     if !Path::new(word).is_absolute() {
         return Err("not an absolute path".to_owned());
     }
-    // Opening a FIFO would wait for a writer.
+    // Opening a FIFO would block.
     if !fs::metadata(word).map_err(|error| error.to_string())?.is_file() {
         return Err("not a file".to_owned());
     }
     let mut text = String::new();
     let file = File::open(word).map_err(|error| error.to_string())?;
-    // Read one byte more than allowed, to detect a file that is too long.
+    // Read one byte more, to detect a file that is too long.
     file.take(max as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() > max { Err("the file is too long".to_owned()) } else { Ok(text) }
 }
 
-/// Returns the parameters of BRF if the rate controller is BRF.
+/// Returns the parameters of BRF, if this is the rate controller.
 pub(super) fn brf(name: &str, params: &Values) -> Option<brf::Params> {
     (name == "brf").then(|| brf::Params::read(name, params).ok()).flatten()
 }

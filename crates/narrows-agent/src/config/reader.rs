@@ -1,4 +1,4 @@
-//! Reads a TOML table key by key and collects *all* errors, one line for each. serde would stop at the first error.
+//! Reads a TOML table key by key and collects *all* errors, one line each. serde would stop at the first error.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use super::units;
 /// One error of a configuration: the key, what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Path of the key, e.g. `ports[0].rate`. An empty path stands for the whole file.
+    /// Path of the key, e.g. `ports[0].rate`. Empty: the whole file.
     pub key: String,
     /// The value found and the value expected.
     pub text: String,
@@ -47,13 +47,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error about the key `key` of this table. An empty key stands for the table itself.
+    /// Records an error about a key of this table. An empty key means the table itself.
     pub(super) fn problem(&self, key: &str, text: impl Display) {
         let problem = Problem { key: self.path_of(key), text: text.to_string() };
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Returns the raw value of a key. The key counts as known from now on.
+    /// Returns the raw value of a key, and marks the key as known.
     pub(super) fn value(&self, key: &'static str) -> Option<&'a Value> {
         self.asked.borrow_mut().insert(key);
         self.table.get(key)
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Like [`Reader::get`], but a missing key is an error.
+    /// Like [`Reader::get`], but records an error if the key is missing.
     pub(super) fn need<T>(
         &self,
         key: &'static str,
@@ -89,13 +89,13 @@ impl<'a> Reader<'a> {
         self.get(key, read)
     }
 
-    /// Returns the table with this key within this table, or `None` if the key is missing or is not a table.
+    /// Returns the table with this key, or `None` if it is missing or invalid.
     pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
         let table = self.get(key, |v| v.as_table().ok_or_else(|| format!("a table [{key}]")))?;
         Some(Reader::new(table, &self.path_of(key), self.problems))
     }
 
-    /// Returns the tables of an array of tables, or an empty list if the array is missing or invalid.
+    /// Returns the tables of an array. If it is missing or invalid, the list is empty.
     pub(super) fn tables(&self, key: &'static str) -> Vec<Reader<'a>> {
         let expected = || format!("tables [[{key}]]");
         let read = |v: &'a Value| {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns a hint for an unknown word: `; did you mean "rate"?`, or the list of known names.
+/// Returns a hint for an unknown word: the most similar known name, or the list of known names.
 pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<_> = names.collect();
     let near = names.iter().map(|name| (strsim::jaro_winkler(word, name), name));
@@ -125,7 +125,7 @@ pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Stri
     }
 }
 
-/// Returns a value as text for an error message, shortened if it is long.
+/// Returns a value as text for an error message. Long texts are shortened.
 pub(super) fn found(value: &Value) -> String {
     let text = match value {
         Value::Table(_) => "a table".to_owned(),
@@ -135,12 +135,11 @@ pub(super) fn found(value: &Value) -> String {
     if text.chars().count() > 60 { format!("{}...", text.chars().take(57).collect::<String>()) } else { text }
 }
 
-// The following functions read values. Their errors say what is expected.
+// Functions that read values. Their errors say what is expected.
 
-/// Returns a function that reads text with a unit. `read` is one of the functions of [`super::units`].
+/// Returns a function that reads text with a unit, by a function of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
-    // A value that is not a string counts as an empty string. For an empty string, the error of `read` says what is
-    // expected.
+    // `read` refuses an empty string with the right error, so pass it for every value that is not a string.
     move |value| read(value.as_str().unwrap_or_default())
 }
 

@@ -1,12 +1,11 @@
-//! Compares the configuration in force with a new configuration, and decides which keys can change while the agent
-//! runs.
+//! Compares the configuration in force with a new one, and decides which keys can change while the agent runs.
 
 use super::{Capacity, Common, Config, Log, Port, Receiver, Scope, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The configuration in force from now on: the old configuration with the new values of the keys that can change.
+    /// The configuration in force from now on: the old one, with new values for the keys that can change.
     pub config: Config,
     /// Keys that change now.
     pub changed: Vec<String>,
@@ -14,8 +13,8 @@ pub struct Plan {
     pub restart: Vec<String>,
 }
 
-/// Compares the fields of two values. Fields in `now` that differ are copied to the value in force and listed in
-/// `changed`. Fields in `restart` that differ are only listed in `restart`.
+/// Compares the fields of two values. Copies differing fields of the list `now` to the value in force and adds them to
+/// `changed`. Adds differing fields of the list `restart` only to `restart`.
 macro_rules! compare {
     ($plan:ident, $prefix:expr, $old:expr, $new:expr; now: $($now:ident),*; restart: $($later:ident),*) => {
         $(if $old.$now != $new.$now {
@@ -51,15 +50,14 @@ impl Plan {
     }
 }
 
-// A field that is added to a configuration must be added to its comparison. The compiler checks this, because the
-// patterns have no `..`.
+// A new field of a configuration must also be added here. The patterns have no `..`, so the compiler checks this.
 
 fn common(keys: &mut Keys, role: &str, old: &mut Common, new: &Common) {
     let Common { name: _, netns: _, metrics: _, log: Log { json: _, level: _ } } = new;
     compare!(keys, format_args!("{role}."), old, new; now:; restart: name, netns);
     compare!(keys, "", old, new; now:; restart: metrics);
     compare!(keys, "log.", old.log, new.log; now: level; restart: json);
-    // The key `format` sets the field `json`.
+    // The key for the field `json` is `format`.
     keys.restart.iter_mut().filter(|key| *key == "log.json").for_each(|key| *key = "log.format".to_owned());
 }
 
@@ -93,8 +91,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// Compares the scopes. The list of namespaces can change without a restart. A change of the scope's kind needs a
-/// restart, because the loaded programs depend on the kind.
+/// Compares the scopes. The list of namespaces can change at any time. Another kind of scope needs a restart, because
+/// the loaded programs depend on it.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}
@@ -124,12 +122,12 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     } = new;
     let mut old = old.clone();
     common(keys, "switch", &mut old.common, &new.common);
-    // The sizes of the program's tables cannot change after the program is loaded.
+    // The sizes of the loaded program's tables cannot change.
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
-    // A port that is no longer configured stays controlled until the restart. Until the restart, the interface of
-    // such a port cannot be an uncontrolled interface.
+    // A port that is removed from the configuration stays controlled until the restart. Until then, its interface
+    // cannot be an uncontrolled one.
     let is_port = |name: &String| old.ports.iter().any(|port| port.interface == *name);
     let interfaces: Vec<_> = new.interfaces.iter().filter(|name| !is_port(name)).cloned().collect();
     if interfaces != old.interfaces {
@@ -139,8 +137,7 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     old
 }
 
-/// Compares the ports. Flows identify their port by its number, so the ports keep their order, and new ports come
-/// last.
+/// Compares the ports. Flows identify a port by its number, so old ports keep their order, and new ports come last.
 fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     let same = |(old, new): (&Port, &Port)| old.interface == new.interface;
     if new.ports.len() < old.ports.len() || !old.ports.iter().zip(&new.ports).all(same) {
@@ -152,8 +149,8 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     }
     for added in new.ports.iter().skip(old.ports.len()) {
         let name = format!("ports.{}", added.interface);
-        // The new port's rate controller needs the channel to the SDN controller, or tables of another size. Either
-        // change needs a restart.
+        // The new port's rate controller may need a channel to the SDN controller, or tables of another size. Both need
+        // a restart.
         let counts_reports = old.ports.first().is_some_and(|port| port.counts_reports);
         if added.needs_controller && old.controller.is_none() || added.counts_reports != counts_reports {
             keys.restart.push(name);
@@ -180,8 +177,8 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         params: _,
     } = new;
     let name = format!("ports.{}.", old.interface);
-    // The conversion between HTB's rates and the rate controller's rates is built only once, from `overhead`,
-    // `encapsulation` and `mtu`.
+    // `overhead`, `encapsulation` and `mtu` determine the conversion between HTB's rates and the rate controller's
+    // rates. This conversion is built only once.
     compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, encapsulation, mtu);
     match (old.capacity, new.capacity) {
         (Capacity::Known(before), Capacity::Known(after)) if before != after => {
@@ -201,7 +198,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         keys.restart.push(name + "rate_controller");
         return;
     }
-    // The sizes of the program's tables cannot change after the program is loaded.
+    // The sizes of the loaded program's tables cannot change.
     if old.counts_reports != new.counts_reports {
         keys.restart.push(name + "rate_controller");
         return;
@@ -220,10 +217,10 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
     }
 }
 
-/// Name of the parameter whose value follows from `switch.max_flows`.
+/// The parameter that `switch.max_flows` determines.
 const MAX_FLOWS: &str = "max_flows";
 
-/// Returns the names of the parameters that differ, except [`MAX_FLOWS`].
+/// Returns the names of all differing parameters except [`MAX_FLOWS`].
 fn differing(old: &Port, new: &Port) -> Vec<String> {
     let mut names: Vec<_> = old.params.keys().chain(new.params.keys()).collect();
     names.sort_unstable();
@@ -276,7 +273,7 @@ mod tests {
     fn a_port_in_the_place_of_another_needs_a_restart() {
         let new = OLD.replace("eth1", "eth2");
         assert_eq!(keys(&new), (String::new(), "ports".to_owned()));
-        // The old port stays controlled, so its interface does not become an uncontrolled interface.
+        // The old port stays controlled, so its interface does not become uncontrolled.
         let new = new.replace("'eth0'", "'eth0', 'eth1'");
         let plan = plan(OLD, &new);
         let Config::Switch(config) = plan.config else { panic!() };

@@ -2,13 +2,12 @@
 
 use toml::{Table, Value};
 
-/// Keys of `[[ports]]`, each with its old name and its current name.
+/// Keys of `[[ports]]`: old name and current name.
 const PORT_KEYS: [(&str, &str); 1] = [("controller", "rate_controller")];
 
 /// Renames keys to their current names. Returns the path of each renamed key and its current name.
 ///
-/// If a port has both the old and the current name of a key, the old name stays, and is later refused as an unknown
-/// key.
+/// If a port has both names of a key, the old name stays. Later, it is refused as an unknown key.
 pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     let mut renamed = Vec::new();
     let ports = table.get_mut("ports").and_then(Value::as_array_mut);
@@ -27,7 +26,7 @@ pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     renamed
 }
 
-/// Reports an old name on standard error: where it was found, the old name and the current name.
+/// Reports an old name on standard error, with its place and the current name.
 pub(crate) fn report(source: &str, old: &str, new: &str) {
     eprintln!("{source}: '{old}' is now '{new}'; the next release refuses the old name");
 }

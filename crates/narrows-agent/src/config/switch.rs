@@ -16,19 +16,18 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports. This is the number of records in the data plane minus one, because all uncontrolled
-/// interfaces share one record.
+/// Largest number of ports. The data plane has one more record, which all uncontrolled interfaces share.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
 const UNTIL_STOPPED: &str = "until-stopped";
 
-/// Default share of the link that SYNs may use. SYNs have 40 to 100 bytes, so at 100 Mbit/s this share lets more than
-/// 2,500 connections start per second.
+/// Default share of the link for SYNs. A SYN has 40 to 100 bytes. At 100 Mbit/s, this share allows more than 2,500 new
+/// connections per second.
 const SYN_SHARE: f64 = 0.02;
 
-/// The parameter with the time of day at time zero of the clock. This parameter is set only when a rate controller is
-/// built, so that reading the same file twice gives equal configurations.
+/// The parameter with the time of day at time zero of the clock. It is set only when a rate controller is built. Two
+/// readings of a file therefore give equal configurations.
 const TIME_OF_DAY: &str = "time_of_day";
 
 /// A switch.
@@ -38,7 +37,7 @@ pub struct Switch {
     pub common: Common,
     /// Time between two updates of the rate controllers.
     pub tick: Span,
-    /// Maximum number of flows of all ports together.
+    /// Largest number of flows of all ports together.
     pub max_flows: u32,
     /// The eBPF program stops writing rates if the agent has not run for this time.
     pub watchdog: Span,
@@ -61,8 +60,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Returns whether the switch keeps records of flows. Either all rate controllers of a switch need such
-    /// records, or none of them does.
+    /// Returns whether the switch keeps records of flows. The rate controllers of a switch either all need them or none
+    /// does.
     pub fn keeps_flows(&self) -> bool {
         !self.ports.iter().any(|port| port.counts_reports)
     }
@@ -83,12 +82,12 @@ impl Switch {
 pub enum Pin {
     /// The data plane stays until the agent ends for any reason.
     Never,
-    /// The data plane stays until the agent is stopped. If the agent dies, the next agent takes over the flows. On a
-    /// kernel that cannot pin the data plane, this value has the effect of [`Pin::Never`].
+    /// The data plane stays until the agent is stopped. If the agent dies, the next agent takes over the flows. Kernels
+    /// that cannot pin the data plane behave as with [`Pin::Never`].
     UntilStopped,
     /// The data plane stays until `narrows-agent clean` removes it.
     Always,
-    /// The data plane stays as with [`Pin::Always`], but is pinned in this folder of a bpffs.
+    /// As [`Pin::Always`], but pinned in this folder of a bpffs.
     In(PathBuf),
 }
 
@@ -96,12 +95,12 @@ pub enum Pin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// The rate replaces the two NOPs in front of the timestamps (the paper's format). Senders need a program that
-    /// restores the NOPs.
+    /// The rate replaces the two NOPs before the timestamps (the paper's format). Senders need a program that restores
+    /// the NOPs.
     Padding = 1,
-    /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
+    /// The switch writes the rate only if the receiver has reserved the option.
     Reserved = 2,
-    /// The switch inserts the option. If the ACK already has the option, the lower of the two rates stays.
+    /// The switch inserts the option. If the ACK already has it, the lower rate stays.
     #[default]
     Insert = 3,
 }
@@ -112,8 +111,8 @@ pub enum Feedback {
     /// A flow gets its rate in every ACK.
     #[default]
     EveryAck,
-    /// A flow gets its rate once per RTT, as in the paper. If two switches are on a path, the sender may take the
-    /// larger of their rates.
+    /// A flow gets its rate once per RTT, as in the paper. With two switches on a path, the sender may take the larger
+    /// rate.
     OncePerRtt,
 }
 
@@ -123,7 +122,7 @@ pub enum Vlans {
     /// Flows of different VLANs may have the same addresses.
     #[default]
     Separate,
-    /// This host routes between VLANs, so data and ACKs of one flow have different tags.
+    /// This host routes between VLANs, so data and ACKs of a flow have different tags.
     Routed,
 }
 
@@ -134,11 +133,11 @@ pub struct Port {
     pub interface: String,
     /// Capacity of the link behind the port.
     pub capacity: Capacity,
-    /// Rate of the port's shaper, used only with [`Capacity::Measured`]. The rate controller does not use this rate.
+    /// Rate of the port's shaper, only with [`Capacity::Measured`]. The rate controller does not use it.
     pub shape: Option<Rate>,
     /// Bytes that the link adds to an IP datagram (`htb::Layout::overhead`).
     pub overhead: u32,
-    /// Bytes of headers between the Ethernet header and the IP datagrams of flows.
+    /// Bytes of headers between the Ethernet header and the flows' IP datagrams.
     pub encapsulation: u32,
     /// Limit of each leaf's queue, packets.
     pub limit: u32,
@@ -159,7 +158,7 @@ pub struct Port {
 /// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// A configured rate. This rate counts the bytes of each IP datagram and its `overhead`.
+    /// A configured rate. It counts the bytes of each IP datagram plus its `overhead`.
     Known(Rate),
     /// The capacity is unknown and is measured (BRF-101).
     Measured,
@@ -170,15 +169,14 @@ pub enum Capacity {
 pub struct Controller {
     /// Addresses of the controllers, each as `host:port`.
     pub addresses: Vec<String>,
-    /// The keys of the channel; they may be `None` only if the controller is on this host.
+    /// The keys of the channel. `None` is possible only if the controller is on this host.
     pub keys: Option<KeyFiles>,
     /// This switch's name on the channel.
     pub name: String,
 }
 
 impl Port {
-    /// Returns the thresholds of congestion for the SDN controller, or `None` for a rate controller without
-    /// thresholds.
+    /// Returns the thresholds of congestion for the SDN controller. Returns `None` for a rate controller without them.
     pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
         params::brf(&self.rate_controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
     }
@@ -186,7 +184,7 @@ impl Port {
     /// Builds the port's rate controller. `mtu` is the largest IP datagram.
     ///
     /// # Errors
-    /// If the port's parameters are invalid. A checked configuration has no such port.
+    /// If the port's parameters are invalid, which is impossible in a checked configuration.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
         let mut params = self.params.clone();
         if registry::find(&self.rate_controller).is_some_and(|entry| entry.parameter(TIME_OF_DAY).is_some()) {
@@ -250,7 +248,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         port
     });
     let ports: Vec<Port> = ports.collect();
-    // One program handles the packets of all ports, and it has either slots for flows or none.
+    // All ports share one program, which either has slots for flows or none.
     let differs = |port: &&Port| Some(port.counts_reports) != ports.first().map(|first| first.counts_reports);
     if let (Some(first), Some(port)) = (ports.first(), ports.iter().find(differs)) {
         let text = format!(
@@ -284,8 +282,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     })
 }
 
-/// Returns the smallest value of `watchdog`. With this value, the eBPF program does not stop writing rates when a
-/// single tick is late.
+/// Returns the smallest value of `watchdog`. With it, one late tick does not stop the eBPF program from writing rates.
 fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
@@ -341,7 +338,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
 }
 
 /// Returns the parameters of a port's rate controller, whether it needs the SDN controller, and whether it counts
-/// designated packets. Returns `None` if the name of the rate controller or a parameter is invalid.
+/// designated packets. Returns `None` if the name or a parameter is invalid.
 fn params(
     table: &Reader<'_>,
     rate_controller: &str,
@@ -350,8 +347,8 @@ fn params(
     measured: bool,
 ) -> Option<(Values, bool, bool)> {
     let Some(needed) = params::KINDS.get(rate_controller) else {
-        // The other rate controllers run only in the simulator, because they need each packet, or headers that no stock
-        // host sends.
+        // The other rate controllers need each packet, or headers that no stock host sends. They run only in the
+        // simulator.
         let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
         let kinds = kinds.join(", ");
         let text =
@@ -403,7 +400,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let addresses = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
-    // Only an address shows whether the controller is on another host. A host name may belong to this host.
+    // Only an address shows that the controller is on another host. A host name may belong to this host.
     let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
     if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
         table.problem("key", "found nothing, expected a file, because the controller is on another host");
@@ -424,8 +421,8 @@ fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     addresses.ok_or_else(|| expected.to_owned())
 }
 
-/// Reads the files of the channel's keys. Either all or none of these files must be given. The outer `None` means that
-/// an error was recorded. The inner `None` means that no file is given.
+/// Reads the files of the channel's keys, of which all or none must be given. The outer `None` means that an error was
+/// recorded. The inner `None` means that no file is given.
 fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
     if table.value("secret_file").is_some() {
         let text = "found the secret of an earlier version, expected key, certificate and trusted: \

@@ -1,5 +1,3 @@
-//! Tests of valid files, invalid files and the errors of invalid files.
-
 use std::path::Path;
 
 use narrows_control::parameter::Value;
@@ -136,7 +134,7 @@ fn a_share_names_its_subscribers_and_is_brfs() {
     for share in ["flow", "sender-address", "receiver-address", "receiver-prefix/24/56", "vlan", "mark"] {
         assert_eq!(with(&format!("'{share}'")), [""; 0], "{share}");
     }
-    // These values lack the side (sender or receiver), have too long a prefix, or are not text.
+    // These values have no side (sender or receiver), have too long a prefix, or are not text.
     for share in ["'address'", "'prefix/24'", "'sender-prefix/33'", "24"] {
         let shown = share.replace('\'', "\"");
         let expected =
@@ -293,7 +291,7 @@ fn a_sender_that_designates_packets_needs_interfaces_and_brf() {
             "f.toml: sender.designate: found true without interfaces, expected the interfaces by which data leaves"
         ]
     );
-    // The packets of each namespace leave by the interfaces of that namespace.
+    // Each namespace needs its own interfaces.
     let namespace = |rest: &str| format!("[[namespaces]]\npath = '/run/netns/{rest}\n");
     let all = [namespace("a'\ninterfaces = ['x']"), namespace("b'"), namespace("c'")].concat();
     assert_eq!(
@@ -337,7 +335,7 @@ fn port_of(kind: &str, rest: &str) -> String {
     format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\nrate_controller = '{kind}'\n{rest}")
 }
 
-/// Returns the only error of a configuration with one port, without the path of the port.
+/// Returns the only error of a configuration with one port, without the port's path.
 fn port_problem(content: &str) -> String {
     let problems = problems(content);
     assert_eq!(problems.len(), 1, "{problems:?}");

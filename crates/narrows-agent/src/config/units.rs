@@ -1,12 +1,11 @@
-//! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of `narrows-control`, and
-//! prints them.
+//! Parses units as people write them (docs/reference/scenarios.md, "Units"), and prints them.
 //!
-//! The grammar is the same as in python/narrows/units.py. Prefixes are decimal, except `Ki`, `Mi` and `Gi`. Bytes need
-//! a capital B. "Per second" is written `/s`. Errors say what is expected.
+//! The grammar is that of python/narrows/units.py. Prefixes are decimal, except `Ki`, `Mi` and `Gi`. Bytes need a
+//! capital B. "Per second" is written `/s`. Errors say what is expected.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 
-/// Upper bounds, which are the same as in scenarios.
+/// Upper bounds, as in scenarios.
 const MAX_NANOS: u128 = 1_000_000 * NANOS_PER_SEC as u128;
 const MAX_BITS_PER_SEC: u128 = 1_000_000_000_000_000;
 const MAX_BYTES: u128 = 1_000_000_000_000_000;
@@ -18,8 +17,7 @@ struct Number {
 }
 
 impl Number {
-    /// Returns `self * factor`, rounded to the nearest whole number (halves up). Returns `None` if the result is
-    /// above `most`.
+    /// Returns `self * factor`, rounded to the nearest whole number (halves up), or `None` above `most`.
     fn times(&self, factor: u128, most: u128) -> Option<u128> {
         let divisor = 10u128.checked_pow(self.places)?;
         let whole = self.digits.checked_mul(factor)?.checked_add(divisor / 2)? / divisor;
@@ -27,7 +25,7 @@ impl Number {
     }
 }
 
-/// Splits text such as `"2.5 Gbit"` into number and unit. Only scenarios accept exponents ("1e3").
+/// Splits text such as `"2.5 Gbit"` into number and unit. Exponents ("1e3") are valid only in scenarios.
 fn split(text: &str) -> Option<(Number, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -40,8 +38,8 @@ fn split(text: &str) -> Option<(Number, &str)> {
     Some((Number { digits, places: fraction.len() as u32 }, unit.trim()))
 }
 
-/// Returns the two possible readings of a unit that may begin with a prefix such as `k` or `Ki`. Each reading is the
-/// multiplier of the prefix, and the rest of the text.
+/// Returns the two readings of a unit that may begin with a prefix such as `k` or `Ki`. A reading is the multiplier and
+/// the rest of the text.
 fn prefix(unit: &str) -> [(u128, &str); 2] {
     let scale = |c: char| match c.to_ascii_lowercase() {
         'k' => 1,
@@ -123,8 +121,8 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
     Ok(Bytes::new(bytes as u64))
 }
 
-/// Parses the length of a queue in packets, such as `1000p`. Linux's pfifo counts packets, so lengths in bytes are
-/// not accepted here.
+/// Parses the length of a queue in packets, such as `1000p`. Lengths in bytes are refused, because Linux's pfifo counts
+/// packets.
 pub fn packets(text: &str) -> Result<u32, String> {
     let expected = || "a queue length in packets such as \"1000p\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;

@@ -4,8 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// Makes the kernel measure the run time of all programs as long as this value exists. The measurement itself takes
-/// time.
+/// Makes the kernel measure the run time of all programs while this value exists. The measurement itself takes time.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 
 impl Statistics {

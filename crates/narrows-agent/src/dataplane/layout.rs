@@ -1,6 +1,6 @@
-//! The agent's names for the types and values of `bpf/include/maps.h`, which documents them.
+//! Rust names for the types and values of `bpf/include/maps.h`, which documents them.
 //!
-//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are defined only in C.
+//! libbpf-cargo generates the types from the program's BTF, so only C defines sizes, offsets and values.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use super::memory::bytes;
 pub use super::skeleton::types::nrw_key as Key;
 use super::skeleton::types::{nrw_code, nrw_constants, nrw_flags, nrw_format, nrw_mode, nrw_port};
 
-/// Maximum number of ports of one switch.
+/// Largest number of ports of one switch.
 pub const PORTS_MAX: u32 = 64;
 
 /// Expands to the length of an array in a generated structure.
@@ -27,32 +27,31 @@ macro_rules! length {
 /// Number of leaves of a port, as in `narrows_control::rate::Leaf`.
 pub const LEAVES: usize = length!(nrw_port, priority);
 const _: () = assert!(LEAVES == narrows_control::rate::LEAVES);
-/// Number of ready grants of a port for the newcomers of one tick.
+/// Number of a port's ready grants for the new flows of one tick.
 pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// Number of grants that are for only one newcomer each. The next grant is for as many newcomers as these grants
-/// together. Each later grant is for twice as many newcomers as the grant before it.
+/// Number of grants for a single new flow each. The next grant is for as many flows as these together. Each later one
+/// is for twice as many as the one before.
 const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
-/// The unit of `reports` and `first_reports`: a whole report counts as this number.
+/// The count of a whole report in `reports` and `first_reports`.
 pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
 
-/// Returns the number of whole reports in a sum of `reports` or `first_reports`. The parts of a report may add up to
-/// slightly less than the unit, because each part is rounded.
+/// Returns the number of whole reports in a sum of `reports` or `first_reports`. Parts of a report are rounded, so they
+/// may add up to slightly less than the unit.
 pub const fn whole_reports(sum: u64) -> u64 {
     sum.saturating_add(REPORT_UNIT / 2) / REPORT_UNIT
 }
 
-// The codes in narrows-control are the reference for the codes on the wire.
+// narrows-control is the reference for the codes on the wire.
 const _: () = assert!(nrw_code::NRW_CODE_MAX.0 == RateCode::MAX.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_DESIGNATES.0 == RateCode::DESIGNATES.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_UNLIMITED.0 == RateCode::UNLIMITED.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_UNASSIGNED.0 == RateCode::UNASSIGNED.to_bits() as u32);
 
-/// Returns the number of newcomers in a tick up to and including the last newcomer that gets the grant with the index
-/// `grant`.
+/// Returns how many new flows of a tick are covered by the grants up to and including the index `grant`.
 pub const fn newcomers_up_to(grant: usize) -> u64 {
     match grant.checked_sub(SINGLE_GRANTS) {
         None => grant as u64 + 1,
@@ -102,19 +101,18 @@ names! {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WireFormat {
-    /// The rate replaces the two NOPs in front of the timestamps. This is the paper's format.
+    /// The rate replaces the two NOPs before the timestamps (the paper's format).
     Padding = nrw_format::NRW_FORMAT_PADDING.0,
-    /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
+    /// The switch writes the rate only if the receiver has reserved the option.
     Reserved = nrw_format::NRW_FORMAT_RESERVED.0,
-    /// The switch inserts the option. If the ACK already has the option, the smaller of the two rates stays.
+    /// The switch inserts the option. If the ACK already has it, the lower rate stays.
     #[default]
     Insert = nrw_format::NRW_FORMAT_INSERT.0,
 }
 
 const TCP: u8 = 6;
 
-/// Returns the bytes of an address in the form that the keys of maps use. An IPv4 address is in the first four bytes,
-/// and the rest is zero.
+/// Returns an address as in the keys of maps. An IPv4 address uses the first four bytes, and the rest is zero.
 pub(super) fn addr_bytes(addr: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match addr {
@@ -144,7 +142,7 @@ impl Key {
         }
     }
 
-    /// Returns the key that rate controllers use, which has no VLAN.
+    /// Returns the rate controllers' key, which has no VLAN.
     pub fn flow(&self) -> FlowKey {
         let addr = |bytes: [u8; 16]| match self.family {
             4 => IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])),

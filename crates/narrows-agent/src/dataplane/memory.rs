@@ -1,4 +1,4 @@
-//! Gives access to an mmapable array map as a slice, and to the generated types of maps as bytes.
+//! Mmapable array maps as slices, and the generated types as bytes.
 #![allow(unsafe_code, reason = "the one place where maps become memory")]
 
 use core::cell::UnsafeCell;
@@ -18,33 +18,32 @@ use super::skeleton::types;
 /// Types of keys and values of maps.
 ///
 /// # Safety
-/// The type consists of integers, or of arrays and structures of integers, without padding. Any bytes are therefore a
-/// valid value, and each byte has a value.
+/// The type consists of integers, or of arrays and structures of integers, without padding. Any bytes are then a valid
+/// value, and all bytes are initialized.
 pub(super) unsafe trait Plain: Copy {}
 // SAFETY: the type consists of integers. `maps.h` does not compile if a structure has padding.
 unsafe impl Plain for types::nrw_slot {}
-// SAFETY: as above.
+// SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_port {}
-// SAFETY: as above.
+// SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_bucket {}
-// SAFETY: as above.
+// SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_key {}
-// SAFETY: as above.
+// SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_service {}
-// SAFETY: as above.
+// SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_advert {}
 
-/// Returns the bytes of a key or value in the form that the map uses.
+/// Returns the bytes of a map's key or value.
 pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
-    // SAFETY: `Plain` guarantees that all bytes have values.
+    // SAFETY: `Plain` guarantees that all bytes are initialized.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// A value in shared memory. The program may change the value at any time, so [`field!`] gives access to integers as
-/// atomics.
+/// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as atomics.
 ///
-/// Loads and stores are relaxed, because each field is independent. Only one order is guaranteed: the fields of a slot
-/// are written before its flag `layout::LIVE` is set.
+/// Loads and stores are relaxed, because the fields are independent. Only one order matters: the fields of a slot are
+/// written before its flag `layout::LIVE`.
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 
@@ -66,7 +65,7 @@ impl<T> Shared<T> {
     /// Returns a field of the value.
     ///
     /// # Safety
-    /// `place` must return the address of a field of the value that it gets.
+    /// `place` must return the address of a field of its argument.
     pub(super) unsafe fn part<F>(&self, place: impl FnOnce(*mut T) -> *mut F) -> &Shared<F> {
         // SAFETY: the field lives as long as the value, and Shared has the layout of its content.
         unsafe { &*place(self.0.get()).cast::<Shared<F>>() }
@@ -81,13 +80,13 @@ impl<T: Plain> Shared<T> {
         unsafe { std::slice::from_raw_parts(self.0.get().cast(), size_of::<T>() / 8) }
     }
 
-    /// Returns a copy of the value. The bytes of the value are read one by one.
+    /// Returns a copy of the value, which is read byte by byte.
     pub(super) fn read(&self) -> T {
         let mut copy = MaybeUninit::<T>::uninit();
         let from: *const AtomicU8 = self.0.get().cast();
         let to: *mut u8 = copy.as_mut_ptr().cast();
         for at in 0..size_of::<T>() {
-            // SAFETY: the offset is inside both values, and any byte may be read as an atomic.
+            // SAFETY: the offset is inside both values, and a byte may be read as an atomic.
             unsafe { to.add(at).write((*from.add(at)).load(Relaxed)) };
         }
         // SAFETY: all bytes are written, and any bytes are valid.
@@ -105,8 +104,8 @@ macro_rules! atomic {
         $(impl Deref for Shared<$integer> {
             type Target = $atomic;
             fn deref(&self) -> &$atomic {
-                // SAFETY: an atomic has the same size as its integer. This crate supports only 64-bit processors, on
-                // which an atomic also has the same alignment.
+                // SAFETY: an atomic has the size of its integer. This crate supports only 64-bit processors, where the
+                // alignment is also the same.
                 unsafe { &*self.0.get().cast() }
             }
         })*
@@ -123,7 +122,7 @@ pub(super) struct Memory<T: Plain> {
 
 // SAFETY: a `Memory` gives access only to atomics, and the mapping belongs to the process.
 unsafe impl<T: Plain> Send for Memory<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl<T: Plain> Sync for Memory<T> {}
 
 impl<T: Plain> Memory<T> {
@@ -135,7 +134,7 @@ impl<T: Plain> Memory<T> {
         let mapped = (len * size_of::<T>()).next_multiple_of(page);
         let length =
             NonZeroUsize::new(mapped).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
-        // SAFETY: the kernel chooses the address of the new mapping. The call fails if the map is smaller.
+        // SAFETY: the kernel chooses the address of the new mapping. The call fails if the map is too small.
         let at = unsafe {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, map, 0)
         }
@@ -145,16 +144,16 @@ impl<T: Plain> Memory<T> {
 
     /// Returns the values.
     pub(super) fn as_slice(&self) -> &[Shared<T>] {
-        // SAFETY: the mapping has this length and lives as long as self. The alignment of a page suffices for any T.
-        // `Plain` guarantees that any bytes are valid, and `Shared` allows other writers.
+        // SAFETY: the mapping has this length, the alignment of a page, and lives as long as self. Any bytes are valid
+        // (`Plain`), and `Shared` allows other writers.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len) }
     }
 }
 
 impl<T: Plain> Drop for Memory<T> {
     fn drop(&mut self) {
-        // SAFETY: `new` made the mapping with this length, and no reference outlives self. The call cannot fail for a
-        // whole mapping.
+        // SAFETY: `new` made the mapping with this length, and no reference outlives self. Unmapping a whole mapping
+        // cannot fail.
         let _ = unsafe { munmap(self.at.cast(), self.mapped) };
     }
 }

@@ -1,6 +1,6 @@
-//! The switch's eBPF program, and the memory that it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
+//! The switch's eBPF program and the memory that it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
 //!
-//! * [`layout`]: names for the structures, which are generated from the C code.
+//! * [`layout`]: names for the structures that are generated from C.
 //! * [`program`]: loads the program, attaches it to ports and pins it.
 //! * [`slots`]: gives access to the flow table in shared memory, and frees slots.
 //! * [`ports`]: the ports' records in shared memory.

@@ -1,4 +1,4 @@
-//! Gives access to the ports' records, which hold the agent's decisions for a port and the program's counters.
+//! The ports' records in shared memory. A record holds the agent's decisions and the program's counters.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -11,7 +11,7 @@ use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, MODE_POLICE_UDP, UNOPENED, 
 use super::memory::{Memory, Shared, field};
 use super::skeleton::types::{nrw_bucket, nrw_port};
 
-/// Defines counters with the names of `struct nrw_port`, and the function that reads them.
+/// Defines counters as in `struct nrw_port`, and the function that reads them.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
         /// The program's counters of a port. All counters except `unconfirmed` only increase.
@@ -40,29 +40,29 @@ macro_rules! counters {
 }
 
 counters! {
-    /// UDP packets that were dropped because they exceeded UDP's share at a port where UDP may not borrow.
+    /// UDP packets dropped beyond UDP's share, at a port where UDP may not borrow.
     udp_policed: u64,
     /// Rates written into an existing option.
     stamped: u64,
     /// Rates inserted together with the option.
     inserted: u64,
-    /// ACKs left unchanged because they carried a lower rate.
+    /// ACKs left unchanged because of their lower rate.
     lower_passed: u64,
     /// ACKs without room for the option.
     no_room: u64,
-    /// ACKs left unchanged because they carry data and no rate.
+    /// ACKs without a rate, left unchanged because they carry data.
     with_data: u64,
     /// Packets whose headers contradict each other.
     malformed: u64,
-    /// Packets that needed a slot when none was free.
+    /// Packets that got no slot because none was free.
     no_slot: u64,
-    /// Packets that needed a slot when too many flows were unconfirmed.
+    /// Packets that got no slot because too many flows were unconfirmed.
     refused: u64,
     /// SYNs that were seen.
     syns: u64,
     /// Packets that passed while the agent did not run.
     watchdog: u64,
-    /// SYNs that were dropped because they exceeded their share of the link.
+    /// SYNs dropped beyond their share of the link.
     syn_policed: u64,
     /// Sum of the times in the reports of designated packets, ns.
     reported_ns: u64,
@@ -72,10 +72,9 @@ counters! {
     first_reports: u64,
     /// SYNs and SYN-ACKs of senders that designate packets.
     designating_syns: u64,
-    /// Packets of known flows with unexpected sequence numbers or an unexpected interface. Such packets do not change
-    /// a slot.
+    /// Packets of known flows with unexpected sequence numbers or interface. They change no slot.
     implausible: u64,
-    /// Flows from which only packets of one side were seen so far.
+    /// Flows that were seen from only one side so far.
     unconfirmed: u32,
 }
 
@@ -95,7 +94,7 @@ impl Port<'_> {
         field!(self.0, heartbeat_ns).store(now.as_nanos(), Relaxed);
     }
 
-    /// Sets the time after which the program stops working if it gets no heartbeat.
+    /// Sets the time without a heartbeat after which the program stops working.
     pub fn set_watchdog(&self, watchdog: Span) {
         field!(self.0, watchdog_ns).store(watchdog.as_nanos(), Relaxed);
     }
@@ -122,7 +121,7 @@ impl Port<'_> {
         }
     }
 
-    /// Sets the grants for newcomers (`newcomers_up_to`) and starts a tick, which restarts the count of newcomers.
+    /// Sets the grants for new flows (`newcomers_up_to`). Begins a tick, so that new flows are counted from zero.
     pub fn set_grants(&self, grants: [RateCode; GRANTS]) {
         for (n, grant) in grants.into_iter().enumerate() {
             field!(self.0, grants[n]).store(grant.to_bits(), Relaxed);
@@ -130,12 +129,12 @@ impl Port<'_> {
         field!(self.0, tick).fetch_add(1, Release);
     }
 
-    /// Sets the code for all flows of the port, on a switch that keeps no flows.
+    /// Sets the code for all flows of the port. Only for a switch that keeps no flows.
     pub fn set_common(&self, code: RateCode) {
         field!(self.0, common).store(code.to_bits(), Relaxed);
     }
 
-    /// Sets the maximum time that one report may add to `reported_ns`.
+    /// Sets the longest time that one report may add to `reported_ns`.
     pub fn set_report_max(&self, time: Span) {
         let us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         field!(self.0, report_max_us).store(us, Relaxed);
@@ -146,8 +145,7 @@ impl Port<'_> {
         field!(self.0, unconfirmed_max).store(flows, Relaxed);
     }
 
-    /// Sets the rate and the burst of UDP's token bucket, in L3 bytes. The bucket applies in the mode
-    /// `layout::MODE_POLICE_UDP`.
+    /// Sets rate and burst of UDP's token bucket, in L3 bytes. Needs the mode `layout::MODE_POLICE_UDP`.
     pub fn set_udp(&self, rate: Rate, burst: Bytes) {
         field!(self.0, udp).set(rate, burst);
     }
@@ -163,8 +161,8 @@ impl Port<'_> {
         field!(self.0, mode.0).load(Relaxed) & MODE_POLICE_UDP != 0
     }
 
-    /// Sets the rate and the burst of the token bucket for SYNs, in L3 bytes. The bucket applies in the mode
-    /// `layout::MODE_POLICE_SYN`. A second bucket of the same size is for dropped SYNs that the client repeats.
+    /// Sets rate and burst of the token bucket for SYNs, in L3 bytes. Needs the mode `layout::MODE_POLICE_SYN`. A
+    /// second bucket of this size is for repetitions of dropped SYNs.
     pub fn set_syn(&self, rate: Rate, burst: Bytes) {
         field!(self.0, syn).set(rate, burst);
         field!(self.0, syn_again).set(rate, burst);

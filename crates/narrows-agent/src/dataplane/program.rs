@@ -24,21 +24,21 @@ use crate::tcx;
 /// Sizes of the program's tables.
 #[derive(Copy, Clone, Debug)]
 pub struct Sizes {
-    /// Maximum number of flows with a slot.
+    /// Largest number of flows with a slot.
     pub flows: u32,
-    /// Maximum number of SYNs that wait for an answer.
+    /// Largest number of SYNs that wait for an answer.
     pub half_open: u32,
-    /// Maximum number of services with a prediction (BRF-31).
+    /// Largest number of services with a prediction (BRF-31).
     pub services: u32,
-    /// Maximum number of flows that other switches advertise (BRF-63).
+    /// Largest number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
-    /// Number of entries of the table with the times of designated packets, a power of two. If this number is
-    /// one, the switch keeps flows, and does not keep such times.
+    /// Entries of the table with the times of designated packets, a power of two. With one entry, the switch keeps
+    /// flows and no such times.
     pub designations: u32,
 }
 
 impl Sizes {
-    /// The sizes for a switch that keeps no flows. No map can be empty.
+    /// The sizes for a switch that keeps no flows. Maps must not be empty.
     pub const STATELESS: Sizes =
         Sizes { flows: 1, half_open: 1, services: 1, adverts: 1, designations: bdr::CELLS };
 }
@@ -49,7 +49,7 @@ impl Default for Sizes {
     }
 }
 
-/// Constants that are set before the program is loaded and cannot change later.
+/// Constants that are set before the program is loaded.
 #[derive(Copy, Clone, Debug)]
 pub struct Tunables {
     /// The entry of a SYN without an answer expires after this time (BRF-15).
@@ -65,26 +65,25 @@ impl Default for Tunables {
 /// The program's name.
 const PROGRAM: &str = "nrw_switch";
 
-/// The names of the maps, which are also the names of their pins.
+/// The names of the maps and of their pins.
 const MAPS: [&str; 9] =
     ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells", "designations"];
-/// Description of the operation that fails if the pinned maps have another layout.
+/// The operation that fails if the pinned maps have another layout.
 const TAKE_OVER: &str = "take over the pinned maps of another version (narrows-agent clean removes them)";
 
-/// The attachment of the program to the egress of one interface. Dropping this value detaches the program,
-/// unless the attachment is pinned.
+/// The program's attachment to the egress of one interface. Dropping this value detaches the program, unless the
+/// attachment is pinned.
 pub enum Attachment {
-    /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends for any reason.
+    /// A link (Linux 6.6 and later). The kernel removes it when the process ends for any reason.
     Tcx(OwnedFd),
-    /// Attached by a filter of clsact, which stays if the process is killed.
+    /// A filter of clsact. It stays if the process is killed.
     Clsact(TcHook),
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
         if let Attachment::Clsact(hook) = self {
-            // This function cannot report an error. A typical cause of an error is that the interface and its filter no
-            // longer exist.
+            // An error cannot be reported here. Usually, the interface and its filter are gone.
             let _ = hook.detach();
         }
     }
@@ -152,7 +151,7 @@ impl Switch {
 
     fn over(program: OwnedFd, maps: [MapHandle; MAPS.len()], half_open: MapHandle) -> Result<Self, Error> {
         let [_, ports, slots, flows, free, ..] = &maps;
-        // Another version of the agent may have pinned maps with another layout.
+        // Another version of the agent may have pinned another layout.
         for (map, size) in [
             (ports, size_of::<nrw_port>()),
             (slots, size_of::<nrw_slot>()),
@@ -171,12 +170,11 @@ impl Switch {
         Ok(Switch { program, maps, half_open, slots, ports })
     }
 
-    /// Pins the program and its maps in a folder of bpffs, where they outlive the process.
+    /// Pins the program and its maps in a folder of bpffs. They then outlive the process.
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
-            // No program is pinned in this folder. An existing pin is therefore from an agent that died while it made
-            // its pins.
+            // No program is pinned in this folder. An existing pin is therefore left by an agent that died half-way.
             let _ = std::fs::remove_file(folder.join(name));
             sys::pin(object, &folder.join(name))
         };
@@ -184,12 +182,12 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // The program is pinned last. If the program's pin exists, all other pins exist, too.
+        // Pin the program last. If this pin exists, the others do, too.
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over the pinned data plane of an earlier agent. The flows in this data plane are kept, but the
-    /// predictions are not. The sizes and tunables of the data plane stay the same.
+    /// Takes over the pinned data plane of an earlier agent, with its flows, sizes and tunables, but without its
+    /// predictions.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -205,25 +203,25 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Attaches the program at the egress of an interface of the current network namespace. Uses tcx, or clsact on
-    /// kernels before 6.6.
+    /// Attaches the program at the egress of an interface of the current network namespace, by tcx or (before Linux
+    /// 6.6) by clsact.
     pub fn attach(&self, ifindex: u32) -> Result<Attachment, Error> {
         match tcx::attach(self.program.as_fd(), ifindex, tcx::EGRESS) {
             Ok(link) => Ok(Attachment::Tcx(link)),
-            // EINVAL: the kernel does not support tcx.
+            // EINVAL: the kernel has no tcx.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.attach_clsact(ifindex),
             Err(source) => Err(Error::System { what: "attach to the egress hook (tcx)", source }),
         }
     }
 
-    /// Returns whether the kernel has tcx, which pinning needs. For this test, the program is attached to the
-    /// loopback interface for a moment. The packets of this interface pass unchanged.
+    /// Returns whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a
+    /// moment. Packets there pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
             .is_ok_and(|index| tcx::attach(self.program.as_fd(), index, tcx::EGRESS).is_ok())
     }
 
-    /// Attaches by clsact, even if the kernel supports tcx.
+    /// Attaches by clsact, even if the kernel has tcx.
     pub fn attach_clsact(&self, ifindex: u32) -> Result<Attachment, Error> {
         let failed = bpf("attach to the egress hook (clsact)");
         let mut hook = filter(self.program.as_fd(), ifindex);
@@ -232,7 +230,7 @@ impl Switch {
         Ok(Attachment::Clsact(hook))
     }
 
-    /// Pins a tcx attachment, which then outlives the process.
+    /// Pins a tcx attachment, so that it outlives the process.
     pub fn pin_attachment(attachment: &Attachment, folder: &Path, ifindex: u32) -> Result<PathBuf, Error> {
         let path = link_pin(folder, ifindex);
         if let Attachment::Tcx(link) = attachment {
@@ -241,8 +239,8 @@ impl Switch {
         Ok(path)
     }
 
-    /// Takes over the pinned attachment of this interface, if there is one. Removes the pin if it belongs to an
-    /// earlier interface with this ifindex, or to an interface in another namespace.
+    /// Takes over the pinned attachment of this interface, if any. Removes a pin of an earlier interface with this
+    /// ifindex, or of an interface in another namespace.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Option<Attachment> {
         let link = sys::open_pinned(&link_pin(folder, ifindex)).ok()?;
         if tcx::is_attached(link.as_fd(), ifindex, tcx::EGRESS).unwrap_or(false) {
@@ -259,20 +257,20 @@ impl Switch {
             .map_err(bpf("assign a port to an interface"))
     }
 
-    /// Lets packets of this interface pass unchanged from now on. The attachment is not changed.
+    /// Lets packets of this interface pass unchanged from now on. The attachment stays.
     pub fn forget_interface(&self, ifindex: u32) -> Result<(), Error> {
         set_or_delete(&self.maps[0], &ifindex.to_ne_bytes(), None)
     }
 
-    /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else
-    /// holds the attachment.
+    /// Removes the pinned attachment of an interface, if any. The kernel detaches the program when nothing else holds
+    /// the attachment.
     pub fn unpin_attachment(folder: &Path, ifindex: u32) {
-        // If there is no pin, the call fails, and there is nothing to remove.
+        // Without a pin, this fails, and there is nothing to remove.
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
     }
 
-    /// Detaches the pinned program from all interfaces except the `kept` ones. The other interfaces belonged to an
-    /// earlier agent, or no longer exist.
+    /// Detaches the pinned program from all interfaces except the `kept` ones. The others belonged to an earlier agent,
+    /// or no longer exist.
     pub fn forget_other_interfaces(&self, folder: &Path, kept: &[u32]) -> Result<(), Error> {
         for key in self.maps[0].keys().collect::<Vec<_>>() {
             let index = key.as_slice().try_into().map(u32::from_ne_bytes);
@@ -286,7 +284,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Returns the controlled ports by number, each with the ifindex of its interface.
+    /// Returns the controlled ports by number, with their ifindexes.
     pub fn controlled(&self) -> Result<BTreeMap<u8, u32>, Error> {
         let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?));
         let mut found = BTreeMap::new();
@@ -302,7 +300,7 @@ impl Switch {
         Ok(found)
     }
 
-    /// Returns whether the maps have room for flows instead of designated packets.
+    /// Returns whether the maps are for flows, not for designated packets.
     pub fn keeps_flows(&self) -> bool {
         self.maps[8].max_entries() == 1
     }
@@ -314,8 +312,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets or removes the largest grant for newcomers of a service. `destination` is the destination address of the
-    /// data; only its /24 or /48 network is used. `service_port` is the smaller of the flow's two ports.
+    /// Sets or removes the largest grant for new flows of a service. Only the /24 or /48 network of the data's
+    /// `destination` counts. `service_port` is the smaller of the flow's two ports.
     pub fn set_service(
         &self,
         port: u8,
@@ -331,7 +329,7 @@ impl Switch {
         set_or_delete(&self.maps[5], bytes(&key), code.as_ref().map(|code| &code[..]))
     }
 
-    /// Sets or removes the rate that another switch advertises for a flow without a slot here (BRF-63).
+    /// Sets or removes a rate that another switch advertises for a flow without a slot here (BRF-63).
     pub fn set_advert(&self, key: &Key, advert: Option<(RateCode, Time)>) -> Result<(), Error> {
         let value = advert.map(|(code, until)| nrw_advert {
             valid_until_ns: until.as_nanos(),
@@ -341,8 +339,8 @@ impl Switch {
         set_or_delete(&self.maps[6], bytes(key), value.as_ref().map(bytes))
     }
 
-    /// Returns the ring buffer in which the program announces newcomers
-    /// ([`announced_slot`](super::slots::announced_slot)), for `libbpf_rs::RingBufferBuilder`.
+    /// Returns the ring buffer with the slots of new flows ([`announced_slot`](super::slots::announced_slot)), for
+    /// `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
     }
@@ -352,13 +350,13 @@ impl Switch {
         self.program.as_fd()
     }
 
-    /// Runs the program once on a packet as if it left through this interface, without sending anything.
+    /// Runs the program once, as if this packet left by this interface. Nothing is sent.
     pub fn try_packet(&self, ifindex: u32, gso_size: u32, packet: &[u8]) -> Result<TestRun, Error> {
         self.try_packet_from(0, ifindex, gso_size, packet)
     }
 
-    /// Like [`Switch::try_packet`], for a packet that arrived at the interface `ingress`. An `ingress` of 0 means that
-    /// this host made the packet.
+    /// Like [`Switch::try_packet`], for a packet that arrived at the interface `ingress`. 0 means that this host made
+    /// the packet.
     pub fn try_packet_from(
         &self,
         ingress: u32,
@@ -382,8 +380,7 @@ impl Switch {
     }
 
     fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
-        // A packet grows by at most one inserted option. The buffer has room for more than one option, because the
-        // kernel needs further bytes to report the length.
+        // A packet grows by at most one option. The kernel needs further bytes to report the length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
@@ -396,8 +393,8 @@ fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
 }
 
-/// Removes the program's filter of clsact from the egress of an interface. On a kernel without tcx, such a filter
-/// outlives its agent. Returns whether there was such a filter.
+/// Removes the program's clsact filter from the egress of an interface. Returns whether there was one. Without tcx,
+/// filters outlive their agents.
 pub fn remove_filter(ifindex: u32) -> bool {
     let is_ours = |id: &u32| cost::by_id(*id).is_ok_and(|(name, _)| name == PROGRAM);
     cost::loaded().into_iter().filter(is_ours).any(|id| {
@@ -412,7 +409,7 @@ fn filter(program: BorrowedFd<'_>, ifindex: u32) -> TcHook {
     TcHookBuilder::new(program).ifindex(ifindex as i32).replace(true).handle(1).priority(1).hook(TC_EGRESS)
 }
 
-/// Returns a random seed for the program's hash. Attackers must not know the seed.
+/// Returns a random seed for the program's hash, unknown to attackers.
 fn seed() -> Result<u64, Error> {
     getrandom::u64()
         .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
@@ -432,7 +429,7 @@ fn set_or_delete(map: &MapHandle, key: &[u8], value: Option<&[u8]>) -> Result<()
 /// The result of [`Switch::try_packet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRun {
-    /// The program's verdict: -1 if the packet goes to the next program, 2 if it is dropped.
+    /// -1: the packet goes to the next program. 2: it is dropped.
     pub verdict: i32,
     /// The packet after the program's run.
     pub packet: Vec<u8>,

@@ -13,13 +13,13 @@ use super::ports::Ports;
 use super::skeleton::types::nrw_slot;
 use super::{Error, bpf};
 
-/// Decodes an announcement of the program, and returns the number of the slot that a flow took. If an announcement is
-/// lost, the agent finds the flow one or more ticks later.
+/// Returns the number of the slot that the program announces. If an announcement is lost, the agent finds the flow one
+/// or more ticks later.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
-/// The slot of one flow, with the program's observations and the agent's decisions. Counters wrap around, so use only
+/// The slot of one flow, with the program's observations and the agent's decisions. Counters wrap, so use only
 /// differences between two readings.
 pub struct Slot<'a>(&'a Shared<nrw_slot>);
 
@@ -32,10 +32,10 @@ macro_rules! seen {
 }
 
 seen! {
-    /// Returns the number of L3 bytes of the packets with payload.
+    /// Returns the L3 bytes of packets with payload.
     bytes: u64,
-    /// Returns the number of payload bytes that the sequence numbers skipped. These bytes were lost before they reached
-    /// the switch (BRF-100). Wraps.
+    /// Returns how many payload bytes the sequence numbers skipped, because they were lost upstream of the switch
+    /// (BRF-100). Wraps.
     missing: u32,
     /// Returns the time of the last payload in us, or 0 before the first payload. Wraps.
     data_us: u32,
@@ -47,7 +47,7 @@ seen! {
     marked_unlimited: u16,
     /// Returns the number of data packets marked "limited by the application". Wraps.
     marked_limited: u16,
-    /// Returns the number of ACKs that carried another switch's rate. Wraps.
+    /// Returns the number of ACKs that arrived with another switch's rate. Wraps.
     passed_n: u16,
     /// Returns the mark (`skb->mark`) of the first packet of the data direction.
     mark: u32,
@@ -67,7 +67,7 @@ impl Slot<'_> {
 
     /// Returns whether the slot is in use and complete.
     pub fn is_live(&self) -> bool {
-        // The program sets LIVE last. If LIVE is visible, the earlier stores are visible too.
+        // The program sets LIVE last, so the earlier stores are visible, too.
         field!(self.0, flags.0).load(Acquire) & layout::LIVE != 0
     }
 
@@ -76,12 +76,12 @@ impl Slot<'_> {
         self.0.words().iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// Returns the key of the flow. The key is valid while the slot is live.
+    /// Returns the flow's key, which is valid while the slot is live.
     pub fn key(&self) -> Key {
         field!(self.0, key).read()
     }
 
-    /// Returns the time of the last packet of either direction (CLOCK_MONOTONIC).
+    /// Returns the time of the last packet in any direction (CLOCK_MONOTONIC).
     pub fn last(&self) -> Time {
         Time::from_nanos(field!(self.0, last_ns).load(Relaxed))
     }
@@ -96,7 +96,7 @@ impl Slot<'_> {
         sample(field!(self.0, rtt_sender_us).load(Relaxed))
     }
 
-    /// Returns the last rate that another switch wrote into an ACK.
+    /// Returns the last rate of another switch in an ACK that arrived here.
     pub fn passed(&self) -> RateCode {
         RateCode::from_bits(field!(self.0, passed_code).load(Relaxed))
     }
@@ -106,7 +106,7 @@ impl Slot<'_> {
         RateCode::from_bits(field!(self.0, code).load(Relaxed))
     }
 
-    /// Sets the code that is written into ACKs. With `RateCode::UNASSIGNED`, no code is written.
+    /// Sets the code to write into ACKs. `RateCode::UNASSIGNED` means none.
     pub fn set_code(&self, code: RateCode) {
         field!(self.0, code).store(code.to_bits(), Relaxed);
     }
@@ -116,13 +116,13 @@ impl Slot<'_> {
         field!(self.0, leaf).store(leaf as u8, Relaxed);
     }
 
-    /// Sets the flow's RTT. The program uses this RTT for the once-per-RTT gate, and to distinguish a pause of
-    /// the application from the delay of the path.
+    /// Sets the flow's RTT. The program needs it for the once-per-RTT gate, and to tell a pause of the application from
+    /// a delay of the path.
     pub fn set_rtt(&self, rtt: Span) {
         field!(self.0, rtt_us).store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// Confirms a flow whose ACKs do not pass this switch because they take another path (BRF-63).
+    /// Confirms a flow whose ACKs take another path (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
         let old = field!(self.0, flags.0).fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
@@ -142,8 +142,7 @@ pub struct Slots {
     memory: Memory<nrw_slot>,
     flows: MapHandle,
     free: MapHandle,
-    /// Slots that were freed since the last [`recycle`](Slots::recycle). The program may still use one of these
-    /// slots.
+    /// Slots that were freed since the last [`recycle`](Slots::recycle). A run of the program may still use them.
     resting: Vec<u32>,
 }
 
@@ -157,9 +156,8 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// Repairs the queue of free slots after an agent has ended in the middle of its work. Adds the slots that are
-    /// neither in use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no
-    /// slot.
+    /// Repairs the queue of free slots after an agent has died. Adds the slots that are neither in use nor in the
+    /// queue. This takes about a millisecond, in which new flows get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
@@ -168,7 +166,7 @@ impl Slots {
                 *place = true;
             }
         }
-        // A run of the program that has just taken a slot publishes the slot within this time.
+        // By then, runs that have just taken a slot have published it.
         std::thread::sleep(std::time::Duration::from_millis(1));
         for (index, queued) in (0..).zip(queued) {
             let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };
@@ -210,8 +208,8 @@ impl Slots {
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
-    /// Removes a flow's key from the table, and marks its slot as unused. The program can use the slot again after the
-    /// next [`recycle`](Slots::recycle).
+    /// Removes a flow's key from the table, and marks its slot as unused. After the next [`recycle`](Slots::recycle),
+    /// the program may use the slot again.
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };
         slot.confirm(ports);
@@ -226,9 +224,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Clears the slots that were freed since the last call, and gives them to the program. Call this function once
-    /// per tick, before the first `free`. A run of the program takes less than a tick, so no run still uses these
-    /// slots.
+    /// Clears the slots that were freed since the last call, and gives them to the program. Call this once per tick,
+    /// before the first `free`. Runs of the program are shorter than a tick, so none of them still uses these slots.
     pub fn recycle(&mut self) -> Result<(), Error> {
         for index in core::mem::take(&mut self.resting) {
             if let Some(slot) = self.get(index) {

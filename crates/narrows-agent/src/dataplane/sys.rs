@@ -1,4 +1,4 @@
-//! Wrappers of system calls for which libbpf-rs has no wrapper.
+//! Wrappers of system calls that libbpf-rs lacks.
 #![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
 
 use std::ffi::CString;
@@ -10,10 +10,10 @@ use std::ptr;
 
 use super::Error;
 
-/// Returns the descriptor in a result of libbpf. The result is a negative errno on failure.
+/// Returns the descriptor in a result of libbpf, which is a negative errno on failure.
 fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
     checked(what, fd)?;
-    // SAFETY: libbpf has just opened the descriptor, and no other code uses it.
+    // SAFETY: libbpf has just opened the descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -49,7 +49,7 @@ pub(super) fn enable_stats() -> Result<OwnedFd, Error> {
     owned("enable BPF statistics", unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) })
 }
 
-/// Returns the smallest id above `id` that a loaded program has, or `None` after the last program.
+/// Returns the next id of a loaded program after `id`, or `None` after the last program.
 pub(super) fn program_after(id: u32) -> Option<u32> {
     let mut next = 0;
     // SAFETY: `next` is written and outlives the call.
@@ -89,7 +89,7 @@ pub(super) const IFINDEX: usize = 10;
 pub(super) const GSO_SIZE: usize = 44;
 
 /// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns the program's verdict, and the length of the packet
-/// that is in `out` after the run.
+/// in `out`.
 pub(super) fn test_run(
     program: BorrowedFd<'_>,
     context: &mut Context,
@@ -108,7 +108,7 @@ pub(super) fn test_run(
         ctx_size_out: size_of::<Context>() as u32,
         ..Default::default()
     };
-    // SAFETY: each buffer has the length that is given for it, and outlives the call.
+    // SAFETY: each buffer has the given length and outlives the call.
     let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut opts) };
     checked("run the program on a packet", code)?;
     Ok((opts.retval as i32, opts.data_size_out as usize))

@@ -1,4 +1,4 @@
-//! Opens the folder of the cgroup2 hierarchy that contains the processes to which the programs apply.
+//! Opens the cgroup2 folder with the processes to which the programs apply.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -40,7 +40,7 @@ fn mount_point() -> Result<Option<PathBuf>, HostError> {
     }))
 }
 
-/// Mounts the hierarchy, opens its root and unmounts it. The open folder keeps the hierarchy in use.
+/// Mounts the hierarchy, opens its root, and unmounts it. The open folder keeps the hierarchy usable.
 fn open_unmounted() -> Result<File, HostError> {
     let at = std::env::temp_dir().join(format!("narrows-cgroup2-{}", std::process::id()));
     fs::create_dir(&at).map_err(HostError::file(&at))?;
@@ -52,7 +52,7 @@ fn open_unmounted() -> Result<File, HostError> {
         })
         .and_then(|()| {
             let folder = File::open(&at).map_err(HostError::file(&at));
-            // If this call fails, only an entry in the folder for temporary files remains.
+            // If this fails, only an entry in the folder for temporary files remains.
             let _ = umount2(&at, MntFlags::MNT_DETACH);
             folder
         });

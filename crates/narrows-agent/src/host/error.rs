@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use crate::damping::Flaps;
 use crate::htb;
 
-/// Why a host could not become a sender or receiver. The message is one line: what was attempted, what was found, and
-/// a remedy.
+/// Why a host could not become a sender or receiver. The message is one line: the attempt, the kernel's answer and a
+/// remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// An invalid option.

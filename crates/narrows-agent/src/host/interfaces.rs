@@ -1,4 +1,4 @@
-//! Attaches the host's programs to an interface. The interface may vanish and come back with another ifindex.
+//! Attaches the host's programs to an interface. The interface may vanish and return with another ifindex.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ impl AtInterface {
     fn attach(&self, name: &str, index: u32) -> Result<OwnedFd, HostError> {
         tcx::attach(self.program.as_fd(), index, self.hook).map_err(|error| {
             let remedy = match error.raw_os_error() {
-                // The interface was deleted after its name was looked up.
+                // The interface was deleted after the lookup of its name.
                 Some(libc::ENODEV) => return htb::Error::NoInterface(name.to_owned()).into(),
                 Some(libc::EINVAL) => "Linux 6.6 or later with CONFIG_NET_XGRESS is needed",
                 Some(libc::ERANGE) => "an interface can have at most 63 programs; `bpftool net` lists them",
@@ -47,11 +47,11 @@ impl AtInterface {
 #[derive(Debug)]
 pub(super) struct Interface {
     name: String,
-    /// The interface's namespace, which is named in the log.
+    /// The interface's namespace, for the log.
     netns: Option<PathBuf>,
-    /// Links of the programs. Empty while the interface is not used.
+    /// Links of the programs; empty while the interface is not used.
     links: Vec<OwnedFd>,
-    /// The logged reason why the interface is not used; `None` if there is no such reason.
+    /// Why the interface is not used, as logged.
     trouble: Option<HostError>,
     damping: Damping,
 }
@@ -84,7 +84,7 @@ impl Interface {
     }
 
     /// Attaches the programs to the interface with this name in the calling thread's namespace, unless they are
-    /// attached.
+    /// attached already.
     pub(super) fn look(&mut self, programs: &[AtInterface], now: Time) {
         if programs.is_empty() {
             return;
@@ -102,8 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // The programs are not attached to the interface that has the name now. An earlier interface with this name,
-        // if there was one, was renamed, moved or deleted.
+        // The programs are not attached to the present interface of this name. An earlier one may have been renamed,
+        // moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -121,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Stops using the interface if it no longer exists. This function also works if the namespace cannot be entered.
+    /// Stops using the interface if it no longer exists. Works even if the namespace cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);
@@ -148,8 +148,8 @@ impl Interface {
         self.netns.as_ref().map(|path| tracing::field::display(path.display()))
     }
 
-    /// Logs why the interface is not used, unless this was logged before. `was_attached` says whether the interface
-    /// was used until now.
+    /// Logs why the interface is not used, unless this is already logged. `was_attached` says whether the interface was
+    /// in use until now.
     fn wait(&mut self, trouble: HostError, was_attached: bool, now: Time) {
         let error = trouble.to_string();
         let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);

@@ -1,4 +1,4 @@
-//! Code for loading programs, used by the sender and the receiver.
+//! Code for loading programs, for sender and receiver.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::HostError;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Checks the kernel features that every eBPF program of a host needs.
+/// Checks the kernel features that all programs of a host need.
 pub(super) fn check_kernel() -> Result<(), HostError> {
     if Path::new(BTF).exists() {
         return Ok(());
@@ -20,7 +20,7 @@ pub(super) fn check_kernel() -> Result<(), HostError> {
     })
 }
 
-/// Returns a function that converts an error of libbpf and adds a remedy.
+/// Returns a function that adds a remedy to an error of libbpf.
 pub(super) fn refused(
     what: &'static str,
     remedy: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn refused(
     }
 }
 
-/// The `.bss` map of a program, which holds only the program's counters.
+/// The `.bss` map of a program, which holds only counters.
 #[derive(Debug)]
 pub(super) struct Bss(MapHandle);
 
@@ -57,7 +57,7 @@ pub(super) fn counter(bytes: &[u8], offset: usize) -> u64 {
     word.map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
-/// Reads counters by the names that they have in the program.
+/// Reads counters by their names in the program.
 macro_rules! counters {
     ($bytes:expr, $from:ident => $into:ident { $($name:ident),* }) => {{
         let bytes = $bytes;

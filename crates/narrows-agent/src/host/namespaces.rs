@@ -1,5 +1,4 @@
-//! Applies a host's programs to network namespaces and to their interfaces. Namespaces and interfaces can vanish and
-//! come back while the programs are loaded.
+//! Applies a host's programs to network namespaces and their interfaces, which can vanish and return at any time.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,17 +15,16 @@ use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
 
-/// The folder with the files of processes. An agent that has dropped its privileges cannot open these files. The
-/// process number in such a path may later belong to another process.
+/// The folder with the files of processes. An agent without privileges cannot open them, and a process id may later
+/// belong to another process.
 const PROCESSES: &str = "/proc";
 
 /// The programs that apply to the namespaces.
 #[derive(Debug)]
 struct Programs {
-    /// The map of the namespaces to which the programs for sockets apply.
+    /// The map of the namespaces in which the programs for sockets apply.
     cookies: MapHandle,
-    /// Iterator that takes over sockets that are older than the programs; `None` if the programs need no such
-    /// iterator.
+    /// Iterator that takes over sockets that are older than the programs. `None`: the programs do not need it.
     older_sockets: Option<Link>,
     at_interfaces: Vec<AtInterface>,
 }
@@ -41,11 +39,11 @@ pub struct Namespaces {
 /// A namespace of the scope.
 #[derive(Debug)]
 struct Entered {
-    /// `None` stands for the namespace of the calling thread.
+    /// `None`: the namespace of the calling thread.
     netns: Option<Netns>,
-    /// Cookie of the namespace while the programs apply to it. A namespace that is created again has another cookie.
+    /// Cookie of the namespace while the programs apply to it. If the namespace is created again, the cookie changes.
     cookie: Option<u64>,
-    /// The logged reason why the programs do not apply to the namespace.
+    /// Why the programs do not apply to the namespace, as logged.
     trouble: Option<HostError>,
     interfaces: Vec<Interface>,
     damping: Damping,
@@ -59,21 +57,21 @@ impl Namespaces {
         Ok(Namespaces { all: Vec::new(), programs })
     }
 
-    /// Sets the iterator that runs in each namespace to which the programs begin to apply.
+    /// Sets the iterator that runs in each namespace when the programs begin to apply to it.
     pub(super) fn take_over_sockets(&mut self, iterator: Link) {
         self.programs.older_sockets = Some(iterator);
     }
 
-    /// Attaches this program to every interface, at the next call of [`follow`](Namespaces::follow).
+    /// Attaches this program to every interface at the next [`follow`](Namespaces::follow).
     pub(super) fn attach(&mut self, program: &ProgramMut<'_>, hook: tcx::Hook) -> Result<(), HostError> {
         self.programs.at_interfaces.push(AtInterface::new(program, hook)?);
         Ok(())
     }
 
-    /// Applies the programs to each of these namespaces that exists. Missing namespaces are used when they appear.
+    /// Applies the programs to each of these namespaces that exists. The others are used when they appear.
     ///
     /// # Errors
-    /// If no namespace or no interface exists, because the configuration is then probably for another machine.
+    /// If no namespace or no interface exists. The configuration is then probably for another machine.
     pub(super) fn start(&mut self, namespaces: &[Namespace]) -> Result<(), HostError> {
         self.set(namespaces);
         self.look(true);
@@ -95,8 +93,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Replaces the list of namespaces. The next call of [`follow`](Namespaces::follow) applies the programs to the new
-    /// namespaces.
+    /// Replaces the list of namespaces. The next [`follow`](Namespaces::follow) uses the new ones.
     pub fn set(&mut self, namespaces: &[Namespace]) {
         let wanted = |entered: &Entered| namespaces.iter().any(|new| entered.is(new));
         for mut gone in self.all.extract_if(.., |entered| !wanted(entered)) {
@@ -111,8 +108,8 @@ impl Namespaces {
     }
 
     /// Starts to use namespaces and interfaces that have appeared, and stops using those that have vanished. If the
-    /// kernel refuses a namespace or an interface, the reason is logged once, and the next call tries again. Call this
-    /// function periodically, in the namespace in which the agent was started.
+    /// kernel refuses one, the reason is logged once, and the next call tries again. Call this periodically, in the
+    /// namespace in which the agent was started.
     pub fn follow(&mut self) {
         self.look(false);
     }
@@ -125,8 +122,8 @@ impl Namespaces {
         if others.is_empty() {
             return;
         }
-        // Each thread has its own namespace (setns(2)) and its own privilege to enter other namespaces. No file of a
-        // namespace stays open, because an open file would keep the namespace alive after its deletion.
+        // Each thread has its own namespace (setns(2)) and its own privilege to enter others. No file of a namespace
+        // stays open, because it would keep a deleted namespace alive.
         let visit = || {
             let raised = privileges::raise(privileges::ENTERING);
             for entered in others {
@@ -140,7 +137,6 @@ impl Namespaces {
         thread::scope(|scope| {
             match thread::Builder::new().name("namespaces".into()).spawn_scoped(scope, visit) {
                 Ok(visitor) => visitor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // The next call of `look` tries again.
                 Err(error) => tracing::warn!(event = "namespaces-unseen", %error),
             }
         });
@@ -157,7 +153,7 @@ impl Namespaces {
         named.map(status).collect()
     }
 
-    /// Returns the state of each interface, or an empty list if no program is attached to interfaces.
+    /// Returns the state of each interface. Without programs for interfaces, the list is empty.
     pub fn interfaces(&self) -> Vec<InterfaceStatus> {
         let mut all = Vec::new();
         if self.programs.at_interfaces.is_empty() {
@@ -177,8 +173,7 @@ impl Namespaces {
     }
 }
 
-/// Returns why a namespace or an interface is not used although it exists. Returns an empty text if the namespace or
-/// interface is missing or in use.
+/// Returns why an existing namespace or interface is not used. The text is empty if it is missing or in use.
 fn refusal(trouble: Option<&HostError>) -> String {
     trouble.filter(|trouble| !trouble.is_missing()).map_or_else(String::new, ToString::to_string)
 }
@@ -213,7 +208,7 @@ impl Entered {
         }
     }
 
-    /// Enters the namespace for the rest of the thread's life, and applies the programs to it.
+    /// Enters the namespace until the thread ends, and applies the programs to it.
     fn visit(&mut self, programs: &Programs, at_start: bool) {
         let Some(netns) = &self.netns else { return };
         if netns.path().starts_with(PROCESSES) && !at_start {
@@ -225,7 +220,7 @@ impl Entered {
         }
     }
 
-    /// Checks a process's namespace without entering it. Such a namespace can be entered only at the agent's start.
+    /// Checks a process's namespace from outside. Such a namespace can be entered only at the agent's start.
     fn look_from_outside(&mut self, programs: &Programs) {
         if self.cookie.is_some() {
             let now = clock::now();
@@ -302,30 +297,27 @@ impl Entered {
     fn leave(&mut self, programs: &Programs) {
         if let Some(cookie) = self.cookie.take() {
             self.damping.lost(clock::now());
-            // If the map has no such entry, there is nothing to remove.
+            // Without such an entry, there is nothing to remove.
             let _ = programs.cookies.delete(&cookie.to_ne_bytes());
         }
         self.interfaces.iter_mut().for_each(Interface::detach);
     }
 
-    /// Takes the error of the first interface that has an error, and returns it with the path of the namespace.
+    /// Takes the first error of an interface, and returns it with the path of the namespace.
     fn take_trouble(&mut self) -> Option<(Option<PathBuf>, HostError)> {
         let trouble = self.interfaces.iter_mut().find_map(Interface::take_trouble)?;
         Some((self.path(), trouble))
     }
 }
 
-/// Makes listeners that are older than the programs answer SYNs that ask for feedback. Also takes over the connections
-/// of an earlier sender whose congestion control had the same name. Handles only sockets in the calling
-/// thread's network namespace.
+/// Makes older listeners answer SYNs that ask for feedback. Also takes over the connections of an earlier sender whose
+/// congestion control had the same name. This affects only the calling thread's network namespace.
 ///
-/// The function need not check whether a socket is in the cgroup. A listener outside of the cgroup saves SYNs,
-/// but no program answers these SYNs. A connection outside of the cgroup never used an earlier sender, so it is
-/// not taken over.
+/// Sockets outside of the cgroup do no harm. A listener there saves SYNs that no program answers. A connection there
+/// never used an earlier sender, so it is not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
-    // The iterator belongs to the network namespace in which it was created. Reading from the iterator runs it, and
-    // returns no text.
+    // The iterator belongs to the network namespace in which it was created. Reading it runs it, and returns no text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
     io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Runs code inside a network namespace, and changes the namespace's default congestion control.
+//! Runs code inside a network namespace, and changes its default congestion control.
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 
@@ -28,12 +28,12 @@ pub(super) fn within<T: Send>(
     }
 }
 
-/// Returns the cookie that identifies the current namespace in eBPF programs (SO_NETNS_COOKIE, since Linux 5.14).
+/// Returns the current namespace's cookie, as seen by eBPF programs (SO_NETNS_COOKIE, since Linux 5.14).
 pub(super) fn cookie() -> Result<u64, HostError> {
     let socket = UnixDatagram::unbound().map_err(HostError::file("a socket in the namespace"))?;
     let mut cookie = 0u64;
     let mut len = mem::size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the value is a u64 that outlives the call, and the length is the length of a u64.
+    // SAFETY: the value is a u64 that outlives the call, and the length is that of a u64.
     let ret = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -64,8 +64,8 @@ pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     Ok(text.split_whitespace().any(|word| word == name))
 }
 
-/// The default congestion control that a namespace had before the agent changed it. The functions apply to the
-/// namespace of the calling thread.
+/// A namespace's default congestion control before the agent changed it. The functions apply to the calling thread's
+/// namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultBefore {
     own: String,
@@ -73,14 +73,13 @@ pub struct DefaultBefore {
 }
 
 impl DefaultBefore {
-    /// Reads the present default, before the caller changes the default to `own`.
+    /// Reads the present default, before the caller changes it to `own`.
     ///
     /// # Errors
     /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // If the default is `own`, an earlier sender has left it behind. In that case, restore the kernel's usual
-        // default later.
+        // A default of `own` is left from an earlier sender. Later, restore the kernel's usual default instead.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }
@@ -89,7 +88,7 @@ impl DefaultBefore {
         fs::write(CONGESTION_CONTROL, &self.own)
     }
 
-    /// Restores the previous default. Returns `false` if another default was chosen in the meantime.
+    /// Restores the previous default. Returns `false` if somebody has chosen another default since.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -97,8 +96,8 @@ impl DefaultBefore {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
-        // All namespaces except the first accept only unrestricted algorithms as their default. Reno is always
-        // unrestricted (tcp_set_default_congestion_control()).
+        // All namespaces except the first accept only unrestricted algorithms as their default. Reno is always one
+        // (tcp_set_default_congestion_control()).
         fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
         Ok(true)
     }

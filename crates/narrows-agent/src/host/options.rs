@@ -1,4 +1,4 @@
-//! The options of a host, which say where and how the programs apply.
+//! The options of a host: where and how the programs apply.
 
 use std::path::PathBuf;
 
@@ -8,38 +8,35 @@ use narrows_control::units::Rate;
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// The file of the namespace, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None` stands for the current
-    /// namespace.
+    /// The namespace's file, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`. `None`: the current namespace.
     pub path: Option<PathBuf>,
-    /// Interfaces by which data leaves and ACKs arrive. At these interfaces the sender marks data packets to state
-    /// whether the application limits the flow (BRF-100), and restores the padding of ACKs in the paper's format.
+    /// Interfaces by which data leaves and ACKs arrive. Here, the sender marks data packets to state whether the
+    /// application limits the flow (BRF-100). In the paper's format, it also restores the padding of ACKs here.
     pub interfaces: Vec<String>,
 }
 
-/// The sockets that the programs apply to: all sockets of a cgroup, or only those in certain network namespaces.
+/// The sockets of the programs: all sockets of a cgroup, or only those in certain network namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// A folder of the cgroup2 hierarchy; `None` stands for the root of the hierarchy, which contains every process of
-    /// the host.
+    /// A folder of the cgroup2 hierarchy. `None`: its root, which contains every process of the host.
     pub cgroup: Option<PathBuf>,
-    /// The network namespaces to which the programs apply. If the list is empty, the programs apply to all
-    /// namespaces, but packets are not marked at any interface.
+    /// The network namespaces to which the programs apply. If the list is empty, they apply to all namespaces, but mark
+    /// no packets.
     pub namespaces: Vec<Namespace>,
 }
 
-/// The connections that use the congestion control.
+/// Which connections use the congestion control `brf`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// Connections of programs that do not choose an algorithm (socket option TCP_CONGESTION) before they connect.
     ///
-    /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does, its
-    /// connection no longer uses `brf`. The SYN of this connection has asked for feedback, but the connection
-    /// does not apply the feedback.
+    /// A program may choose another one after it has connected, as `iperf3 -C` does. The connection's SYN has then
+    /// asked for feedback, but the connection does not apply it.
     #[default]
     Unchosen,
     /// Connections of programs that choose `brf` by name before they connect.
     Chosen,
-    /// All connections. If a program chooses another algorithm, the choice is ignored without an error.
+    /// All connections. Another choice of the program is ignored without an error.
     All,
 }
 
@@ -49,7 +46,7 @@ pub enum Mode {
     /// The congestion control `brf`.
     #[default]
     Brf,
-    /// The kernel's own congestion control, whose pacing rate is capped at the rate (SO_MAX_PACING_RATE).
+    /// The kernel's own congestion control, with the rate as a cap on its pacing rate (SO_MAX_PACING_RATE).
     Cap,
 }
 
@@ -60,19 +57,19 @@ pub struct SenderOptions {
     pub scope: Scope,
     /// The mechanism that applies the rate.
     pub mode: Mode,
-    /// The connections that use `brf`. With [`Mode::Cap`], every connection of the scope is capped.
+    /// Which connections use `brf`. With [`Mode::Cap`], every connection of the scope is capped.
     pub choice: Choice,
     /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and restores the
-    /// previous default at the end. Connections of the cgroup use `brf` even without this default.
+    /// previous default at the end. Connections of the cgroup use `brf` anyway.
     pub default_in_namespaces: bool,
-    /// How the switches write rates into ACKs. [`Format::Padding`] needs the interfaces by which ACKs arrive.
+    /// How the switches write rates into ACKs. [`Format::Padding`] needs the interfaces at which ACKs arrive.
     pub format: Format,
-    /// Maximum L3 rate that the sender applies, which is the rate of this host's link (BRF-104).
+    /// Largest L3 rate that the sender applies: the rate of this host's link (BRF-104).
     pub max_rate: Option<Rate>,
-    /// Whether connections designate packets, for switches with BDR (BDR-1). Designated packets are marked at the
-    /// interfaces of the namespaces.
+    /// Whether connections designate packets, for switches with BDR (BDR-1). The packets are marked at the namespaces'
+    /// interfaces.
     pub designate: bool,
-    /// Name of the congestion control. The name has at most 15 bytes, and must be unique on the host.
+    /// Name of the congestion control, at most 15 bytes and unique on the host.
     pub name: String,
 }
 
@@ -96,8 +93,8 @@ impl Default for SenderOptions {
 pub struct ReceiverOptions {
     /// The sockets that the program applies to.
     pub scope: Scope,
-    /// Also asks for feedback in the SYNs of this host, so that servers that run the sender apply rates to downloads.
-    /// Switches then expect that this host also sends its own data at the rates that it gets. Use this option only if
-    /// the host sends little data, or if it runs the sender, which asks for feedback anyway.
+    /// Also asks for feedback in this host's SYNs, so that servers with a sender apply rates to downloads. Switches
+    /// then expect this host to send its own data at the rates it gets. Use this option only if the host sends little
+    /// data, or runs the sender, which asks for feedback anyway.
     pub ask: bool,
 }

@@ -26,7 +26,7 @@ pub struct ReceiverCounters {
     pub reserving: u64,
 }
 
-/// The receiver of this host. The host's ACKs have room for feedback as long as this value exists.
+/// The receiver of this host. While it exists, the host's ACKs have room for feedback.
 #[derive(Debug)]
 pub struct Receiver {
     counters: Bss,
@@ -38,9 +38,8 @@ pub struct Receiver {
 impl Receiver {
     /// Loads and attaches the program.
     ///
-    /// A socket that began to listen before this call does not save the SYNs of its connections, unless a
-    /// sender also runs on this host. The ACKs of connections without a saved SYN have no room for feedback, so
-    /// the switch inserts the option.
+    /// A socket that is already listening does not save the SYNs of its connections, unless a sender also runs on this
+    /// host. Without a saved SYN, ACKs have no room for feedback, and the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;

@@ -18,7 +18,7 @@ skeleton!("sender");
 use skeleton::types::{nrw_choice, nrw_format, nrw_host_counters};
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 
-/// Maximum length of the congestion control's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
+/// Largest length of the congestion control's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
 const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
@@ -27,11 +27,11 @@ const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_I
 pub struct SenderCounters {
     /// SYNs that asked for feedback.
     pub asked: u64,
-    /// Connections that started with a rate of the network.
+    /// Connections that started with a rate.
     pub rated: u64,
-    /// Connections that started with CUBIC and may still get feedback.
+    /// Connections that started with CUBIC and may get a rate.
     pub awaiting: u64,
-    /// Connections whose handshake had no option. These connections always use CUBIC.
+    /// Connections without an option in the handshake, which always use CUBIC.
     pub unrated: u64,
     /// Connections that changed to CUBIC because their feedback stopped.
     pub orphaned: u64,
@@ -39,7 +39,7 @@ pub struct SenderCounters {
     pub adopted: u64,
     /// Connections that were taken over from an earlier sender.
     pub taken_over: u64,
-    /// Data packets that stated whether the application limits the flow.
+    /// Data packets that were marked to state whether the application limits the flow.
     pub marked: u64,
     /// Reports of designated packets (BDR).
     pub designated: u64,
@@ -47,16 +47,16 @@ pub struct SenderCounters {
     pub restored: u64,
 }
 
-/// The sender of this host. The host applies rate feedback as long as this value exists.
+/// The sender of this host. While it exists, the host applies rate feedback.
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // This field comes before the links, so that the defaults are restored before the congestion control is
-    // unregistered. An algorithm that is still a default would stay registered.
+    // This field is before the links, so that it is dropped first. An algorithm that is still a default would stay
+    // registered.
     _defaults: Vec<DefaultChanged>,
     /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,
-    // The links are stored only so that they are dropped with this value.
+    // Stored only to be dropped with this value.
     _links: Vec<Link>,
 }
 
@@ -98,7 +98,7 @@ impl Sender {
                 take_over(&iterator)?;
             }
             namespaces.take_over_sockets(iterator);
-            // The mode `cap` does not measure whether the application limits a flow. Only `brf` does.
+            // Only `brf` measures whether the application limits a flow.
             if marks(options) {
                 namespaces.attach(&skel.progs.nrw_mark, tcx::EGRESS)?;
             }
@@ -188,13 +188,13 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
     }
 }
 
-/// Disables unused programs, so that the kernel need not support them.
+/// Disables unused programs, which the kernel then need not support.
 fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
     let uses_brf = options.mode == Mode::Brf;
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
-    // This program needs a later kernel than the mode `cap` does.
+    // This program needs a newer kernel than the mode `cap`.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;
@@ -214,8 +214,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Returns whether data packets are marked, to state whether the application limits the flow. A namespace that has a
-/// path, but no interfaces, counts too, because a reload can add interfaces to it.
+/// Returns whether data packets are marked. A named namespace without interfaces counts, too, because a reload can add
+/// some.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)

@@ -1,4 +1,4 @@
-//! Encodes requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h), because no crate encodes them.
+//! Encodes requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h). No crate does this.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 use netlink_packet_core::DefaultNla;
@@ -13,7 +13,7 @@ const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 
-/// TC_LINKLAYER_ETHERNET. With this link layer the kernel needs no rate table (`htb_change_class`).
+/// TC_LINKLAYER_ETHERNET, for which the kernel needs no rate table (`htb_change_class`).
 const LINKLAYER_ETHERNET: u8 = 1;
 /// A tick of the packet scheduler is 64 ns (PSCHED_SHIFT of include/net/pkt_sched.h).
 const TICK_NANOS: u64 = 64;
@@ -21,7 +21,7 @@ const TICK_NANOS: u64 = 64;
 const QUANTUM: (u64, u64) = (1_000, 200_000);
 
 fn message(index: u32, this: u32, parent: u32, attributes: Vec<TcAttribute>) -> TcMessage {
-    // Interface numbers are positive ints in the kernel, so the cast is exact.
+    // In the kernel, ifindexes are positive ints, so the cast is exact.
     let mut message = TcMessage::with_index(index as i32);
     message.header.handle = TcHandle::from(this);
     message.header.parent = TcHandle::from(parent);
@@ -48,7 +48,7 @@ pub(super) fn root(index: u32, layout: &Layout) -> TcMessage {
     message(index, handle(0), u32::from(TcHandle::ROOT), attributes)
 }
 
-/// Encodes a size table without entries, which only adds the overhead, as an attribute within `TCA_STAB`.
+/// Encodes a size table without entries as an attribute within `TCA_STAB`. It only adds the overhead.
 fn size_table(overhead: u32) -> Vec<u8> {
     let delta = i64::from(overhead) - i64::from(ETHERNET_HEADER);
     let delta = i32::try_from(delta).unwrap_or(i32::MAX);
@@ -60,7 +60,7 @@ fn size_table(overhead: u32) -> Vec<u8> {
     [length.to_ne_bytes().to_vec(), TCA_STAB_BASE.to_ne_bytes().to_vec(), spec].concat()
 }
 
-/// Returns the overhead in an encoded size table. Without a size table, the overhead is the Ethernet header.
+/// Returns the overhead in an encoded size table. Without a size table, this is the Ethernet header.
 pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     let stab = attributes.iter().find_map(|a| match a {
         TcAttribute::Stab(bytes) => Some(bytes),
@@ -71,7 +71,7 @@ pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     u32::try_from(i64::from(ETHERNET_HEADER) + i64::from(delta)).ok()
 }
 
-/// Encodes `tc class replace` with a rate, a ceiling, and the options that each request must repeat.
+/// Encodes `tc class replace` with a rate, a ceiling, and all options, because each request must repeat them.
 pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Bytes) -> TcMessage {
     let quantum = burst(rate, frame).get().clamp(QUANTUM.0, QUANTUM.1) as u32;
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio.
@@ -86,36 +86,36 @@ pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Byte
         option(TCA_HTB_CEIL64, ceil.as_bytes_per_sec().to_ne_bytes().to_vec()),
     ];
     let (this, parent) = node.place();
-    // A dump has TC_H_ROOT as the parent of the top class. A request must have the qdisc's own handle instead.
+    // In a dump, the top class has the parent TC_H_ROOT. In a request, it must have the qdisc's handle.
     let parent = if node.parent == 0 { handle(0) } else { parent };
     message(index, this, parent, vec![kind("htb"), TcAttribute::Options(options)])
 }
 
 /// Encodes `tc qdisc replace parent CLASS pfifo limit N`.
 pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
-    // struct tc_fifo_qopt is directly in TCA_OPTIONS, not in an attribute of its own.
+    // struct tc_fifo_qopt is the whole of TCA_OPTIONS, without a nested attribute.
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, limit.to_ne_bytes().to_vec()));
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. In addition, a 64-bit attribute holds the
-/// exact rate. The kernel uses the larger of the two rates.
+/// Encodes struct tc_ratespec. Its rate in bytes/s is at most 2^32 - 1. A 64-bit attribute also holds the exact rate,
+/// and the kernel uses the larger of the two.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
-    // The fields overhead, cell_align and mpu are zero, because the size table adds the overhead.
+    // Overhead, cell_align and mpu are zero, because the size table adds the overhead.
     spec.extend([0; 6]);
     spec.extend(u32::try_from(rate.as_bytes_per_sec()).unwrap_or(u32::MAX).to_ne_bytes());
     spec
 }
 
-/// Returns the burst of a class: two frames, or the bytes that its rate sends in a millisecond, whichever is larger.
-/// The simulator uses the same burst (BRF-22).
+/// Returns the burst of a class: two frames, or what its rate sends in a millisecond, whichever is larger. The
+/// simulator uses the same burst (BRF-22).
 pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// Returns the burst of a class in HTB's unit, which is the transmission time of the burst at the class's rate, in
-/// ticks. The time is rounded up so that two frames fit.
+/// Returns the burst in HTB's unit: its transmission time at the class's rate, in ticks. Rounded up, so that two frames
+/// fit.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));
@@ -165,14 +165,12 @@ mod tests {
             let (opt, rate64, ceil64) = decode(&class(7, &CLASSES[3], rate, ceil, frame));
             prop_assert_eq!(opt.len(), 44, "sizeof(struct tc_htb_opt)");
             prop_assert_eq!((rate64, ceil64), (rate.as_bytes_per_sec(), ceil.as_bytes_per_sec()));
-            // The 32-bit rate must not exceed the exact rate, because the kernel uses the larger of the two
-            // rates.
+            // The kernel uses the larger rate, so the 32-bit rate must not exceed the exact one.
             prop_assert!(u64::from(word(&opt, 8)) <= rate64 && u64::from(word(&opt, 20)) <= ceil64);
             prop_assert!((1_000..=200_000).contains(&word(&opt, 32)));
             prop_assert_eq!(word(&opt, 40), 1, "priority of the elephants");
             for (ticks, rate) in [(word(&opt, 24), rate), (word(&opt, 28), ceil)] {
-                // Converted back to bytes, the time gives at least the burst, and at most one tick more. The exception
-                // is a time that is capped at 274 s.
+                // The time covers at least the burst, and at most one tick more, unless it is capped at 274 s.
                 let bytes = u128::from(ticks) * 64 * u128::from(rate.as_bytes_per_sec()) / 1_000_000_000;
                 let burst = u128::from(burst(rate, frame).get());
                 let tick = u128::from(rate.as_bytes_per_sec()) * 65 / 1_000_000_000 + 1;

@@ -1,4 +1,4 @@
-//! Defines the HTB classes, and maps the rate controller's classes to them.
+//! Defines the HTB classes, and which of them implement a class of the rate controller.
 
 use narrows_control::rate::{Class, LEAVES, Leaf, UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
@@ -6,23 +6,21 @@ use narrows_control::units::{Bytes, Rate};
 /// Major number of the agent's HTB, which is "NW" in ASCII.
 pub const HANDLE: u16 = 0x4e57;
 
-/// Bytes of the Ethernet header. Linux adds these bytes to an IP datagram if there is no size table.
+/// Bytes of the Ethernet header, which Linux adds to an IP datagram if there is no size table.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// A rate of one packet per second. As in `narrows_control::rate::brf`, this rate replaces a rate of zero,
-/// because HTB refuses zero.
+/// One packet per second. HTB refuses a rate of zero, so this rate replaces it, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Minor number of UDP's first queue.
 const UDP_FIRST: u16 = 0x100;
 const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
 
-/// The rate of each UDP queue. HTB serves a leaf that is within its own rate before all leaves that borrow. The rate of
-/// a UDP queue is therefore nearly zero. The UDP queues borrow UDP's rate from their parent in turns.
+/// The rate of each UDP queue. HTB serves leaves within their own rate before leaves that borrow. This rate is
+/// therefore nearly zero, and the UDP queues borrow UDP's rate from their parent in turns.
 const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
-/// The ceiling of each UDP queue. This ceiling is so high that it never limits a queue. Instead, the ceiling of
-/// the parent class limits all UDP queues together.
+/// The ceiling of each UDP queue, too high to limit a queue. The parent's ceiling limits all UDP queues together.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 /// Parameters of a port's HTB.
@@ -32,18 +30,17 @@ pub struct Layout {
     pub link: Rate,
     /// Largest IP datagram.
     pub mtu: Bytes,
-    /// Limit of each leaf's queue in packets, in the order of `Leaf`. The limit of each UDP queue is a tenth of UDP's
-    /// limit.
+    /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each UDP queue has a tenth of UDP's limit.
     pub limits: [u32; LEAVES],
-    /// Bytes that the link adds to an IP datagram. If it is 14, rates count frames, as in Linux by default. If it is 0,
-    /// rates count L3 bytes. If it is 38, rates count Ethernet on the wire, with preamble, checksum and gap. The
-    /// module's documentation describes the effect on GSO packets.
+    /// Bytes that the link adds to an IP datagram. With 14, rates count frames, which is Linux's default. With 0, they
+    /// count L3 bytes. With 38, they count Ethernet on the wire, with preamble, checksum and gap. For the effect on GSO
+    /// packets, see the module's documentation.
     pub overhead: u32,
 }
 
 impl Layout {
-    /// Returns the layout of a link of this rate. Each leaf may hold 1000 packets (the usual `txqueuelen`), and rates
-    /// count frames.
+    /// Returns the layout for a link of this rate. Each leaf holds up to 1000 packets (the usual `txqueuelen`), and
+    /// rates count frames.
     pub fn new(link: Rate, mtu: Bytes) -> Self {
         Layout { link, mtu, limits: [1000; LEAVES], overhead: ETHERNET_HEADER }
     }
@@ -53,14 +50,13 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) minor: u16,
-    /// Minor number of the parent class; 0 stands for the root.
+    /// Minor number of the parent class; 0: the root.
     pub(super) parent: u16,
-    /// Priority of a leaf. Leaves with lower values borrow first. HTB ignores the priority of an inner class.
+    /// Priority of a leaf. Lower values borrow first. HTB ignores it in an inner class.
     pub(super) priority: u32,
 }
 
-/// The classes whose rates change. The order starts at the root, because a class can only be created after its
-/// parent.
+/// The classes whose rates change. Parents come first, because they must be created first.
 pub(super) const CLASSES: [Node; 6] = [
     Node { minor: 0x1, parent: 0, priority: 0 },
     Node { minor: 0x10, parent: 0x1, priority: 0 },
@@ -85,7 +81,7 @@ pub(super) fn udp_queues() -> impl Iterator<Item = Node> {
     (UDP_FIRST..UDP_END).map(move |minor| Node { minor, parent: class.minor, priority: class.priority })
 }
 
-/// Returns the leaf classes, each with its leaf.
+/// Returns the leaf classes and their leaves.
 pub(super) fn leaves() -> impl Iterator<Item = (Leaf, Node)> {
     let tcp = [(Leaf::Mouse, MOUSE), (Leaf::Elephant, ELEPHANT), (Leaf::OtherTcp, OTHER_TCP)];
     let udp = udp_queues().map(|node| (Leaf::Udp, node));
@@ -107,26 +103,26 @@ pub(super) fn first_minor(leaf: Leaf) -> u16 {
     leaves().find(|(of, _)| *of == leaf).map_or(DEFAULT_MINOR, |(_, node)| node.minor)
 }
 
-/// Returns the limit of each queue of a leaf that has the limit `limit`.
+/// Returns the limit of each queue of a leaf with this limit.
 pub(super) fn queue_limit(leaf: Leaf, limit: u32) -> u32 {
     if leaf == Leaf::Udp { (limit / UDP_QUEUE_PART).max(1) } else { limit }
 }
 
-/// Returns the handle of our HTB's class with this minor number; 0 stands for the qdisc.
+/// Returns the handle of a class of the agent's HTB; minor number 0 is the qdisc.
 pub(super) fn handle(minor: u16) -> u32 {
     u32::from(HANDLE) << 16 | u32::from(minor)
 }
 
 impl Node {
-    /// Returns the handle and the parent of the class in the form of the kernel's dump. The parent of the top class is
+    /// Returns the handle and the parent of the class as in the kernel's dump, where the top class has the parent
     /// `TC_H_ROOT`.
     pub(super) fn place(&self) -> (u32, u32) {
         let parent = if self.parent == 0 { u32::MAX } else { handle(self.parent) };
         (handle(self.minor), parent)
     }
 
-    /// Returns the rate and the ceiling of the class before the rate controller's first decision. Until that decision,
-    /// the rated class has the whole rate of the port, and all classes may borrow.
+    /// Returns the rate and the ceiling before the rate controller's first decision. At first, the rated class has the
+    /// whole rate of the port, and all classes may borrow.
     pub(super) fn start(self, link: Rate) -> (Rate, Rate) {
         let link = link.max(LEAST_RATE);
         match self.minor {
@@ -138,13 +134,12 @@ impl Node {
     }
 }
 
-/// Returns the rates of the HTB classes that implement a class of the rate controller. Each item has the index in
-/// [`CLASSES`], the rate and the ceiling.
+/// Returns the rates of the HTB classes that implement a class of the rate controller: index in [`CLASSES`], rate and
+/// ceiling.
 ///
-/// HTB serves a leaf that is within its own rate before any leaf that borrows, regardless of priorities. HTB does not
-/// limit the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict
-/// priority (BRF-50), the leaf of mice gets almost all of the class's rate. Elephants borrow the rate that mice do not
-/// use from the inner class.
+/// HTB serves a leaf within its own rate before leaves that borrow, regardless of priorities. It does not limit the sum
+/// of the leaves' rates to the parent's rate, so this sum must equal the class's rate. For strict priority (BRF-50),
+/// the leaf of mice gets almost all of this rate. Elephants borrow the unused part from the inner class.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

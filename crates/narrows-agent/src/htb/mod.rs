@@ -11,18 +11,19 @@
 //!       :100 to :11f  its queues         leaf pfifo
 //! ```
 //!
-//! The data plane selects the queue of a UDP flow. To do so, it adds a hash of the flow to the number of UDP's first
-//! class. A flow that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP
-//! borrows only capacity that TCP does not use at that moment.
+//! The data plane selects the queue of a UDP flow: it adds a hash of the flow to the number of UDP's first class. A
+//! flow that sends too much fills only its own queue. Classes with lower priority values borrow first, so UDP borrows
+//! only capacity that TCP leaves unused.
 //!
 //! To classify a packet, the data plane writes `major:minor` of the leaf into `skb->priority` ([`Htb::priority`]). The
-//! major number is "NW" instead of the usual 1, to distinguish the agent's HTB from an administrator's HTB.
+//! major number is "NW" instead of the usual 1. It distinguishes the agent's HTB from an administrator's.
 //!
-//! **Units of rates.** HTB counts frames. A frame is the IP datagram and 14 bytes of Ethernet header. For a GSO packet,
-//! HTB counts each segment with its headers. A [`Layout::overhead`] other than 14 needs a size table
-//! (`TCA_STAB`). With a size table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`).
-//! On a port with segmentation offload, Linux then counts 1448 bytes instead of 1500 for each full segment
-//! (measured). The port therefore sends 3.5 % more than its rate.
+//! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header. For a GSO packet, it counts
+//! each segment with its headers.
+//!
+//! A [`Layout::overhead`] other than 14 needs a size table (`TCA_STAB`). Linux then counts a GSO packet as *one*
+//! datagram (`__qdisc_calculate_pkt_len`). With segmentation offload, it counts 1448 bytes instead of 1500 for each
+//! full segment (measured). The port then sends 3.5 % more than its rate.
 
 mod encode;
 mod layout;
@@ -56,11 +57,11 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. If an earlier agent's HTB with the same layout is there, this HTB
-    /// is taken over with its queued packets. If an earlier agent's HTB has another layout, it is replaced.
+    /// Installs HTB at the root of interface `index`. An earlier agent's HTB of the same layout is taken over with its
+    /// queued packets. With another layout, it is replaced.
     ///
     /// # Errors
-    /// If the kernel refuses, or if a foreign classful qdisc is at the root. The agent could not restore such a qdisc
+    /// If the kernel refuses, or if a foreign classful qdisc is at the root, because the agent could not restore it
     /// later.
     pub fn install(index: u32, layout: &Layout) -> Result<Htb, Error> {
         let mut rtnl = Rtnl::open()?;
@@ -88,7 +89,7 @@ impl Htb {
             let message = encode::root(index, layout);
             htb.rtnl.create(rtnl::Object::Qdisc, message, "HTB")?;
         }
-        // From here on, an error drops `htb`, which removes the HTB from the interface.
+        // From here on, an error drops `htb`, which removes the HTB.
         for at in 0..CLASSES.len() {
             htb.write(at)?;
         }
@@ -100,14 +101,13 @@ impl Htb {
         Ok(htb)
     }
 
-    /// Returns the value of `skb->priority` that puts a packet into `leaf`. For UDP, the returned value selects the
-    /// first queue, and the following values select the other queues.
+    /// Returns the `skb->priority` that puts a packet into `leaf`. For UDP, this is the first queue, and the following
+    /// values are the other queues.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(layout::first_minor(leaf))
     }
 
-    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing to the kernel if neither of the
-    /// two has changed.
+    /// Sets the rate and the ceiling of a class of the rate controller. Sends only changes to the kernel.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -115,14 +115,14 @@ impl Htb {
         Ok(())
     }
 
-    /// Sets the rate of the link. If a class's ceiling is above the new rate of the link, the ceiling has no effect.
-    /// Use [`Htb::set_class`] to change the classes.
+    /// Sets the rate of the link. Higher ceilings of classes then have no effect. Use [`Htb::set_class`] to change the
+    /// classes.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
     }
 
-    /// Sets the limits of the leaves' queues, in packets. Packets that are queued already stay in the queue.
+    /// Sets the limits of the leaves' queues, in packets. Queued packets stay.
     pub fn set_limits(&mut self, limits: [u32; LEAVES]) -> Result<(), Error> {
         self.layout.limits = limits;
         for (leaf, node) in leaves() {
@@ -137,8 +137,8 @@ impl Htb {
         self.layout.link
     }
 
-    /// Reads the counters of each leaf, in the order of [`Leaf`], with one dump and without a fork. Returns `None` if
-    /// the agent's HTB no longer exists, whether or not its interface exists.
+    /// Reads the counters of each leaf, in the order of [`Leaf`], with one dump. Returns `None` if the agent's HTB is
+    /// gone, with or without its interface.
     pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         let mut found = false;
@@ -156,12 +156,12 @@ impl Htb {
         &self.remains
     }
 
-    /// Keeps HTB at the port when this value is dropped (pinned mode).
+    /// Leaves HTB at the port when this value is dropped (pinned mode).
     pub fn keep(&mut self) {
         self.keep = true;
     }
 
-    /// Drops this value without removing or restoring anything, because the HTB no longer exists.
+    /// Drops this value after its HTB is gone. Removes and restores nothing.
     pub fn forget(mut self) {
         self.keep = true;
     }
@@ -190,7 +190,7 @@ impl Htb {
         self.rtnl.create(rtnl::Object::Class, message, "an HTB class")
     }
 
-    /// Returns the length of a full packet as HTB counts it.
+    /// Returns the length of a full packet, as HTB counts it.
     fn frame(&self) -> Bytes {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }

@@ -7,18 +7,18 @@ use super::encode::{TCA_OPTIONS, overhead_of};
 use super::layout::HANDLE;
 use super::rtnl::{Error, Object, Rtnl, attribute, value};
 
-/// Classless kinds. Qdiscs of these kinds can be created again from the options that the kernel dumped.
+/// Classless kinds. These qdiscs can be created again from their dumped options.
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
-/// A configured root qdisc, which is not the kernel's default.
+/// A configured root qdisc, as opposed to the kernel's default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Kind, e.g. `fq`.
     pub kind: String,
     /// Handle, `major << 16`.
     pub handle: u32,
-    /// Options of the qdisc as the kernel dumped them.
+    /// Options, as dumped by the kernel.
     pub options: Option<Vec<u8>>,
 }
 
@@ -33,7 +33,7 @@ impl Previous {
     }
 }
 
-/// An interface, and the qdisc to restore at this interface.
+/// An interface, and its qdisc to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
     /// Ifindex of the interface.
@@ -43,8 +43,7 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Reads the state that the guardian restores at interface `index` when it removes the agent's HTB. Call this
-    /// function before [`super::Htb::install`].
+    /// Reads which qdisc is to be restored at interface `index` later. Call this before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
@@ -83,7 +82,7 @@ impl Remains {
     }
 }
 
-/// Returns the root qdisc if it was configured. Returns `None` for the default qdisc, which has the handle 0.
+/// Returns the root qdisc, or `None` for the default qdisc (handle 0).
 pub(super) fn root(rtnl: &mut Rtnl, index: u32) -> Result<Option<Previous>, Error> {
     Ok(root_dump(rtnl, index)?.as_ref().and_then(described))
 }
@@ -93,8 +92,8 @@ pub(super) fn root_overhead(rtnl: &mut Rtnl, index: u32) -> Result<Option<u32>, 
     Ok(root_dump(rtnl, index)?.and_then(|message| overhead_of(&message.attributes)))
 }
 
-/// Removes the agent's HTB. The kernel then attaches its default qdisc. The kernel compares the handle, so a foreign
-/// qdisc is not removed.
+/// Removes the agent's HTB, after which the kernel attaches its default qdisc. The kernel compares the handle, so a
+/// foreign qdisc stays.
 pub(super) fn delete_root(rtnl: &mut Rtnl, index: u32) -> Result<(), Error> {
     rtnl.delete_qdisc(root_message(index, u32::from(HANDLE) << 16))
 }
@@ -118,7 +117,7 @@ fn described(message: &TcMessage) -> Option<Previous> {
     (handle != 0).then(|| Previous { kind, handle, options: options.map(raw_options) })
 }
 
-/// Returns the bytes of `TCA_OPTIONS`. `netlink_packet_route` keeps options that it cannot parse as one attribute.
+/// Returns the bytes of `TCA_OPTIONS`. `netlink_packet_route` keeps unknown options as one attribute.
 fn raw_options(attribute: &TcAttribute) -> Vec<u8> {
     use netlink_packet_core::Nla;
     use netlink_packet_route::tc::TcOption;

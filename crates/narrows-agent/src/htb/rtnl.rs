@@ -1,4 +1,4 @@
-//! Sends requests to rtnetlink, and waits for the answer to each request.
+//! Sends requests to rtnetlink, and waits for each answer.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// Type of a message about a class (include/uapi/linux/rtnetlink.h). The message has a `struct tcmsg` of [`TCMSG`]
-/// bytes, with the handle at the offset [`TCM_HANDLE`], and attributes.
+/// Type of a message about a class (include/uapi/linux/rtnetlink.h). It has a `struct tcmsg` of [`TCMSG`] bytes, with
+/// the handle at [`TCM_HANDLE`], and attributes.
 const RTM_NEWTCLASS: u16 = 40;
 const TCM_HANDLE: usize = 8;
 const TCMSG: usize = 20;
@@ -35,7 +35,7 @@ pub enum Error {
     /// The packets of the interface have no Ethernet headers.
     #[error("interface {0} has no Ethernet headers (is it a tunnel?); configure the interface below it")]
     NotEthernet(String),
-    /// A foreign qdisc is at the root, of a kind that the agent could not restore later.
+    /// A foreign qdisc is at the root, and the agent could not restore it later.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
          `tc qdisc del dev {interface} root` removes it", handle >> 16
@@ -66,7 +66,7 @@ pub struct Link {
     pub name: String,
     /// Largest IP datagram, bytes.
     pub mtu: u32,
-    /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty if the interface has none.
+    /// Hardware address, `aa:bb:cc:dd:ee:ff`, or empty.
     pub mac: String,
     /// Whether the interface's packets begin with an Ethernet header.
     pub ethernet: bool,
@@ -125,13 +125,13 @@ impl Rtnl {
         Ok(answers.into_iter().filter_map(link).collect())
     }
 
-    /// Returns the name of an interface. If the interface no longer exists, returns a text with its ifindex.
+    /// Returns the name of an interface, or a text with its ifindex if it is gone.
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
     }
 
-    /// Returns the interface called `name`, or an error if the programs cannot parse its packets.
+    /// Returns the interface called `name`. Fails without Ethernet headers, which the programs need.
     pub fn ethernet(&mut self, name: &str) -> Result<Link, Error> {
         let link = self.link(name)?;
         if link.ethernet { Ok(link) } else { Err(Error::NotEthernet(name.to_owned())) }
@@ -156,7 +156,7 @@ impl Rtnl {
         self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
     }
 
-    /// Returns the qdiscs of all interfaces. The kernel cannot filter qdiscs by interface.
+    /// Returns the qdiscs of all interfaces, because the kernel cannot filter by interface.
     pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let qdisc = |answer| match answer {
@@ -175,7 +175,7 @@ impl Rtnl {
         Ok(self.ask(request, NLM_F_DUMP, "reading HTB's classes")?.into_iter().filter_map(class).collect())
     }
 
-    /// Calls `each` with the handle of each class and its attributes in the kernel's format.
+    /// Calls `each` with the handle and the raw attributes of each class.
     pub(super) fn each_class(&mut self, index: u32, each: impl FnMut(u32, &[u8])) -> Result<(), Error> {
         let request = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(index as i32));
         let failed = |source| Error::Kernel { doing: "reading HTB's classes".to_owned(), source };
@@ -248,7 +248,7 @@ impl Rtnl {
             for message in messages(&datagram) {
                 let message = message.map_err(garbled)?;
                 if message.header.sequence_number != self.sequence {
-                    // This message answers an earlier request, whose caller no longer waits.
+                    // An answer to an earlier request, whose caller no longer waits.
                     continue;
                 }
                 match message.payload {
@@ -280,7 +280,7 @@ pub(super) fn messages(
             return None;
         }
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest);
-        // Lengths come from parsed messages and are not zero. Messages are padded to four bytes.
+        // Lengths come from parsed messages, so they are not zero. Messages are padded to four bytes.
         let length = message.as_ref().map(|m| (m.header.length as usize).max(16).next_multiple_of(4));
         rest = length.ok().and_then(|length| rest.get(length..)).unwrap_or_default();
         Some(message)

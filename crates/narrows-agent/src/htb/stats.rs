@@ -5,13 +5,12 @@ use netlink_packet_core::NlasIterator;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
-/// Number of the attribute with the 64-bit packet count. The kernel adds this attribute when the packet count
-/// no longer fits into 32 bits.
+/// The attribute with the 64-bit packet count, which the kernel adds when the count exceeds 32 bits.
 const TCA_STATS_PKT64: u16 = 8;
-/// Length of `struct nlattr`, before the value.
+/// Length of `struct nlattr`, which precedes the value.
 const NLATTR: usize = 4;
 
-/// The kernel's counters of a leaf. Bytes include the layout's overhead for each IP datagram.
+/// The kernel's counters of a leaf. Bytes include the layout's overhead for each datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafStats {
     /// Bytes sent.
@@ -24,13 +23,13 @@ pub struct LeafStats {
     pub queued_bytes: u32,
     /// Packets dropped because the queue was full (wraps).
     pub drops: u32,
-    /// Number of times that the leaf had to wait for its rate (wraps).
+    /// How often the leaf had to wait for its rate (wraps).
     pub overlimits: u32,
 }
 
 impl LeafStats {
-    /// Returns the sum of these counters and the counters of an earlier HTB of the same port. The numbers of
-    /// queued packets and bytes are those of the present HTB alone.
+    /// Returns the sum of these counters and those of an earlier HTB of the port. Queued packets and bytes are only
+    /// those of the present HTB.
     #[must_use]
     pub fn after(self, earlier: LeafStats) -> LeafStats {
         LeafStats {
@@ -55,7 +54,7 @@ impl std::ops::AddAssign for LeafStats {
     }
 }
 
-/// Returns the counters in the attributes of a class. Attributes that are missing or too short count as zero.
+/// Returns the counters in the attributes of a class. Missing and short attributes count as zero.
 ///
 /// The control loop reads the UDP queues of all ports a hundred times a second, so this function allocates no memory.
 pub(super) fn of(class: &[u8]) -> LeafStats {
@@ -119,7 +118,7 @@ mod tests {
             overlimits: 5,
         };
         assert_eq!(of(&class), expected);
-        // In a truncated message, the outer attribute exceeds the message.
+        // In a truncated message, the outer attribute is too long.
         (0..class.len()).for_each(|length| assert_eq!(of(&class[..length]), LeafStats::default()));
     }
 }

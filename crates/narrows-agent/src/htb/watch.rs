@@ -1,4 +1,4 @@
-//! Receives the kernel's reports about interfaces that appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
+//! The kernel's reports about interfaces that appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,9 +11,9 @@ use netlink_sys::{Socket, SocketAddr};
 
 use super::rtnl::{Error, messages};
 
-/// The multicast group of reports about interfaces: RTMGRP_LINK (include/uapi/linux/rtnetlink.h).
+/// RTMGRP_LINK (include/uapi/linux/rtnetlink.h): the multicast group of these reports.
 const LINKS: u32 = 1;
-/// Maximum number of datagrams that one call reads, so that a flood of reports does not block the caller.
+/// Largest number of datagrams per call, so that a flood of reports does not block the caller.
 const AT_ONCE: usize = 256;
 
 /// A socket that reports changes of interfaces in the network namespace of the thread that opened it.
@@ -22,13 +22,13 @@ pub struct LinkWatch {
     socket: Socket,
 }
 
-/// The changes that were reported since the last call of [`LinkWatch::changes`].
+/// The changes that were reported since the last [`LinkWatch::changes`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinkChanges {
     /// Whether any interface may have changed.
     pub any: bool,
-    /// Ifindexes of the interfaces that were deleted, or moved to another namespace. A later interface can have the
-    /// same ifindex.
+    /// Ifindexes of interfaces that were deleted or moved to another namespace. A later interface can have the same
+    /// one.
     pub deleted: Vec<u32>,
 }
 
@@ -85,8 +85,8 @@ impl LinkChanges {
     }
 }
 
-/// Returns whether the report is about the interface itself. The kernel also reports a port that leaves a bridge as
-/// deleted, with the family AF_BRIDGE.
+/// Returns whether the report is about the interface itself. With the family AF_BRIDGE, the kernel also reports a port
+/// that leaves a bridge as deleted.
 fn is_device(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }

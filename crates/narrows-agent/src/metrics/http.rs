@@ -1,9 +1,9 @@
 //! A bounded HTTP/1 server for one page, in one thread.
 //!
-//! Every host that can reach the address can connect. The server therefore limits the memory and time that a client can
-//! use. The number of connections, the length of a request, the time for a request and the time for its answer are
-//! bounded. A body is neither read nor allocated. If there are too many connections, a new connection displaces the
-//! oldest connection of the address with the most connections.
+//! Any host that can reach the address can connect, so the server limits what a client can use. These are bounded: the
+//! number of connections, the length of a request, and the times for a request and its answer. A body is neither read
+//! nor allocated. With too many connections, a new one displaces the oldest one of the address with the most
+//! connections.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -19,27 +19,27 @@ use nix::sys::eventfd::EventFd;
 
 use crate::clock;
 
-/// Maximum number of connections at a time.
+/// Largest number of connections at a time.
 const CONNECTIONS: usize = 64;
-/// Maximum length of the request line and the headers together, in bytes.
+/// Largest length of the request line and the headers together, in bytes.
 const HEAD_MAX: usize = 8192;
-/// Maximum number of header fields of a request.
+/// Largest number of header fields of a request.
 const HEADERS_MAX: usize = 64;
-/// Time within which a request must be complete.
+/// A request must be complete within this time.
 const REQUEST_TIME: Span = Span::from_secs(5);
-/// Time within which an answer must be written.
+/// An answer must be written within this time.
 const ANSWER_TIME: Span = Span::from_secs(5);
-/// Time in which the client must close the connection after an answer. The server does not close the connection at
-/// once, because closing with unread data would reset the connection, and the client could lose the answer.
+/// After an answer, the client must close the connection within this time. If the server closed it with unread data,
+/// the connection would be reset, and the client could lose the answer.
 const CLOSE_TIME: Span = Span::from_secs(1);
-/// Maximum number of bytes that are read and discarded within [`CLOSE_TIME`].
+/// Largest number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
-/// After a page was made, it answers all requests within this time.
+/// A page is made once and then answers all requests for this time.
 const PAGE_TIME: Span = Span::from_millis(200);
-/// Pause after an error of the listener, e.g. when no descriptors are left.
+/// Pause after an error of the listener, e.g. without free descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A function that returns the page at `/metrics`, or `None` if the page cannot be made now.
+/// Makes the page at `/metrics`, or returns `None` if this is impossible now.
 pub(super) type Page = dyn FnMut() -> Option<String> + Send;
 
 /// Serves the page until another thread writes to `stop`.
@@ -68,8 +68,8 @@ pub(super) fn serve(listener: &TcpListener, stop: &EventFd, page: &mut Page) -> 
     }
 }
 
-/// Waits for events or the next deadline. Returns whether `stop`, the listener and each connection have events, in
-/// this order.
+/// Waits for events or the next deadline. Returns in this order whether `stop`, the listener and each connection have
+/// events.
 fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Result<Vec<bool>> {
     let now = clock::now();
     let next = open.iter().map(|one| one.deadline).min();
@@ -87,8 +87,7 @@ fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Resu
     Ok(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())
 }
 
-/// Accepts waiting connections. Never accepts more connections than may be open. A complete request is answered at
-/// once.
+/// Accepts waiting connections, but at most as many as may be open. Answers a complete request at once.
 fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &mut Cache<'_>) {
     for _ in 0..CONNECTIONS {
         let (stream, peer) = match listener.accept() {
@@ -126,8 +125,7 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
 /// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
-    // Among equal counts, `max_by_key` returns the last connection. In the reversed order, the last connection
-    // is the oldest connection.
+    // Among equal counts, `max_by_key` returns the last connection. In reversed order, this is the oldest one.
     let found = open.iter().enumerate().rev().max_by_key(|(_, one)| of_peer(one.peer)).map(|(at, _)| at);
     if let Some(at) = found {
         open.remove(at);
@@ -137,9 +135,9 @@ fn displace(open: &mut Vec<Connection>) {
 enum Phase {
     /// The request is being read.
     Request,
-    /// The answer is being written. The number says how many bytes were written so far.
+    /// The answer is being written. The number counts the bytes written so far.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. The number says how many further bytes from the client may be discarded.
+    /// The answer is written. The number limits the client's further bytes, which are discarded.
     Close(usize),
 }
 
@@ -160,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Reads and writes as far as possible without waiting. Returns whether the connection stays open.
+    /// Reads and writes without waiting. Returns whether the connection stays open.
     fn advance(&mut self, now: Time, page: &mut Cache<'_>) -> bool {
         loop {
             match self.step(now, page) {
@@ -172,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// Makes one read or write. Returns whether the connection stays open.
+    /// Reads or writes once. Returns whether the connection stays open.
     fn step(&mut self, now: Time, page: &mut Cache<'_>) -> io::Result<bool> {
         match &mut self.phase {
             Phase::Request => {
@@ -207,13 +205,13 @@ impl Connection {
     }
 }
 
-/// Returns the answer to a request, or `None` while the request's head is incomplete. `page` makes the page. This
-/// function is for the fuzzer and tests.
+/// Returns the answer to a request, or `None` while its head is incomplete. `page` makes the page. For the fuzzer and
+/// tests.
 pub fn answer(head: &[u8], page: &mut Page) -> Option<Vec<u8>> {
     respond(head, &mut Cache { page, at: None }).map(|answer| answer.to_vec())
 }
 
-/// Returns the answer to a request, or `None` while the request's head is incomplete.
+/// Returns the answer to a request, or `None` while its head is incomplete.
 fn respond(head: &[u8], page: &mut Cache<'_>) -> Option<Arc<[u8]>> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut fields);
@@ -254,10 +252,10 @@ fn head_of(status: &str, kind: &str, fields: &str, length: usize) -> String {
     )
 }
 
-/// A cache that makes the page at most once per [`PAGE_TIME`].
+/// Makes the page at most once per [`PAGE_TIME`].
 struct Cache<'a> {
     page: &'a mut Page,
-    /// Time at which the page was made, and the answers to HEAD and to GET.
+    /// When the page was made, and the answers to HEAD and GET.
     at: Option<(Time, [Arc<[u8]>; 2])>,
 }
 

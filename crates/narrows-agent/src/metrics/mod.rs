@@ -22,9 +22,9 @@ use crate::status::Board;
 /// The media type of the page (OpenMetrics 1.0, section "Content-Type").
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The control loop must publish its state within this time after a request. A tick takes at most a second.
+/// After a request, the control loop must publish its state within this time. A tick takes at most a second.
 const LOOP_TIME: Duration = Duration::from_secs(2);
-/// Pause before the endpoint starts again after a failure.
+/// Pause before the endpoint restarts after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Opens the endpoint's address in the calling thread's network namespace. Port 0 takes any free port.
@@ -34,8 +34,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let open = || {
         let listener = TcpListener::bind(address)?;
-        // The default queue of Rust's std has room for only 128 connections. If the queue has no room, a connection is
-        // delayed by a second.
+        // std's queue has room for only 128 connections. Without room, a connection would be delayed by a second.
         listen(&listener, Backlog::MAXCONN)?;
         Ok(listener)
     };
@@ -89,8 +88,7 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // The write fails only if the counter is full, which means that an earlier write has already asked the thread
-        // to stop.
+        // The write fails only if the counter is full. The thread was then already asked to stop.
         let _ = self.stop.write(1);
     }
 }

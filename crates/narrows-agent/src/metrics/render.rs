@@ -13,10 +13,10 @@ use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapsho
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 
-/// Name of a counter of the data plane. This counter can also decrease, and is therefore exported as a gauge.
+/// Name of the only counter of the data plane that can decrease. It is exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// Creates the registry of an agent. The registry reads the latest snapshot of the board once for each page.
+/// Creates the registry of an agent, which reads the board's latest snapshot once for each page.
 pub fn registry(board: Arc<Board>) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(BoardCollector(board)));
@@ -125,7 +125,6 @@ fn encode_ports(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::Resul
 }
 
 fn encode_leaves(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::Result {
-    /// Reads the value of leaf number `n` of a port.
     type Read = fn(&PortStatus, usize) -> u64;
     let all: [(&str, MetricType, &str, Read); 6] = [
         ("narrows_leaf_flows", MetricType::Gauge, "Flows in the leaf.", |p, n| p.flows[n]),
@@ -249,8 +248,7 @@ mod tests {
         render(&registry(board))
     }
 
-    /// Returns the suffixes that a sample may have, by the type of its family (OpenMetrics 1.0, section "Metric
-    /// Types").
+    /// Returns the suffixes for samples of this type (OpenMetrics 1.0, section "Metric Types").
     fn suffixes(kind: &str) -> &'static [&'static str] {
         match kind {
             "gauge" => &[""],

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Snapshot;
 use super::server::Request;
 
-/// The answer to a request that the agent refuses.
+/// The agent's answer to a request that it refuses.
 #[derive(Deserialize)]
 struct Refusal {
     error: String,
@@ -35,8 +35,8 @@ impl Client {
 impl Iterator for Client {
     type Item = io::Result<Snapshot>;
 
-    /// Returns the next snapshot. Returns `None` if the agent has ended, or if the request was for a single snapshot,
-    /// which this iterator has already returned.
+    /// Returns the next snapshot. Returns `None` after the agent has ended, or after the only snapshot of a single
+    /// request.
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
         Some(line.and_then(|line| match serde_json::from_str::<Refusal>(&line) {
@@ -46,7 +46,7 @@ impl Iterator for Client {
     }
 }
 
-/// Returns the sockets of agents in `folder`, including the sockets of agents that no longer run.
+/// Returns the sockets of agents in `folder`, including those of dead agents.
 pub fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sock");

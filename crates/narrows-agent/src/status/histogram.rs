@@ -1,15 +1,15 @@
-//! Counts iterations of the control loop by duration, in the buckets of the Prometheus histogram.
+//! Counts iterations of the control loop by duration, in the buckets of a Prometheus histogram.
 
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the buckets in microseconds. There is one more bucket at the end, which has no upper bound.
+/// Upper bounds of the buckets in microseconds. One more bucket without a bound follows.
 pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
 /// A histogram of the durations of iterations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopTimes {
-    /// Number of iterations in each bucket; the last bucket counts iterations above the last bound.
+    /// Number of iterations in each bucket. The last bucket is for iterations above the last bound.
     pub buckets: [u64; BOUNDS_US.len() + 1],
     /// Total duration of all iterations.
     pub total: Span,
@@ -33,8 +33,8 @@ impl LoopTimes {
         self.buckets.iter().sum()
     }
 
-    /// Returns the quantile `part` (0 to 1) of the durations. The result is the upper bound of the bucket that contains
-    /// the quantile, or the longest duration if this is lower.
+    /// Returns the quantile `part` (0 to 1) of the durations: the upper bound of its bucket, or the longest duration if
+    /// this is lower.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut below = 0;

@@ -1,9 +1,8 @@
-//! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and the agent's other threads read
-//! it.
+//! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and other threads read it.
 //!
-//! `narrows-agent status` and `top` request the snapshot over a Unix socket ([`server`], [`client`]), and Prometheus
-//! requests it over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader
-//! wants it ([`Board::wanted`]).
+//! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus requests it
+//! over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds one only if a reader wants it
+//! ([`Board::wanted`]).
 
 pub mod client;
 mod histogram;
@@ -23,10 +22,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) use histogram::BOUNDS_US;
 pub use histogram::LoopTimes;
 
-/// Names of the leaves in output, in the order of `narrows_control::rate::Leaf`.
+/// Names of the leaves, in the order of `narrows_control::rate::Leaf`.
 pub const LEAF_NAMES: [&str; LEAVES] = ["mouse", "elephant", "other-tcp", "udp"];
 
-/// The state of an agent at one time. In JSON, times are in ns, rates in bytes/s (L3) and sizes in bytes.
+/// The state of an agent. In JSON, times are in ns, rates in bytes/s (L3) and sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// `switch`, `sender` or `receiver`.
@@ -47,13 +46,13 @@ pub struct Snapshot {
     /// Network namespaces in `[[namespaces]]` of a sender or receiver.
     #[serde(default)]
     pub namespaces: Vec<NamespaceStatus>,
-    /// Number of flows in the table, of all ports together. The field `flows` may list only some of these flows.
+    /// Number of flows in the table, of all ports together. `flows` may list only some of them.
     pub flow_count: u64,
     /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
     /// Counters of a sender or receiver, as name and value.
     pub counters: Vec<(String, u64)>,
-    /// Whether the SDN controller is connected; `None` if no SDN controller is configured.
+    /// Whether the SDN controller is connected. `None`: none is configured.
     pub controller: Option<bool>,
 }
 
@@ -69,7 +68,7 @@ pub struct InterfaceStatus {
     pub controlled: bool,
     /// Whether the interface exists and has the program.
     pub present: bool,
-    /// Why the interface has no program although it exists; empty if the interface has the program or does not exist.
+    /// Why an existing interface has no program; otherwise empty.
     #[serde(default)]
     pub refusal: String,
 }
@@ -81,8 +80,7 @@ pub struct NamespaceStatus {
     pub path: String,
     /// Whether the namespace exists and the programs apply to it.
     pub present: bool,
-    /// Why the programs do not apply to the namespace although it exists; empty if they apply or the namespace does
-    /// not exist.
+    /// Why the programs do not apply to an existing namespace; otherwise empty.
     #[serde(default)]
     pub refusal: String,
 }
@@ -94,20 +92,20 @@ pub struct PortStatus {
     pub interface: String,
     /// Rate of the link, configured or measured.
     pub capacity: Rate,
-    /// Shares of the link, as rates, for rated flows, other TCP and UDP in this order.
+    /// Shares of the link as rates, in the order rated flows, other TCP, UDP.
     pub shares: [Rate; 3],
     /// Phase of the rate controller, e.g. `measure`.
     pub phase: String,
     /// Kind of congestion: `none`, `queue` or `burst`.
     pub congestion: String,
-    /// Number of subscribers that have a share of the link; `None` if each flow has a share.
+    /// Number of subscribers, each with a share of the link. `None`: each flow has a share.
     #[serde(default)]
     pub subscribers: Option<u64>,
     /// Number of flows in each leaf.
     pub flows: [u64; LEAVES],
     /// Queue of each leaf.
     pub leaves: [LeafStatus; LEAVES],
-    /// Counters of the data plane, as pairs of name and value. The names are fields of `struct nrw_port`.
+    /// Counters of the data plane as name and value. The names are fields of `struct nrw_port`.
     pub counters: Vec<(String, u64)>,
 }
 
@@ -139,13 +137,13 @@ pub struct FlowStatus {
     pub class: String,
     /// Leaf of the port's queue, one of [`LEAF_NAMES`].
     pub leaf: String,
-    /// Rate allocated to the flow; `None` if the flow has no rate.
+    /// Rate allocated to the flow, if any.
     pub allocation: Option<Rate>,
     /// Rate at which the flow sends.
     pub rate: Rate,
-    /// Round-trip time; `None` while it is unknown.
+    /// Round-trip time, if known.
     pub rtt: Option<Span>,
-    /// Number of packets that are queued in the flow's leaf.
+    /// Number of queued packets in the flow's leaf.
     pub queued_packets: u32,
     /// Time of the flow's first packet.
     pub since: Time,
@@ -154,20 +152,20 @@ pub struct FlowStatus {
 /// Passes snapshots from the control loop to readers.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// The latest snapshot, and the number of snapshots so far.
+    /// The latest snapshot, and how many there were.
     latest: Mutex<(u64, Arc<Snapshot>)>,
     published: Condvar,
     /// Whether a reader waits for the next snapshot.
     next_wanted: AtomicBool,
-    /// Times at which the loop stops publishing snapshots (monotonic clock, ns): `wanted` for snapshots without flows,
-    /// and `flows_wanted` for snapshots with flows.
+    /// Until when the loop publishes snapshots (monotonic clock, ns): `wanted` is for snapshots without flows,
+    /// `flows_wanted` for those with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
     /// Requests for new rates that the loop has not read yet.
     rates: Mutex<Vec<RateRequest>>,
 }
 
-/// A request for new rates of the links behind interfaces. The loop must answer each request.
+/// A request for new rates of links, which the loop must answer.
 #[derive(Debug)]
 pub struct RateRequest {
     /// The new rates, by interface.
@@ -176,14 +174,14 @@ pub struct RateRequest {
 }
 
 impl RateRequest {
-    /// Tells the client either that all rates apply, or why none of them applies.
+    /// Answers the client: either all rates apply, or none, with the reason.
     pub fn answer(self, answer: Result<(), String>) {
-        // A client that no longer waits is not an error.
+        // The client may have stopped waiting, which is no error.
         let _ = self.answer.try_send(answer);
     }
 }
 
-/// Time for which the loop publishes snapshots after a reader has called [`Board::look`].
+/// How long the loop publishes snapshots after [`Board::look`].
 const INTEREST: Span = Span::from_secs(20);
 
 impl Board {
@@ -192,7 +190,7 @@ impl Board {
         Arc::default()
     }
 
-    /// Publishes a snapshot. The control loop calls this function.
+    /// Publishes a snapshot. For the control loop.
     pub fn publish(&self, snapshot: Snapshot) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         *latest = (latest.0 + 1, Arc::new(snapshot));
@@ -200,15 +198,14 @@ impl Board {
         self.published.notify_all();
     }
 
-    /// Returns whether readers want a snapshot at this time, and whether they want its flows. The control loop calls
-    /// this function.
+    /// Returns whether readers want a snapshot now, and whether they want its flows. For the control loop.
     pub fn wanted(&self, now: Time) -> (bool, bool) {
         let until = |mark: &AtomicU64| mark.load(Ordering::Relaxed) > now.as_nanos();
         let any = until(&self.wanted) || self.next_wanted.load(Ordering::Relaxed);
         (any || until(&self.flows_wanted), until(&self.flows_wanted))
     }
 
-    /// Requests new rates for the links behind these interfaces, and waits for the loop's answer.
+    /// Requests new rates for the links of these interfaces, and waits for the loop's answer.
     ///
     /// # Errors
     /// If the loop refuses the rates, or does not answer within `patience`. The error is one line.
@@ -223,26 +220,25 @@ impl Board {
         })
     }
 
-    /// Returns the requests for rates since the last call. The control loop calls this function.
+    /// Returns new requests for rates. For the control loop.
     pub fn take_rates(&self) -> Vec<RateRequest> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the latest snapshot, and records for the control loop that there is a reader. Readers call this
-    /// function.
+    /// Returns the latest snapshot, and asks the control loop for further ones. For readers.
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);
         self.latest()
     }
 
-    /// Returns the latest snapshot, which can be old. Readers call this function.
+    /// Returns the latest snapshot, which may be old. For readers.
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// Waits for the next snapshot and returns it. Returns `None` if the control loop publishes no snapshot within
-    /// `patience`. One snapshot serves all waiting readers. Readers call this function.
+    /// Waits for the next snapshot. Returns `None` if there is none within `patience`. One snapshot serves all waiting
+    /// readers. For readers.
     pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

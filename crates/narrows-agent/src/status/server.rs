@@ -1,5 +1,4 @@
-//! The agent's end of the status socket. A client sends a request as one line of JSON and gets snapshots as lines of
-//! JSON.
+//! The agent's end of the status socket. Requests and snapshots are lines of JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,11 +19,11 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client is disconnected if it sends nothing of its request, or reads nothing of an answer, for this time.
+/// A client is disconnected if sending its request or reading an answer stalls for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;
-/// Longest request line, bytes.
+/// Longest request line, in bytes.
 const REQUEST_MAX: u64 = 1024;
 
 /// A client's request.
@@ -33,10 +32,9 @@ const REQUEST_MAX: u64 = 1024;
 pub struct Request {
     /// Largest number of flows to list.
     pub flows: usize,
-    /// Milliseconds between snapshots; `None` for a single snapshot.
+    /// Milliseconds between snapshots. `None`: a single snapshot.
     pub every_ms: Option<u64>,
-    /// New link rates of ports, by interface, in bytes/s. Each rate has the same meaning as a port's rate in the
-    /// configuration.
+    /// New link rates by interface, in bytes/s. They have the meaning of a port's rate in the configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
@@ -65,8 +63,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the snapshots of the board at the socket `path`. Only the owner (root) can connect. A socket without a
-    /// listener is replaced.
+    /// Serves the board's snapshots at the socket `path`. Only the owner (root) can connect. Replaces a socket without
+    /// a listener.
     ///
     /// # Errors
     /// If an agent already serves this socket, or if the folder cannot be written.
@@ -89,7 +87,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The server's thread ends with the process, so only the name of the socket must become free here.
+        // The server's thread ends with the process. Only the socket's name must become free here.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -103,7 +101,7 @@ fn accept(listener: &UnixListener, board: &Arc<Board>) {
         }
         let (board, mine) = (Arc::clone(board), Arc::clone(&clients));
         let serve = move || {
-            // It is not an error if the client has closed the connection.
+            // The client may have closed the connection, which is no error.
             let _ = answer(stream, &board);
             mine.fetch_sub(1, Ordering::Relaxed);
         };
@@ -125,8 +123,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     {
         return refuse(&mut stream, &error);
     }
-    // The first call of `look` makes the control loop publish snapshots. Before that call, the snapshot on the board
-    // can be old.
+    // The snapshot on the board may be old, so this first call only asks for new ones.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {
@@ -142,7 +139,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     }
 }
 
-/// Reads a client's line. Returns the request, or the reason why it is refused.
+/// Reads a client's line. Returns the request, or why it is refused.
 ///
 /// # Errors
 /// If the client sends no line in time, or a line that is not UTF-8.

@@ -1,4 +1,4 @@
-//! Converts a snapshot to readable text, with a paragraph for each port.
+//! A snapshot as readable text, with a paragraph for each port.
 
 use std::fmt::Write;
 

@@ -1,10 +1,10 @@
-//! The logic of the control loop, which reads slots and computes orders for the program. The caller carries out the
+//! The logic of the control loop. It reads slots and computes orders for the program. The caller carries out the
 //! controllers' actions.
 //!
-//! A tick occurs every 10 ms by default, and when a controller's timer is due. In each tick, the loop visits each live
-//! slot once. The loop reports the program's counts to the port's controller and writes the controller's decisions into
-//! the slots. Between ticks, the program announces new flows (newcomers). After an announcement, the loop immediately
-//! updates the decisions for all other flows. Only the end of a flow needs system calls.
+//! A tick occurs every 10 ms by default, and when a controller's timer is due. It visits each live slot once, reports
+//! the program's counts to the port's controller, and writes the controller's decisions into the slots. Between ticks,
+//! the program announces new flows ("newcomers"). The loop then updates the decisions for all other flows at once. Only
+//! the end of a flow needs system calls.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
@@ -18,17 +18,16 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// Time in which every slot is examined once. Each tick examines a part of the table. This scan is needed because an
-/// announcement may be lost, a controller may have removed a flow, and a decision may change without an event.
+/// All slots are examined once in this time, a part of them in each tick. This finds flows whose announcement was lost,
+/// flows that a controller has removed, and decisions that changed without an event.
 const SCAN_EVERY: Span = Span::from_millis(200);
-/// If the controller does not accept a flow within this time, the flow's slot is freed.
+/// A flow that the controller does not accept within this time loses its slot.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// A flow that the controller has kept for at least this time counts as real, even if none of its ACKs passes this
-/// switch (BRF-63).
+/// A flow that the controller keeps this long counts as real, even if its ACKs take another path (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
-/// Maximum number of services with their own grant (the size of the program's table).
+/// Largest number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
-/// Minimum time between two reports of a flow that has no data but still sends other packets (keepalives).
+/// Shortest time between two reports of a flow that sends packets without data (keepalives).
 const MENTION_EVERY: Span = Span::from_secs(10);
 
 /// A controlled port.
@@ -42,12 +41,11 @@ pub struct Port {
     /// Designated packets since the last tick, if the controller counts them.
     pub reports: Reports,
     version: u64,
-    /// Whether the controller's allocations have changed. If they have, the orders of all flows of the port are
-    /// updated.
+    /// Whether the controller's allocations have changed. The orders of all flows of the port are then updated.
     changed: bool,
 }
 
-/// An action that the controller of a port asks the caller to carry out.
+/// An action of a port's controller that the caller must carry out.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     /// Number of the port.
@@ -61,11 +59,11 @@ pub struct Asked {
 pub struct Work {
     /// Number of flows that hold slots.
     pub live: usize,
-    /// Number of flows whose counts were reported in the last tick.
+    /// Number of flows that were reported in the last tick.
     pub reported: usize,
     /// Number of orders that changed in the last tick.
     pub ordered: usize,
-    /// Number of failed attempts so far to free slots or to return them to the program.
+    /// How often freeing slots or returning them to the program has failed so far.
     pub release_failures: u64,
 }
 
@@ -82,7 +80,7 @@ pub struct Flow {
     pub orders: Orders,
     /// L3 bytes of data up to the last report.
     pub bytes: u64,
-    /// Time at which the loop opened the flow's slot.
+    /// When the loop opened the flow's slot.
     pub opened: Time,
     /// Whether the port's controller knows the flow.
     pub known: bool,
@@ -97,12 +95,12 @@ pub struct Switch<T> {
     keys: Keys,
     live: Vec<u32>,
     services: Services,
-    /// Whether the slots that are opened now may hold flows that are older than the agent or the controller. This value
-    /// stays true until the first scan has examined the whole table.
+    /// Whether slots that are opened now may hold flows older than the agent or the controller. This is true until the
+    /// first scan has examined the whole table.
     inheriting: bool,
-    /// Whether `live` may be out of order, because slots were added or removed.
+    /// Whether slots were added to or removed from `live` since it was sorted.
     unsorted: bool,
-    /// The slot at which the scan continues.
+    /// Where the scan continues.
     scanned_to: u32,
     /// Time of the last tick; `None` before the first tick.
     ticked: Option<Time>,
@@ -156,7 +154,7 @@ impl<T: FlowTable> Switch<T> {
         (&self.table, &mut self.ports)
     }
 
-    /// Returns the counters of the work of the last tick.
+    /// Returns the counters of the last tick.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -177,7 +175,7 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// Starts the controllers of all ports. Call this function when the ports are up.
+    /// Starts the controllers of all ports. Call this when the ports are up.
     pub fn start(&mut self, now: Time, asked: &mut Vec<Asked>) {
         self.each_port(asked, |port, actions| port.controller.on_start(now, &port.counters, actions));
     }
@@ -187,7 +185,7 @@ impl<T: FlowTable> Switch<T> {
         self.ports.iter().map(|port| port.controller.next_timer()).min().unwrap_or(Time::NEVER)
     }
 
-    /// Passes a message of the SDN controller to the controller of one port.
+    /// Passes a message of the SDN controller to a port's controller.
     pub fn on_message(&mut self, now: Time, port: usize, message: &Message, asked: &mut Vec<Asked>) {
         let Some(at) = self.ports.get_mut(port) else { return };
         at.controller.on_message(now, message, &at.counters, &mut self.actions);
@@ -195,8 +193,7 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Opens the new slots that the program announced, and updates the orders of all other flows, because they share
-    /// the link with the newcomers.
+    /// Opens announced slots. Updates the orders of all other flows, because they share the link with the new ones.
     pub fn newcomers(&mut self, now: Time, slots: &[u32], asked: &mut Vec<Asked>) {
         for slot in slots {
             self.open(now, *slot, asked);
@@ -204,7 +201,7 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Adds a port with the next number. Call this function when the port is up.
+    /// Adds a port with the next number. Call this when the port is up.
     pub fn add(&mut self, now: Time, mut port: Port, asked: &mut Vec<Asked>) {
         port.controller.on_start(now, &port.counters, &mut self.actions);
         let number = self.ports.len();
@@ -212,8 +209,7 @@ impl<T: FlowTable> Switch<T> {
         self.ports.push(port);
     }
 
-    /// Replaces the controller of a port. The new controller takes over the port's flows as it would take over the
-    /// flows of an earlier agent.
+    /// Replaces the controller of a port. The new one takes over the flows as if they came from an earlier agent.
     pub fn replace(
         &mut self,
         now: Time,
@@ -240,7 +236,7 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Reports all flows, runs the controllers' timers, and writes changed orders.
+    /// Reports all flows, runs the controllers' timers and writes changed orders.
     pub fn tick(&mut self, now: Time, asked: &mut Vec<Asked>) {
         if self.table.begin_tick().is_err() {
             self.work.release_failures += 1;
@@ -284,12 +280,11 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Opens the live slots in the next part of the table that were not announced. Returns the part as a range of
-    /// slots.
+    /// Opens live slots in the next part of the table that were not announced. Returns this range of slots.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
-        // The result is at most `slots`, so the cast is exact.
+        // At most `slots`, so the cast is exact.
         let part = (u64::from(slots) * passed.as_nanos()).div_ceil(SCAN_EVERY.as_nanos()) as u32;
         let from = if self.scanned_to < slots { self.scanned_to } else { 0 };
         let to = slots.min(from.saturating_add(part));
@@ -299,7 +294,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // Visiting the slots in `live` is faster in the order of the table.
+        // The loop over `live` is faster in the order of the table.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -307,7 +302,7 @@ impl<T: FlowTable> Switch<T> {
         from..to
     }
 
-    /// Opens a slot: creates the loop's record of it, and reports to the controller how the flow began.
+    /// Opens a slot: creates the loop's record, and reports the flow's beginning to the controller.
     fn open(&mut self, now: Time, slot: u32, asked: &mut Vec<Asked>) {
         let Some(place) = self.shadows.get_mut(slot as usize).filter(|place| place.is_none()) else { return };
         let head = self.table.head(slot);
@@ -333,8 +328,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports the flow's events and counts since the last tick, which was at `since`. If `look` is true, asks the
-    /// controller for its decision even if nothing has happened. Returns `false` if the slot must be freed.
+    /// Reports the flow's events and counts since the last tick, at `since`. With `look`, asks the controller for its
+    /// decision even if nothing has happened. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();
@@ -406,7 +401,7 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Updates the orders of all flows of ports whose allocations have changed.
+    /// Updates the orders of all flows at ports with changed allocations.
     fn decide_changed(&mut self, now: Time) {
         let mut any = false;
         for port in &mut self.ports {
@@ -437,9 +432,8 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Returns the services whose ready grant has changed, each with its new grant. `None` as the grant of a service
-    /// means that the port's ready grant applies to this service. Call this function only occasionally, because it asks
-    /// the controller for the grants of all services.
+    /// Returns the services with a changed ready grant. The grant `None` means that the port's ready grant applies.
+    /// Call this rarely, because it asks the controller for the grants of all services.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
         let ports = &self.ports;
         self.services.changes(|port, key| {
@@ -449,14 +443,14 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// If the port's controller keeps no state per flow, returns the rate that it gives to every flow of the port.
+    /// Returns the rate of all flows of the port, if its controller keeps no state per flow.
     pub fn common_rate(&mut self, now: Time, port: usize) -> Option<RateCode> {
         let counter = self.ports.get_mut(port)?.controller.report_counter()?;
         Some(RateCode::encode(counter.common_rate(now)))
     }
 
-    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. The rate of
-    /// a grant is the share of the last of these newcomers, so that all grants together do not exceed the link.
+    /// Returns the ready grants for a port's next new flows. Several flows may get the same grant. The rate of a
+    /// grant is the share of the last of its flows, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(Port { controller, .. }) = self.ports.get(port) {
@@ -469,7 +463,7 @@ impl<T: FlowTable> Switch<T> {
 }
 
 impl Port {
-    /// Returns a port whose controller was not started yet.
+    /// Returns a port whose controller is not started yet.
     pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters) -> Self {
         Port {
             controller,

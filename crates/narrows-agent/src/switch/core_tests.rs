@@ -18,12 +18,12 @@ struct Slot {
     tail: Tail,
     orders: Option<Orders>,
     tags: Tags,
-    /// Number from which the flow's key is made.
+    /// The flow's key is made from this number.
     number: u8,
     credit: f64,
 }
 
-/// A flow table in ordinary memory, whose flows send at the rates in their slots.
+/// A flow table in memory, whose flows send at the rates in their slots.
 #[derive(Clone)]
 struct Plane {
     slots: Rc<RefCell<Vec<Slot>>>,
@@ -76,12 +76,12 @@ fn mbit(orders: Option<Orders>) -> f64 {
 }
 
 impl Net {
-    /// Returns a network with one port of 100 Mbit/s that BRF controls.
+    /// Returns a network with one port of 100 Mbit/s under BRF.
     fn new() -> Net {
         Net::under(Box::new(Brf::new(Params::resolved(), 0, Bytes::new(1500))))
     }
 
-    /// Returns a network with one port of 100 Mbit/s that `controller` controls.
+    /// Returns a network with one port of 100 Mbit/s under `controller`.
     fn under(controller: Box<dyn Aggregated>) -> Net {
         let plane = Plane { slots: Rc::new(RefCell::new(vec![Slot::default(); 8])), released: Rc::default() };
         let counters = PortCounters {
@@ -104,8 +104,8 @@ impl Net {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
-    /// Simulates the SYN-ACK of flow `number`. If `ring` is true, the slot is announced. Flow 1 has no tags, and all
-    /// other flows have the same tags.
+    /// Simulates the SYN-ACK of flow `number`. With `ring`, announces the slot. Flow 1 has no tags. All others have the
+    /// same tags.
     fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
         let grant = self.switch.grants::<1>(0)[0];
         self.set(slot, |s| {
@@ -143,7 +143,7 @@ impl Net {
                     sent += Bytes::new(1500);
                 }
             }
-            // The simulated link is always fast enough, so there is never a queue.
+            // The simulated link is fast enough, so there is never a queue.
             let counters = &mut self.switch.ports_mut()[0].counters;
             counters.arrived[Leaf::Elephant as usize] += sent;
             counters.departed[Leaf::Elephant as usize] += sent;
@@ -168,8 +168,8 @@ fn a_new_flow_reduces_the_first_ones_rate_without_a_tick() {
     net.run(500);
     assert!((net.ordered(0) - 98.0).abs() < 0.5, "{}", net.ordered(0));
     net.open(1, 2, Flags::RATED, true);
-    // The newcomer gets a third of the capacity (BRF-34). The first flow has the other two thirds until an ACK of the
-    // newcomer's data passes.
+    // The new flow gets a third of the capacity (BRF-34). The first flow has the rest until an ACK of the new flow's
+    // data passes.
     assert!((net.ordered(0) - 98.0 * 2.0 / 3.0).abs() < 0.5, "no tick was needed: {}", net.ordered(0));
     net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
     net.run(500);
@@ -208,7 +208,7 @@ fn ends_give_slots_back() {
 fn an_incomplete_handshake_frees_its_slot() {
     let mut net = Net::new();
     net.open(0, 1, Flags::RATED, true);
-    // The flow is forged, so it sends no data.
+    // A forged flow sends no data.
     net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
     net.plane.slots.borrow_mut()[0].orders = None;
     for _ in 0..80 {
@@ -310,7 +310,7 @@ fn rcp_gives_equal_shares() {
     assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1));
 }
 
-/// In each tick, a port with BDR gets the sums over its designated packets. It returns one rate for all flows.
+/// In each tick, a port with BDR gets the sums of its reports, and returns one rate for all flows.
 #[test]
 fn bdr_shares_by_its_reports_without_slots() {
     let params = narrows_control::rate::bdr::Params { redistribution: false, ..Default::default() };
@@ -321,7 +321,7 @@ fn bdr_shares_by_its_reports_without_slots() {
     };
     for (flows, expected) in [(1, 98.0), (4, 24.5), (200, 0.49)] {
         for _ in 0..300 {
-            // Every 20 ms, each flow sends a report that states a time of 20 ms.
+            // Every 20 ms, each flow reports a time of 20 ms.
             let number = flows / 2;
             let lived = Span::from_millis(10 * flows);
             net.switch.ports_mut()[0].reports = Reports { number, lived, ..Reports::default() };
@@ -380,7 +380,7 @@ fn a_rate_of_another_switch_for_a_closed_flow_does_not_change_the_shares() {
     net.flag(2, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
     net.set(2, |s| s.credit = -1e9);
     net.run(10);
-    // A late retransmission passes the switch, and its ACK carries another switch's rate.
+    // A late retransmission passes, and its ACK carries another switch's rate.
     net.set(2, |s| {
         s.tail.passed = (RateCode::encode(Rate::from_bits_per_sec(10_000_000)).to_bits(), 1);
         s.credit = 1500.0;

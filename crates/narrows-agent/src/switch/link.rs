@@ -17,10 +17,10 @@ use crate::config;
 use crate::htb;
 use crate::services::Failure;
 
-/// Minimum time between two lists of flows, which the SDN controller displays.
+/// Shortest time between two lists of flows for display in the SDN controller.
 const FLOWS_EVERY: Span = Span::from_secs(1);
 
-/// The description of a port for the SDN controller, which is sent at the start.
+/// The description of a port for the SDN controller, sent at the start.
 pub(super) struct PortDescription {
     /// The port's number.
     pub(super) port: u32,
@@ -48,7 +48,7 @@ impl From<PortDescription> for PortInfo {
     }
 }
 
-/// Returns the parameters without the contents of files. These contents are long, and no SDN controller needs them.
+/// Returns the parameters without the contents of files, which are long and useless to the SDN controller.
 fn reported(rate_controller: &str, params: &Values) -> Values {
     let is_file = |name: &str| {
         let parameter = registry::find(rate_controller).and_then(|entry| entry.parameter(name));
@@ -65,7 +65,7 @@ fn reported(rate_controller: &str, params: &Values) -> Values {
 pub(super) struct Link {
     channel: Channel,
     ports: Vec<PortInfo>,
-    /// For each port, the changes of flows that are not sent yet.
+    /// Changes of flows that were not sent yet, by port.
     changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
 }
@@ -84,7 +84,7 @@ impl Link {
         Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })
     }
 
-    /// Describes the new interface of a port to the SDN controller.
+    /// Tells the SDN controller about a port's new interface.
     pub(super) fn set_interface(&mut self, port: u8, interface: &htb::Link) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(port)) else { return };
         (info.ifindex, info.mtu) = (interface.index, interface.mtu);
@@ -92,13 +92,13 @@ impl Link {
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
-    /// Describes a new port to the SDN controller.
+    /// Tells the SDN controller about a new port.
     pub(super) fn add(&mut self, port: PortDescription) {
         self.ports.push(port.into());
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
-    /// Describes the new rate controller of a port to the SDN controller.
+    /// Tells the SDN controller about a port's new rate controller.
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
         info.rate_controller.clone_from(&port.rate_controller);
@@ -139,8 +139,7 @@ impl Link {
         now.since(self.listed) >= FLOWS_EVERY && self.is_connected()
     }
 
-    /// Sends a list of the flows of each port. If there are too many flows, only the flows with the highest rates are
-    /// listed.
+    /// Sends a list of the flows of each port. If there are too many, lists only those with the highest rates.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
         let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];

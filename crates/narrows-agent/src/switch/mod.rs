@@ -1,10 +1,10 @@
-//! The switch runs a rate controller of `narrows-control` for each controlled port. The rate controllers use the packet
-//! counts of the eBPF program.
+//! The switch: one rate controller of `narrows-control` for each controlled port, fed with the packet counts of the
+//! eBPF program.
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
-//! | [`table`] | the flow table: each slot has the program's observations of a flow, and the orders for that flow |
-//! | `shadow` | the record of each slot: the counts and events that the controller knows |
+//! | [`table`] | the flow table: each slot has the program's observations of a flow, and the orders for it |
+//! | `shadow` | the loop's record of each slot: counts and events that were reported to the controller |
 //! | `story` | reports the beginning and the end of a flow as events |
 //! | [`core`] | the logic of the control loop |
 //! | [`services`] | grants for new flows of a service |

@@ -1,4 +1,4 @@
-//! Implements [`FlowTable`] with the eBPF program's maps.
+//! Implements [`FlowTable`] by the eBPF program's maps.
 
 use std::io;
 

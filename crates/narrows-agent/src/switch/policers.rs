@@ -4,24 +4,23 @@ use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
 /// Returns the rate and the burst of UDP's token bucket. The bucket polices UDP at a port whose capacity is measured,
-/// or whose rate controller does not let UDP borrow (BRF-23). `rate` is the largest rate of the UDP class, including
-/// borrowed bandwidth (BRF-22).
+/// or where UDP may not borrow (BRF-23). `rate` is the largest rate of the UDP class, including borrowed bandwidth
+/// (BRF-22).
 ///
-/// The controller gives UDP a share only after it has seen UDP packets. The first datagrams must therefore pass, so UDP
-/// always gets at least a hundredth of the link.
+/// The controller gives UDP a share only after it has seen UDP packets. UDP therefore always gets at least a
+/// hundredth of the link, so that the first datagrams pass.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
 }
 
-/// Minimum burst of the SYN bucket, which lets 128 connections start at once on the slowest link. A SYN has at most 100
+/// Smallest burst of the SYN bucket: 128 connections can start at once on the slowest link. A SYN has at most 100
 /// bytes, with IPv6 and a header full of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
-/// On a fast link, the burst of the SYN bucket is the number of bytes that its rate allows in this time.
+/// Burst of the SYN bucket on a fast link, as a time at the bucket's rate.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// Returns the rate and the burst of the token bucket for SYNs. `share` is the share of the link's rate that SYNs may
-/// use.
+/// Returns the rate and the burst of the token bucket for SYNs. `share` is their share of the link's rate.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))

@@ -1,4 +1,4 @@
-//! Reads the program's counters of designated packets, and computes their differences.
+//! Computes differences of the program's counters of designated packets.
 
 use narrows_control::rate::aggregate::Reports;
 use narrows_control::units::Span;
@@ -6,8 +6,8 @@ use narrows_control::units::Span;
 use crate::dataplane::layout::whole_reports;
 use crate::dataplane::ports::Counters;
 
-/// The sums over all designated packets of a port so far. The counts are whole reports. A report counts as soon as half
-/// of its segments have passed.
+/// The sums over all designated packets of a port so far, in whole reports. A report counts when half of its segments
+/// have passed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reported {
     syns: u64,
@@ -26,7 +26,7 @@ impl Reported {
         }
     }
 
-    /// Returns the designated packets that were counted since `before`, or none if the counters have decreased.
+    /// Returns what was counted since `before`, or nothing if the counters have decreased.
     pub(super) fn since(self, before: Reported) -> Reports {
         Reports {
             syns: self.syns.saturating_sub(before.syns),
@@ -37,7 +37,7 @@ impl Reported {
     }
 }
 
-/// Adds `new` to `sum`. The sums saturate, because the program's counters use the full range of 64 bits.
+/// Adds `new` to `sum`, saturating, because the program's counters use all 64 bits.
 pub(super) fn add(sum: &mut Reports, new: &Reports) {
     sum.syns = sum.syns.saturating_add(new.syns);
     sum.first = sum.first.saturating_add(new.first);

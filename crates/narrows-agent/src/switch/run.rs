@@ -37,27 +37,26 @@ use crate::guard::Guardian;
 use crate::services::{Failure, Services};
 use crate::status::{RateRequest, Snapshot};
 
-/// Minimum time between two turns of the loop, and between two reactions to new flows. The loop reacts to a new flow
-/// at once if this time has passed.
+/// Shortest time between two iterations of the loop, and between two reactions to new flows.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// Maximum time for reading the counters and the clock. If the reading takes longer, both are read again.
+/// Reading the counters and the clock must not take longer than this. Otherwise, both are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Maximum number of repeated readings. If all readings take longer than [`PROMPT`], as on a very busy machine, the
-/// last reading is used.
+/// Largest number of repeated readings. If all of them take longer than [`PROMPT`], as on a very busy machine, the last
+/// one is used.
 const RECOUNTS: usize = 3;
-/// Minimum time between two updates of the services' grants. The grants follow averages over finished flows, which
-/// change slowly.
+/// Shortest time between two updates of the services' grants. They follow averages over finished flows, which change
+/// slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// Number of unconfirmed flows that is always allowed. If more flows than this are confirmed, the limit is the number
-/// of confirmed flows.
+/// Number of unconfirmed flows that is always allowed. With more confirmed flows than this, the limit is the number of
+/// confirmed flows.
 const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
-/// Maximum number of unconfirmed flows in a flood. In a flood, almost all unconfirmed flows are forged, but each of
-/// them takes a newcomer's share for a while. If a real flow is refused, it is admitted with its first data.
+/// Largest number of unconfirmed flows in a flood. Almost all of them are then forged, but each takes a new flow's
+/// share for a while. A real flow that is refused is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
 /// A flood is over when no flow was refused for this time.
 const FLOOD_OVER: Span = Span::from_secs(1);
 
-/// Allowed rates of a link, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
+/// Allowed link rates in bytes/s: from the least rate of an HTB class to 1 Tbit/s.
 const LINK_RATES: RangeInclusive<u64> = 1_500..=125_000_000_000;
 
 /// A running switch.
@@ -80,10 +79,10 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses an operation. A vanished interface is not an error, because the switch continues without
-    /// it.
+    /// If the kernel refuses an operation. The switch continues without an interface that has vanished, so this is no
+    /// error.
     pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
-        // Announced slots that were not opened yet.
+        // Announced slots that are not open yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
         let slots = Rc::clone(&waiting);
         let mut builder = RingBufferBuilder::new();
@@ -92,7 +91,7 @@ impl Runner {
             0
         })?;
         let bells = builder.build()?;
-        // SAFETY: the descriptor belongs to `bells`, and `bells` outlives every use of the descriptor in this function.
+        // SAFETY: the descriptor belongs to `bells`, which outlives all its uses in this function.
         #[allow(unsafe_code)]
         let bell_fd = unsafe { BorrowedFd::borrow_raw(bells.epoll_fd()) };
         let mut next = clock::now();
@@ -102,7 +101,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // Announcements that arrive during this wait are handled at its end.
+                // Announcements during this wait are handled at its end.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -133,7 +132,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Performs one turn of the loop.
+    /// Performs one iteration of the loop.
     fn turn(&mut self, services: &mut Services) -> Result<(), Failure> {
         self.reload(services, clock::now())?;
         self.look_for_interfaces(&mut services.guardian)?;
@@ -155,9 +154,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Reads the counters of the queues and of the program, and returns the time of reading. The controllers divide
-    /// counts by time. If the agent was interrupted between reading the counters and the clock, the controllers would
-    /// see bursts that did not happen. A reading that takes too long is therefore repeated.
+    /// Reads the counters of queues and program, and returns the time of reading. The controllers divide counts by
+    /// time. A delay between reading counters and clock would look like a burst, so a slow reading is repeated.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         self.count_reports();
@@ -177,8 +175,7 @@ impl Runner {
         Ok(at)
     }
 
-    /// If the switch keeps no state per flow, adds to each port the designated packets that were counted since the last
-    /// call.
+    /// On a switch without state per flow, adds the new designated packets to each port.
     fn count_reports(&mut self) {
         if self.config.keeps_flows() {
             return;
@@ -197,7 +194,7 @@ impl Runner {
         }
     }
 
-    /// Returns the bytes that arrived for each leaf of each port, and the time just before these counters were read.
+    /// Returns the bytes that arrived, by port and leaf, and the time just before the reading.
     fn count(&self) -> (Vec<[Bytes; LEAVES]>, Time) {
         let at = clock::now();
         let records = &self.switch.table().ports;
@@ -214,7 +211,7 @@ impl Runner {
             _ => ports.for_each(|port| self.switch.on_message(now, port, message, &mut self.asked)),
         }
         let Message::FlowAdvertisement { key, .. } = message else { return };
-        // For flows with a slot, the controller's decision already includes the advertised rate.
+        // The controller's decision for a flow with a slot already includes the advertised rate.
         let advert = self.switch.ports().iter().find_map(|port| port.controller.advertised(now, key));
         let advert = advert.map(|(rate, until)| (RateCode::encode(rate), until));
         if let Err(error) = self.switch.table().set_advert(&Key::new(key, 0), advert) {
@@ -243,8 +240,7 @@ impl Runner {
                             let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));
                             record.set_udp(rate, burst);
                         }
-                        // Other TCP may borrow the whole link, so its ceiling is the link's rate, configured or
-                        // measured.
+                        // Other TCP may borrow the whole link, so its ceiling is the link's rate.
                         Class::OtherTcp => {
                             let (rate, burst) = policers::syn(*ceil, port.syn_share);
                             record.set_syn(rate, burst);
@@ -276,7 +272,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Sets new rates of links and answers the requests. A request with an invalid rate changes nothing.
+    /// Sets new link rates and answers the requests. A request with an invalid rate changes nothing.
     fn set_rates(&mut self, requests: Vec<RateRequest>) {
         for request in requests {
             let checked = self.check_rates(&request.rates);
@@ -318,7 +314,7 @@ impl Runner {
         let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
         let before = port.link();
         if let Err(error) = port.set_link(rate) {
-            // If this call also fails, the interface no longer exists. The loop detects this soon.
+            // If this fails, too, the interface is gone. The loop soon notices this.
             let _ = port.set_link(before);
             return Err(format!("rates.{interface}: the kernel refused this rate: {error}"));
         }
@@ -329,12 +325,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Publishes ready grants for newcomers, the limit for unconfirmed flows, and the heartbeat.
+    /// Publishes the ready grants, the limit for unconfirmed flows and the heartbeat.
     fn publish_grants(&mut self, now: Time) {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // Both `unconfirmed` and the number of live flows are sums over all ports.
+        // Both numbers are sums over all ports.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);
@@ -443,14 +439,14 @@ impl Runner {
     }
 }
 
-/// Waits until the time `then`, or until one of the descriptors in `readable` can be read.
+/// Waits until `then`, or until one of the descriptors is readable.
 fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
     let now = clock::now();
     if now >= then {
         return Ok(());
     }
     let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    // The time is rounded up, because no work is due before `then`.
+    // Round up, because no work is due before `then`.
     let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),

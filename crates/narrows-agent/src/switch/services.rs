@@ -1,9 +1,8 @@
-//! Keeps the ready grants of services (BRF-31). A ready grant is the rate that the program gives a new flow before the
-//! controller has seen the flow. For each service that flows use, the predictor estimates the rate that the next flow
-//! of the service needs.
+//! The ready grants of services (BRF-31). A ready grant is the rate of a new flow before the controller has seen it.
+//! For each service in use, the predictor estimates the rate that the next flow needs.
 //!
-//! The program uses the smaller of the port's ready grant and the service's ready grant. A service therefore gets an
-//! entry only if it is expected to need less than the port's ready grant.
+//! The program uses the smaller of the port's and the service's ready grant. A service therefore gets an entry only if
+//! it is expected to need less than the port's ready grant.
 
 use std::net::IpAddr;
 
@@ -12,7 +11,7 @@ use narrows_control::rate::FlowKey;
 use narrows_control::rate::kit::service;
 use rustc_hash::FxHashMap;
 
-/// A service, which is the key of an entry in the program's map of services.
+/// A service: the key of the program's map of services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Service {
     /// The controlled port.
@@ -30,8 +29,7 @@ impl Service {
     }
 }
 
-/// The services in use. For each service, this record has one of its flows and the grant that the program's table has
-/// for it.
+/// The services in use, each with one of its flows and its grant in the program's table.
 #[derive(Debug)]
 pub(super) struct Services {
     known: FxHashMap<Service, (FlowKey, Option<RateCode>)>,
@@ -39,13 +37,12 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Returns an empty record for at most `most` services. `most` is the size of the program's table.
+    /// Returns an empty record for at most `most` services, the size of the program's table.
     pub(super) fn new(most: usize) -> Self {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// Records the service of a flow that has begun. A full record accepts no new services, and neither does a full
-    /// predictor.
+    /// Records the service of a new flow. If this record is full, no service is added.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))
@@ -54,8 +51,8 @@ impl Services {
         }
     }
 
-    /// Asks for the grant of every service, and returns the services whose grant has changed. `None` as the grant of a
-    /// service means that the port's ready grant applies to this service.
+    /// Asks for the grant of every service, and returns those that have changed. The grant `None` means that the port's
+    /// ready grant applies.
     pub(super) fn changes(
         &mut self,
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,
@@ -67,7 +64,7 @@ impl Services {
                 changes.push((*service, now));
             }
         }
-        // The changes are sorted, so that the logs of two runs can be compared.
+        // Sorted, so that the logs of two runs can be compared.
         changes.sort_by_key(|(service, _)| *service);
         changes
     }

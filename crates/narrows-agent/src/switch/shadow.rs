@@ -7,21 +7,20 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// Out of this number of consecutive reports of a flow, one has an RTT sample. The other reports omit it, because the
-/// RTT changes slowly and each sample needs an additional cache line.
+/// One of this many consecutive reports of a flow has an RTT sample. The RTT changes slowly, and each sample needs a
+/// further cache line.
 const RTT_EVERY: u8 = 8;
 
-/// The record of one slot. The record has the data that every tick reads, and fits into one cache line. The flow's key
-/// is stored separately.
+/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is elsewhere.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
     pub(super) opened: Time,
     bytes: u64,
-    /// Events that were reported.
+    /// Events that are already reported.
     pub(super) flags: Flags,
     missing: u32,
-    /// Time at which data or other activity was last reported, in ms (wraps).
+    /// When data or other activity was last reported, in ms (wraps).
     seen_ms: u32,
     rtt_us: u32,
     code: RateCode,
@@ -43,7 +42,7 @@ fn ms(now: Time) -> u32 {
 }
 
 impl Shadow {
-    /// Returns the record of a slot that was just taken. Nothing about this slot was reported yet.
+    /// Returns the record of a new slot. Nothing is reported yet.
     pub(super) fn new(now: Time, slot: u32, port: u8, flags: Flags, tail: &Tail) -> Self {
         let opening = Flags::RATED.0
             | Flags::GUESSED.0
@@ -68,19 +67,19 @@ impl Shadow {
             rtt_receiver_n: tail.rtt_receiver.1,
             rtt_sender_n: tail.rtt_sender.1,
             leaf: leaf as u8,
-            // The first samples are spread over the reports, so that not all flows are sampled in the same report.
+            // Start at different values, so that not all flows are sampled in the same report.
             until_rtt: (slot % u32::from(RTT_EVERY)) as u8,
             port,
         }
     }
 
-    /// Marks the flow as older than this agent. As a result, the counts that the flow has now are not reported as new,
-    /// and its orders count as unknown.
+    /// Marks the flow as older than this agent. Its present counts are then not reported as new, and its orders count
+    /// as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
-        // This value differs from every RTT by more than an eighth, so the first order is written.
+        // Differs from every RTT by more than an eighth, so that the first order is written.
         self.rtt_us = u32::MAX;
     }
 
@@ -100,8 +99,7 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written. A change of the RTT alone must be written only if
-    /// it exceeds an eighth.
+    /// Stores new orders, and returns whether they must be written. A change of the RTT alone must exceed an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
@@ -111,7 +109,7 @@ impl Shadow {
         news
     }
 
-    /// Returns the number of L3 bytes of data that were reported.
+    /// Returns the L3 bytes that are already reported.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -131,7 +129,7 @@ impl Shadow {
         Span::from_millis(u64::from(ms(now).wrapping_sub(self.seen_ms)))
     }
 
-    /// Returns the counts since the last report, which was made at `since`, and records them as reported.
+    /// Returns the counts since the last report, at `since`, and records them as reported.
     pub(super) fn report(&mut self, since: Time, head: &Head, tail: &Tail) -> Counts {
         let mut counts = Counts {
             since: since.max(self.opened),
@@ -161,12 +159,12 @@ impl Shadow {
     }
 }
 
-/// The flows' keys. A key is needed only when its flow starts or ends, and for display.
+/// The flows' keys, which are needed only at the start and end of a flow and for display.
 #[derive(Debug)]
 pub(super) struct Keys(Vec<Option<FlowKey>>);
 
 impl Keys {
-    /// Returns a table with room for the keys of this many slots.
+    /// Returns a table for the keys of this many slots.
     pub(super) fn new(slots: u32) -> Self {
         Keys(vec![None; slots as usize])
     }

@@ -1,11 +1,11 @@
-//! Converts between the rates of the controllers (L3) and the rates of HTB (L3 plus the link's overhead).
+//! Converts between the controllers' rates (L3) and HTB's rates (L3 plus the link's overhead).
 
 use narrows_control::rate::{Class, LEAVES, PortCounters};
 use narrows_control::units::{Bytes, Rate};
 
 use crate::htb::LeafStats;
 
-/// The length of a full packet at a port, and the overhead that the link adds to each packet, in bytes.
+/// The length of a full packet at a port, and the link's overhead per packet, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
     pub(super) mtu: u64,
@@ -19,18 +19,18 @@ impl Framing {
         Rate::from_bytes_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// Returns the L3 rate of full packets for which HTB's rate is `rate`.
+    /// Returns the L3 rate for a rate of HTB, with full packets.
     pub(super) fn l3(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu, self.mtu + self.overhead)
     }
 
-    /// Returns HTB's rate for full packets with the L3 rate `rate`.
+    /// Returns HTB's rate for an L3 rate, with full packets.
     pub(super) fn frames(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu + self.overhead, self.mtu)
     }
 
-    /// Converts the classes' rates and ceilings (L3) to rates of HTB on a link with the rate `link`. No rate exceeds
-    /// `link`, and the sum of the rates does not exceed `link`.
+    /// Converts the classes' L3 rates and ceilings to HTB's rates. Neither a rate nor the sum of the rates exceeds
+    /// `link`.
     pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
         let rates = wanted.map(|(rate, _)| self.frames(rate));
         let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);
@@ -43,15 +43,14 @@ impl Framing {
         })
     }
 
-    /// Updates the counters of departed and queued packets from the statistics of HTB's leaves.
+    /// Updates the departed and queued packets from the statistics of HTB's leaves.
     pub(super) fn count(self, stats: &[LeafStats; LEAVES], counters: &mut PortCounters) {
         let l3 = |bytes: u64, packets: u64| {
             Bytes::new(bytes.saturating_sub(packets.saturating_mul(self.overhead)))
         };
         for (leaf, stats) in stats.iter().enumerate() {
             counters.departed[leaf] = l3(stats.bytes, stats.packets);
-            // The kernel counts a GSO super-packet as one packet. The number of packets on the wire is therefore
-            // computed from the bytes.
+            // The kernel counts a GSO super-packet as one packet, so compute the packets on the wire from the bytes.
             let full = u64::from(stats.queued_bytes).div_ceil((self.mtu + self.overhead).max(1));
             let packets = u64::from(stats.queued_packets).max(full);
             counters.queued[leaf] = l3(u64::from(stats.queued_bytes), packets);

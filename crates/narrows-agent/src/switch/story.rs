@@ -1,7 +1,7 @@
 //! Reports the events of a flow to the controller.
 //!
 //! The program records a flow's beginning and end as flags and times. Controllers need an event for each packet that
-//! opens or closes a flow, with the time at which that packet passed.
+//! opens or closes a flow, with its time.
 
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{Action, FlowEvent, FlowKey, PortCounters, Segment, Side};
@@ -10,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use super::shadow::Shadow;
 use super::table::{Flags, Tags, Tail};
 
-/// Reports the events of one flow. Holds the flow's controller, and the arguments that each report needs.
+/// Reports the events of one flow. Holds what each report needs.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) tags: Tags,
@@ -61,13 +61,13 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen, so it is not reported. If the flow's ACKs take another path, the SYN-ACK never
-            // passes this switch. The switch on the other path then needs an advertisement (BRF-63).
+            // The SYN-ACK was not seen, so do not report it. If the ACKs take another path, it never passes here. The
+            // switch on the other path then needs an advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);
         }
-        // The handshake gives no RTT if the SYN was seen twice, or if the SYN-ACK got no slot. In these cases, the SYN
-        // is reported twice, so that the controller takes no sample.
+        // A repeated SYN or a SYN-ACK without a slot gives no RTT. Report the SYN twice, so that the controller takes
+        // no sample.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {
@@ -76,15 +76,15 @@ impl Teller<'_> {
         self.report(now, &syn_ack);
     }
 
-    /// Reports the events that the flags `news` stand for.
+    /// Reports the events of the flags `news`.
     pub(super) fn events(&mut self, now: Time, shadow: &Shadow, news: Flags, tail: &Tail) {
         if news.has(Flags::RST) {
             return self.passed(now, Side::Sender, Segment::Rst);
         }
         let plain = self.event(Side::Sender, Segment::Plain, news.has(Flags::SPEAKS_BRF));
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
-        // The packet that completes the handshake gives the controller the RTT of the opener's side. This packet must
-        // therefore be reported with the time at which it passed.
+        // The last packet of the handshake gives the RTT between the switch and the SYN's sender. Report it with the
+        // time at which it passed.
         let completed = |(us, n): (u32, u16)| match n {
             0 => now,
             _ => (shadow.opened + Span::from_micros(u64::from(us))).min(now),
@@ -107,7 +107,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Reports that packets passed, so that a flow without data does not expire.
+    /// Reports activity, so that a flow without data does not expire.
     pub(super) fn alive(&mut self, now: Time) {
         self.passed(now, Side::Sender, Segment::Plain);
     }

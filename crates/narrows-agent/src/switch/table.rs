@@ -1,5 +1,5 @@
 //! The control loop's interface to the flow table. The eBPF program writes observations of a flow into a slot, and the
-//! loop writes orders for the flow into the same slot.
+//! loop writes orders into the same slot.
 
 use std::io;
 
@@ -52,41 +52,39 @@ impl Flags {
     }
 }
 
-/// The first cache line of a slot, without the flow's key. This cache line shows whether something happened to the
-/// flow.
+/// The first cache line of a slot, without the flow's key. It shows whether something has happened to the flow.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Head {
     /// Whether a flow uses the slot.
     pub live: bool,
     /// Events so far.
     pub flags: Flags,
-    /// L3 bytes of the flow's data so far.
+    /// L3 bytes of data so far.
     pub bytes: u64,
-    /// Number of payload bytes so far that are missing according to the sequence numbers (wraps).
+    /// Payload bytes so far that the sequence numbers skipped (wraps).
     pub missing: u32,
 }
 
 /// The second cache line of a slot.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Tail {
-    /// Time of the last packet of either direction, CLOCK_MONOTONIC ns.
+    /// Time of the last packet in any direction, CLOCK_MONOTONIC ns.
     pub last_ns: u64,
-    /// Last sample of the RTT between switch and receiver, us, and the number of samples (wraps).
+    /// Last RTT sample between switch and receiver in us, and number of samples (wraps).
     pub rtt_receiver: (u32, u16),
-    /// Last sample of the RTT between switch and sender, us, and the number of samples (wraps).
+    /// Last RTT sample between switch and sender in us, and number of samples (wraps).
     pub rtt_sender: (u32, u16),
-    /// Number of marks so far that say "not limited by the application" (BRF-100; wraps).
+    /// Number of marks "not limited by the application" so far (BRF-100; wraps).
     pub marked_unlimited: u16,
-    /// Number of marks so far that say "limited by the application" (BRF-100; wraps).
+    /// Number of marks "limited by the application" so far (BRF-100; wraps).
     pub marked_limited: u16,
-    /// Last rate that another switch wrote into an ACK that passed here, and the number of such ACKs (wraps).
+    /// Last rate of another switch in an ACK, and the number of such ACKs (wraps).
     pub passed: (u16, u16),
-    /// The code that is written into ACKs now. If the SYN-ACK carried a ready grant, this code is at first the ready
-    /// grant.
+    /// The code that is written into ACKs now. At first, this may be the ready grant of the SYN-ACK.
     pub code: u16,
 }
 
-/// Properties of a flow besides its addresses that can identify its subscriber.
+/// Properties of a flow, besides its addresses, that can identify its subscriber.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
     /// VLAN of the data; 0 for none.
@@ -98,16 +96,16 @@ pub struct Tags {
 /// The program's orders for a flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// Code to write into ACKs. With [`RateCode::UNASSIGNED`], no code is written.
+    /// Code to write into ACKs. [`RateCode::UNASSIGNED`] means none.
     pub code: RateCode,
     /// The leaf for the flow's data.
     pub leaf: Leaf,
-    /// RTT of the flow in us, which is the interval of feedback in once-per-RTT mode.
+    /// RTT of the flow in us: the interval of feedback in once-per-RTT mode.
     pub rtt_us: u32,
 }
 
-/// The slots of the flow table. Reading a slot and writing orders are memory accesses, but releasing a slot needs
-/// system calls.
+/// The slots of the flow table. Reading a slot and writing orders are memory accesses. Releasing a slot needs system
+/// calls.
 pub trait FlowTable {
     /// Returns the number of slots.
     fn capacity(&self) -> u32;
@@ -115,17 +113,17 @@ pub trait FlowTable {
     fn head(&self, slot: u32) -> Head;
     /// Reads the second cache line of a slot.
     fn tail(&self, slot: u32) -> Tail;
-    /// Returns the flow of a slot, in its data direction, and the number of its controlled port. Returns `None` if
-    /// there is no such slot.
+    /// Returns a slot's flow in its data direction, and the number of its controlled port. Returns `None` if there
+    /// is no such slot.
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
     /// Returns the tags of a slot's flow. The tags do not change while the slot is live.
     fn tags(&self, slot: u32) -> Tags;
     /// Sets the program's orders from now on.
     fn order(&self, slot: u32, orders: Orders);
-    /// Confirms the flow, although none of its ACKs passes this switch (BRF-63).
+    /// Confirms a flow whose ACKs take another path (BRF-63).
     fn confirm(&self, slot: u32);
-    /// Ends the flow of a slot and frees the slot. The program gets the slot back at the next tick.
+    /// Frees the slot of a flow. The program gets it back at the next tick.
     fn release(&mut self, slot: u32) -> io::Result<()>;
-    /// Begins a tick. Gives the slots that were released in the last tick back to the program.
+    /// Begins a tick, and gives the slots released in the last tick back to the program.
     fn begin_tick(&mut self) -> io::Result<()>;
 }

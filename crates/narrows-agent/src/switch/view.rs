@@ -1,4 +1,4 @@
-//! Builds the snapshots of the switch that `status`, `top` and Prometheus show.
+//! Builds the switch's snapshots for `status`, `top` and Prometheus.
 
 use std::net::SocketAddr;
 
@@ -17,17 +17,16 @@ use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// For each slot, the opening time and the bytes of its flow at the last snapshot. The opening time distinguishes
-    /// the flow from the next flow of the slot.
+    /// Opening time and bytes of each slot's flow at the last snapshot. Another opening time means another flow.
     before: Vec<(Time, u64)>,
     rates: Vec<Rate>,
 }
 
-/// Minimum time between two snapshots. A shorter time would give inaccurate rates.
+/// Shortest time between two snapshots. Rates over a shorter time would be inaccurate.
 const LEAST: Span = Span::from_millis(200);
 
 impl Meters {
-    /// Takes a snapshot of all flows, unless the last snapshot is more recent than [`LEAST`].
+    /// Takes a snapshot of all flows, unless the last one is younger than [`LEAST`].
     pub(super) fn look<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>) {
         let span = now.since(self.at);
         if span < LEAST {
@@ -54,7 +53,7 @@ impl Meters {
     }
 }
 
-/// The values of a flow that both the status snapshot and the list for the SDN controller contain.
+/// Values of a flow for the status snapshot and for the SDN controller's list.
 pub(super) struct Seen {
     pub(super) rated: bool,
     pub(super) leaf: Leaf,
@@ -91,8 +90,8 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no state
-/// per flow, the controller estimates the number of flows that apply rates.
+/// Returns the snapshot of a port, without flows and the program's counters. On a switch without state per flow, the
+/// controller estimates the number of flows that apply rates.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,
@@ -130,7 +129,7 @@ pub(super) fn port(
     }
 }
 
-/// Returns the program's counters, each with its name.
+/// Returns the program's counters with their names.
 pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
     let unopened = UNOPENED.iter().map(|kind| kind.name).zip(counters.unopened);
     let counters = [
@@ -160,7 +159,7 @@ pub(super) struct Unopened {
     pub(super) name: &'static str,
     /// The name in log messages.
     pub(super) encapsulation: &'static str,
-    /// Advice to the operator who wants these flows to get rates.
+    /// Advice to the operator who wants rates for these flows.
     pub(super) advice: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The command `narrows-agent top`, which shows the flows of a running agent and updates its display twice a second.
+//! The command `narrows-agent top`: shows the flows of a running agent, updated twice a second.
 
 mod screen;
 mod view;
@@ -21,7 +21,7 @@ use view::View;
 pub fn run(client: Client) -> io::Result<()> {
     let (sender, snapshots) = mpsc::channel();
     thread::spawn(move || {
-        // The loop ends when the agent ends or the user quits.
+        // Ends when the agent ends or the user quits.
         for snapshot in client.map_while(Result::ok) {
             if sender.send(snapshot).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! Draws a snapshot on the screen. The output fits a terminal of 80 x 24 characters.
+//! Draws a snapshot. The output fits a terminal of 80 x 24 characters.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::status::FlowStatus;
 
-/// Columns by which flows can be sorted, in the order in which the key `s` selects them.
+/// Columns to sort flows by, in the order in which the key `s` selects them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Column {
     #[default]
@@ -50,7 +50,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Keeps the first visible flow within the number of flows.
+    /// Limits the first visible flow to the number of flows.
     pub(super) fn fit(&mut self, flows: usize) {
         self.flows = flows;
         self.first = self.first.min(flows.saturating_sub(1));
@@ -75,8 +75,8 @@ impl View {
         false
     }
 
-    /// Returns the flows in order, starting with the first visible flow. Equal flows are ordered by name, so that
-    /// their order is stable.
+    /// Returns the flows in order from the first visible one. Equal flows are ordered by name, so that their order is
+    /// stable.
     pub(super) fn pick<'f>(&self, flows: &'f [FlowStatus]) -> Vec<&'f FlowStatus> {
         let mut picked: Vec<_> = flows.iter().collect();
         picked.sort_by(|a, b| {

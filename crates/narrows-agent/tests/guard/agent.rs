@@ -12,7 +12,6 @@ use narrows_agent::status::server::{Request, path_of};
 
 use super::{PROGRAM, kernel};
 
-/// A child process that ends with the test.
 pub(crate) struct Child(pub(crate) std::process::Child);
 
 impl Drop for Child {
@@ -28,7 +27,7 @@ pub(crate) fn run(command: &str) {
     assert!(done.success(), "{command}");
 }
 
-/// Waits for a condition, and returns whether it was met. The deadline only ends a test that hangs.
+/// Waits for a condition, and returns whether it was met. The deadline only ends a hanging test.
 pub(crate) fn patience(mut what: impl FnMut() -> bool) -> bool {
     (0..2000).any(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -36,7 +35,7 @@ pub(crate) fn patience(mut what: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Writes an agent's configuration. `config` follows the name in the first table.
+/// Writes an agent's configuration. The text `config` follows the name in the first table.
 pub(crate) fn configure(folder: &tempfile::TempDir, role: &str, name: &str, config: &str) {
     let text = format!("[{role}]\nname = {name:?}\n{config}\n[metrics]\nenabled = false\n");
     fs::write(folder.path().join("config"), text).unwrap();
@@ -98,7 +97,7 @@ impl Agent {
         self.wait();
     }
 
-    /// Ends the guardian and the agent with SIGKILL. The agent first gets SIGSTOP, so that it starts no other guardian.
+    /// Kills the guardian and the agent. The agent first gets SIGSTOP, so that it starts no other guardian.
     pub(crate) fn kill_with_guardian(&mut self) {
         self.signal(nix::sys::signal::SIGSTOP);
         self.kill_guardian();

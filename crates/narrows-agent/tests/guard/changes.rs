@@ -1,4 +1,4 @@
-//! In these tests, interfaces are renamed, moved, exchanged and deleted, slowly and fast, while a switch runs.
+//! Tests that rename, move, exchange and delete interfaces while a switch runs, slowly and fast.
 
 use std::fs;
 use std::thread;
@@ -37,8 +37,8 @@ fn has_program(interface: &str) -> bool {
     count > 0
 }
 
-/// A port's name decides which interface is controlled. When an interface is renamed, it is restored to the state in
-/// which the agent found it.
+/// A port's name decides which interface is controlled. An interface that is renamed gets back the state in which the
+/// agent found it.
 #[test]
 fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
     let Some(lab) = kernel::lab() else { return };
@@ -52,7 +52,7 @@ fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
 
-            // Two ports and an uncontrolled interface exchange their names before the agent examines them.
+            // Two ports and an interface that is not a port exchange their names before the agent examines them.
             let [a, y, x] = ["a", "y", "x"].map(index);
             switch.signal(SIGSTOP);
             for (from, to) in [("a", "t"), ("y", "a"), ("x", "y"), ("t", "x")] {
@@ -70,8 +70,7 @@ fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
         .unwrap();
 }
 
-/// The agent stops using an interface that leaves the namespace, even if the interface comes back with the same name
-/// and ifindex.
+/// The agent gives up an interface that leaves the namespace, even if it returns with the same name and ifindex.
 #[test]
 fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
     let Some(lab) = kernel::lab() else { return };
@@ -89,7 +88,7 @@ fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
-            // The interface comes back before the agent examines its interfaces.
+            // The interface returns before the agent examines its interfaces.
             switch.signal(SIGSTOP);
             run(&format!("ip link set dev a netns {other}"));
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
@@ -102,7 +101,7 @@ fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
     must(&format!("ip netns delete {other}"));
 }
 
-/// All interfaces are deleted by one request, so that the kernel reports them together.
+/// One request deletes all interfaces, so that the kernel reports them together.
 #[test]
 fn ports_that_vanish_together_are_taken_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -123,8 +122,8 @@ fn ports_that_vanish_together_are_taken_back() {
         .unwrap();
 }
 
-/// The agent reads its configuration before it detects that a port has vanished. With a tick of a second, the agent
-/// examines interfaces and queues once a second. In each turn of its loop, it reads the configuration first.
+/// The agent reads its configuration before it notices the vanished port. With a tick of a second, it examines
+/// interfaces and queues once a second, and always reads the configuration first.
 #[test]
 fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -152,8 +151,8 @@ fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
         .unwrap();
 }
 
-/// A new interface gets the ifindex of a deleted interface while the agent changes the classes of the deleted
-/// interface's queue. The kernel's answer is the same as for a queue that another program has removed.
+/// A new interface gets the ifindex of a deleted one while the agent changes the classes of the deleted interface's
+/// queue. The kernel's answer is the same as for a queue that another program has removed.
 #[test]
 fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
     let Some(lab) = kernel::lab() else { return };
@@ -185,8 +184,8 @@ fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
         .unwrap();
 }
 
-/// An interface vanishes and comes back twenty times a second, for some seconds, with reloads in between. The other
-/// port stays controlled, the log stays short, and no descriptors leak.
+/// An interface vanishes and returns twenty times a second, with reloads in between. The other port stays controlled,
+/// the log stays short, and no descriptors leak.
 #[test]
 fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
     let Some(lab) = kernel::lab() else { return };

@@ -8,8 +8,8 @@ use narrows_agent::htb::Rtnl;
 use super::agent::{Agent, Child, htb_of, patience, run};
 use super::{PROGRAM, kernel, root_is_ours};
 
-/// An interface vanishes while the agent starts, builds queues and attaches programs, so that any call may be the first
-/// call that fails. In each case, the agent reports the interface and ends.
+/// An interface vanishes while the agent starts, builds queues and attaches programs, so any call of the agent may be
+/// the first to fail. In each case, the agent reports the interface and ends.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
@@ -28,7 +28,7 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // The interface may also vanish just after the start, and the agent then continues without it.
+            // If it vanishes just after the start, the agent continues without it.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });
@@ -41,7 +41,6 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
         .unwrap();
 }
 
-/// The agent continues without a deleted interface, and controls the next interface with this name.
 #[test]
 fn deleted_interfaces_are_given_up_and_taken_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -64,14 +63,13 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
                     assert_eq!(said.matches(line).count(), round, "{line}\n{said}");
                 }
             }
-            // The new interface has the old ifindex, so that only the kernel's report of the deletion shows the change.
+            // The new interface has the old ifindex, so only the kernel's report of the deletion shows the change.
             let index = Rtnl::open().unwrap().link("a").unwrap().index;
             run("ip link del dev a");
             run(&format!("ip link add name a index {index} type veth peer name a-peer"));
             let back = || switch.said().matches("event=\"interface-back\" interface=\"a\"").count() == 3;
             assert!(patience(back), "{}", switch.said());
             assert!(htb_of(&lab, "a"));
-            // Another program removes only the queue.
             run("tc qdisc del dev y root");
             assert!(patience(|| htb_of(&lab, "y")), "{}", switch.said());
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
@@ -84,7 +82,6 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
         .unwrap();
 }
 
-/// SIGHUP changes the list of interfaces. A new port is controlled as soon as its interface exists.
 #[test]
 fn a_reload_adds_and_removes_interfaces_and_adds_ports() {
     let Some(lab) = kernel::lab() else { return };
@@ -104,7 +101,6 @@ fn a_reload_adds_and_removes_interfaces_and_adds_ports() {
         .unwrap();
 }
 
-/// A switch starts with the interfaces that exist, and uses missing interfaces when they appear.
 #[test]
 fn interfaces_may_be_missing_at_the_start_but_not_all_ports() {
     let Some(lab) = kernel::lab() else { return };

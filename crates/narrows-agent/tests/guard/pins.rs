@@ -14,7 +14,7 @@ use narrows_lab::{mount_bpffs, with_own_mounts};
 use super::agent::{Agent, htb_of, patience, run};
 use super::{PROGRAM, kernel};
 
-/// A pinned data plane whose port has vanished is taken over, without the links of the old interface.
+/// The agent takes over a pinned data plane, but not the link of a port that has vanished.
 #[test]
 fn a_pinned_switch_restarts_while_a_port_is_missing() {
     let Some(lab) = kernel::lab() else { return };
@@ -33,7 +33,7 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
                 names.filter(|name| name.to_string_lossy().starts_with("link_")).count()
             };
             assert_eq!((switch.present(), links()), (vec!["a".to_owned(), "y".to_owned()], 2));
-            // The port vanishes once while the agent runs, and once while no agent runs.
+            // The port vanishes once while the agent runs, and once while it does not.
             run("ip link del dev a");
             assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
             assert_eq!(links(), 1);
@@ -79,8 +79,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             assert!(switch.said().contains("event=\"pins-removed\""), "{}", switch.said());
             assert_eq!(switch.present(), ["y", "a"]);
 
-            // The data plane is also removed if `pin` is false, because otherwise two programs would write into each
-            // packet.
+            // With `pin = false`, the data plane is removed. Otherwise two programs would write into each packet.
             switch.kill_with_guardian();
             switch.configure(&format!("pin = false\n{ports}"));
             switch.restart();
@@ -98,7 +97,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
     .unwrap();
 }
 
-/// If there is no bpffs, nothing is pinned by default, and the guardian removes the objects of a dead agent.
+/// Without a bpffs, nothing is pinned by default, and the guardian removes the objects of a dead agent.
 #[test]
 fn without_bpffs_nothing_is_pinned() {
     let Some(lab) = kernel::lab() else { return };
@@ -124,9 +123,8 @@ fn without_bpffs_nothing_is_pinned() {
     .unwrap();
 }
 
-/// An interface is deleted and recreated with the same name and ifindex. The new interface has no program until the
-/// agent attaches a program, because the pinned link belongs to the old interface. Interfaces vanish in this way when a
-/// container is killed and recreated.
+/// A deleted interface returns with the same name and ifindex, as with a recreated container. The pinned link belongs
+/// to the old interface, so the agent must attach the program again.
 #[test]
 fn an_interface_that_was_made_again_after_the_agents_death_gets_the_program() {
     let Some(lab) = kernel::lab() else { return };

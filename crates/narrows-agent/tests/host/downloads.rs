@@ -1,4 +1,4 @@
-//! In these tests, the server sends the data. The server's SYN-ACK asks for feedback, and the handshake's third packet
+//! Tests in which the server sends the data. Its SYN-ACK asks for feedback, and the third packet of the handshake
 //! carries the first rate (BRF-14).
 
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use super::net::{Net, can_run, greedy};
 use super::switch::{Behaviour, Seen, must};
 use super::{SECOND, WRITTEN, assert_near, code, data, rate, sender, writing};
 
-/// Makes host A ask for feedback on behalf of the servers from which it downloads.
+/// Makes host A ask for feedback, so that servers apply rates to its downloads.
 fn asking(net: &Net) -> Receiver {
     must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: true }))
 }
@@ -34,7 +34,7 @@ fn a_sending_server_gets_its_first_rate_with_the_third_packet() {
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
         let packets = data(&net, false);
         assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
-        // The kernel also does not pace the first ten packets of a server's connection.
+        // The kernel does not pace the first ten packets of a server's connection either.
         let first = rate(&packets, 0.0, 0.1);
         assert!(first < 1.05 * WRITTEN as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
@@ -58,8 +58,7 @@ fn a_server_that_listened_before_also_asks() {
     });
 }
 
-/// `iperf3 -R` downloads from a server that began to listen before the agent was started. This program uses a control
-/// connection and a data connection.
+/// The server began to listen before the agent was started. iperf3 uses a control connection and a data connection.
 #[test]
 fn reversed_iperf3_applies_the_rate() {
     patiently(|| {
@@ -78,14 +77,13 @@ fn reversed_iperf3_applies_the_rate() {
         let _ = iperf3.kill();
         let _ = iperf3.wait();
         assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stdout));
-        // The control connection starts with the first packet. The data connection starts a moment later.
+        // The control connection starts first, the data connection a moment later.
         assert_near("rate", rate(&data(&net, false), 0.8, 1.8), WRITTEN as f64, 0.03);
         assert_eq!(server.counters().rated, 2, "{:?}", server.counters());
     });
 }
 
-/// In a flood of SYNs, the kernel uses SYN cookies and saves no SYN. In that case, the rate in the handshake's third
-/// packet is enough.
+/// With SYN cookies, the kernel saves no SYN. The rate in the third packet of the handshake is then enough.
 #[test]
 fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     patiently(|| {
@@ -104,8 +102,8 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     });
 }
 
-/// In one cgroup, neither program clears callback flags of the other program, regardless of the order of loading. The
-/// SYN-ACK asks for feedback only once, and the server's own ACKs still reserve room for a rate.
+/// In one cgroup, neither program clears the other's callback flags, whichever was loaded first. The SYN-ACK asks only
+/// once, and the server's ACKs still have room for a rate.
 #[test]
 fn a_server_can_be_sender_and_receiver() {
     patiently(|| {
@@ -127,8 +125,8 @@ fn a_server_can_be_sender_and_receiver() {
             let before = net.switch.seen().len();
             net.transfer(SECOND / 2, false, greedy);
             let seen = net.switch.seen().split_off(before);
-            // Begin at the SYN-ACK, not at the SYN, because the last ACK of the previous connection may follow the SYN.
-            // That ACK belongs to no socket.
+            // Begin at the SYN-ACK, because a last ACK of the previous connection may follow the SYN. This ACK belongs
+            // to no socket.
             let begin = seen.iter().position(Seen::is_syn_ack).expect("a SYN-ACK");
             let acks =
                 || seen[begin..].iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
@@ -149,7 +147,7 @@ fn a_client_that_does_not_ask_gets_cubic() {
         let server = must(Sender::load(&sender(&net, "b", "stock")));
         std::thread::scope(|scope| {
             scope.spawn(|| net.transfer(SECOND, true, greedy));
-            // The switch writes rates only after the handshake, so that its option counts as forged.
+            // The switch writes rates only after the handshake, so these rates count as forged.
             std::thread::sleep(SECOND / 5);
             net.switch.change(|b| b.acks = code(100_000));
         });
@@ -161,8 +159,8 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// A server must not ask for feedback if it uses another algorithm. With `Choice::Chosen`, a server also must not ask
-/// if it has not chosen `brf`.
+/// A server must not ask for feedback if it uses another algorithm. With `Choice::Chosen`, it also must not ask if it
+/// has not chosen `brf`.
 #[test]
 fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {

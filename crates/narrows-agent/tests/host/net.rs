@@ -1,4 +1,4 @@
-//! Sets up two hosts with a switch between them, in network namespaces, and lets programs send data between the hosts.
+//! Two hosts with a switch between them, in network namespaces, and connections between the hosts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -27,8 +27,7 @@ pub(super) fn can_run() -> bool {
     ])
 }
 
-/// Puts the test process into a cgroup of its own, so that the tests' programs do not affect other sockets of
-/// the machine.
+/// Puts the test process into its own cgroup, so that the programs do not affect other sockets of the machine.
 fn cgroup() -> &'static PathBuf {
     static CGROUP: OnceLock<PathBuf> = OnceLock::new();
     CGROUP.get_or_init(|| {
@@ -58,7 +57,7 @@ pub(super) struct Net {
     hosts: Hosts,
 }
 
-/// Delay of the test's switch in each direction, in ns.
+/// Delay of the switch in each direction, in ns.
 pub(super) const DELAY_NS: u64 = 5_000_000;
 const A: &str = "10.7.0.1";
 const B: &str = "10.7.0.2";
@@ -68,10 +67,9 @@ impl Net {
         Net::with_delay(DELAY_NS, behaviour)
     }
 
-    /// Returns a network with this delay in each direction.
     pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
-        // The threads of the switch and of the connections, which this thread starts, inherit its priority.
+        // The threads of switch and connections inherit this thread's priority.
         run_before_others();
         let mut hosts = Hosts::new("nrwh", Room::Whole);
         hosts.add("s");
@@ -80,7 +78,7 @@ impl Net {
             let there = format!("to{side}");
             hosts.cable((side, "eth0"), ("s", &there));
             hosts.ip(side, &format!("addr add {address}/24 dev eth0"));
-            // The test's switch expects frames that are no larger than on the wire.
+            // The switch expects frames that are no larger than on the wire.
             hosts.no_offloads(side, "eth0");
         }
         let middle = Netns::named(&hosts.name("s"));
@@ -89,7 +87,7 @@ impl Net {
         Net { switch, hosts }
     }
 
-    /// Returns a scope that contains only host A or only host B of this network.
+    /// Returns a scope with only host A or only host B.
     pub(super) fn scope(&self, side: &str) -> Scope {
         let namespace = Namespace { path: Some(self.hosts.path(side)), interfaces: vec!["eth0".to_owned()] };
         Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace] }
@@ -101,8 +99,8 @@ impl Net {
         command
     }
 
-    /// Opens a connection from a plain client on A to a plain server on B. One end sends for the time `time`, by
-    /// calling `write`. The server sends if `server_sends` is true, otherwise the client.
+    /// Opens a connection from a client on A to a server on B. One end calls `write` for the time `time`: the server if
+    /// `server_sends` is true, otherwise the client.
     pub(super) fn transfer(
         &self,
         time: Duration,
@@ -118,7 +116,7 @@ impl Net {
         self.hosts.inside("b", || TcpListener::bind(address).expect("a server can listen"))
     }
 
-    /// Does the same as [`Net::transfer`], but with a server that listens already.
+    /// Like [`Net::transfer`], with a server that already listens.
     pub(super) fn transfer_at(
         &self,
         listener: TcpListener,
@@ -154,7 +152,7 @@ impl Net {
     }
 }
 
-/// Writes as much data as the socket accepts.
+/// Writes as much as the socket accepts.
 pub(super) fn greedy(stream: &mut TcpStream) {
     let _ = stream.write(&[0; 1 << 14]);
 }

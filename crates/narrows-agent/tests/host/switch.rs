@@ -1,6 +1,6 @@
 //! A switch in user space, for tests. It forwards frames between two interfaces with a delay, writes rates into ACKs,
-//! drops data, and records the packets that passed. It edits headers with the code of `narrows_control`, which is the
-//! reference for the eBPF programs.
+//! drops data and records packets. It edits headers with the code of `narrows_control`, which is the reference for the
+//! eBPF programs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,11 +20,11 @@ use nix::time::{ClockId, clock_gettime};
 /// The switch's settings, which may change while it runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behaviour {
-    /// Code to write into SYN-ACKs and the handshake's third packet.
+    /// Code for SYN-ACKs and the third packet of the handshake.
     pub(super) handshake: Option<u16>,
-    /// Code to write into later ACKs without data.
+    /// Code for later ACKs without data.
     pub(super) acks: Option<u16>,
-    /// Whether to write only into ACKs in which the receiver has reserved room.
+    /// Whether to write only where the receiver has reserved room.
     pub(super) only_reserved: bool,
     /// Whether to use the paper's format, which this switch writes only into ACKs.
     pub(super) padding: bool,
@@ -42,7 +42,7 @@ pub(super) struct Seen {
     /// Length of the IP datagram, in bytes.
     pub(super) l3: usize,
     pub(super) payload: usize,
-    /// The rate option on arrival.
+    /// The rate option at arrival.
     pub(super) option: RateOption,
     /// The first two bytes of the options.
     pub(super) first_options: u16,
@@ -71,8 +71,8 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch between two interfaces. `enter` moves the switch's thread to their namespace. Returns when
-    /// the switch can receive, because a lost ARP request would delay the first connection by a second.
+    /// Starts a switch between two interfaces. `enter` moves its thread to their namespace. Returns when the switch can
+    /// receive: a lost ARP request would delay the first connection by a second.
     pub(super) fn start(
         interfaces: [String; 2],
         delay_ns: u64,
@@ -124,7 +124,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let index = nix::net::if_::if_nametoindex(interface)?;
     // SAFETY: all zeros is a valid address of this type.
@@ -133,13 +133,12 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     address.sll_protocol = all;
     address.sll_ifindex = index as i32;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the length is the length of the address, and the address outlives the call.
+    // SAFETY: the length is that of the address, which outlives the call.
     if unsafe { libc::bind(fd, (&raw const address).cast(), len) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // The buffer is so large that no packets are lost if the thread is delayed. Otherwise, the test would depend on the
-    // machine's load.
+    // Large enough for all packets that arrive while the thread is delayed by the machine's load.
     let room = 64i32 << 20;
     // SAFETY: the values have the given lengths and outlive the calls. Without PACKET_IGNORE_OUTGOING, the socket would
     // receive its own packets.
@@ -150,8 +149,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The time per byte gives the switch a rate of 100 Mbit/s. A switch that forwards as fast as the machine can would
-/// leave no CPU time for the programs under test.
+/// Limits the switch to 100 Mbit/s, to leave CPU time for the programs under test.
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 
@@ -159,7 +157,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
     let mut queues: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0u8; 1 << 16];
     let mut data = 0u64;
-    // The time at which the cable of each direction is free.
+    // The time from which the cable of each direction is free.
     let mut free = [0u64; 2];
     while !shared.stop.load(Ordering::Relaxed) {
         let due = queues.iter().filter_map(|q| q.front().map(|(at, _)| *at)).min();
@@ -194,7 +192,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
 /// Reads a frame and edits it. Returns false if the frame must be dropped.
 fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bool {
     let behaviour = shared.behaviour.lock().unwrap().clone();
-    // Packets other than TCP over IPv4 without options pass unchanged.
+    // All packets except TCP over IPv4 without options pass unchanged.
     if frame.len() < 54 || frame[12..14] != [8, 0] || frame[14] != 0x45 || frame[23] != 6 {
         return true;
     }
@@ -217,7 +215,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
             return false;
         }
     }
-    // The data flows from A to B or from B to A. Packets without data get the rate.
+    // Data flows in either direction. Packets without data get the rate.
     let third = forth && seen.payload == 0;
     let code = if seen.is_syn_ack() || third { behaviour.handshake } else { behaviour.acks };
     let code = if third && behaviour.acks.is_some() { behaviour.acks } else { code };
@@ -246,7 +244,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
     true
 }
 
-/// Returns the value. If there is an error, panics with a text that names the part of the set-up that failed.
+/// Returns the value, or panics with the error.
 pub(super) fn must<T>(result: Result<T, HostError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,14 +1,13 @@
-//! Makes two network namespaces for a test, with a veth pair between them, and removes them when the test ends.
+//! Makes two network namespaces with a veth pair for a test, and removes them afterwards.
 
 use narrows_agent::netns::Netns;
 use narrows_lab::{Hosts, Need, Room, can_run};
 
-/// Two namespaces with a veth pair between them. The first namespace has the end `a` (10.99.0.1), and the second
-/// namespace has the end `b` (10.99.0.2).
+/// Two namespaces with a veth pair: one has the end `a` (10.99.0.1), the other has the end `b` (10.99.0.2).
 pub(crate) struct Lab(Hosts);
 
-/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test fails on such
-/// a machine.
+/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test then fails
+/// instead.
 pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;
@@ -34,17 +33,15 @@ pub(crate) fn lab() -> Option<Lab> {
 }
 
 impl Lab {
-    /// Returns the namespace of `a`.
     pub(crate) fn here(&self) -> Netns {
         Netns::named(&self.name())
     }
 
-    /// Returns the name of the namespace of `a`.
     pub(crate) fn name(&self) -> String {
         self.0.name("a")
     }
 
-    /// Runs a command in the namespace of `a` and returns its output; `None` if it fails or does not exist.
+    /// Runs a command in the namespace of `a`. Returns its output, or `None` if it fails.
     #[allow(dead_code, reason = "each test program uses its part")]
     pub(crate) fn says(&self, command: &str) -> Option<String> {
         self.0.says("a", command).ok()

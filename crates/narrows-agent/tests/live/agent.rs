@@ -20,7 +20,7 @@ use super::net::Net;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A running agent. Dropping this value ends the agent, and prints its log if the test fails.
+/// A running agent. Dropping it ends the agent, and prints the log if the test fails.
 pub(crate) struct Agent {
     pub(crate) name: String,
     config: PathBuf,
@@ -30,14 +30,14 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent and waits until it is ready. `config` has no name. This function adds a name to the first table.
+    /// Starts an agent and waits until it is ready. Adds a name to the first table of `config`.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
         let mut agent = Agent::launch(role, config);
         agent.wait_until_ready();
         agent
     }
 
-    /// Starts an agent. The agent has no metrics unless `config` has the table `[metrics]`.
+    /// Starts an agent, without metrics unless `config` has the table `[metrics]`.
     pub(crate) fn launch(role: &'static str, config: &str) -> Agent {
         let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a folder");
@@ -50,8 +50,7 @@ impl Agent {
         Agent { name, config: path, role, child, folder }
     }
 
-    /// Starts the switch of a star, with a port of this rate. `more` is added to `[switch]`, and `tail` to the end of
-    /// the configuration.
+    /// Starts the switch of a star, with a port of this rate. `more` is appended to `[switch]`, and `tail` to the file.
     pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
         let config = format!(
             "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n{more}\n[[ports]]\ninterface = \"c\"\nrate = \"{rate}\"\n{tail}\n",
@@ -75,13 +74,13 @@ impl Agent {
         Agent::sender_with(net, choice, hosts, "")
     }
 
-    /// Like [`Agent::sender`], but the connections also designate packets for switches with BDR.
+    /// Like [`Agent::sender`], but connections also designate packets for BDR.
     pub(crate) fn designating_sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
         Agent::sender_with(net, choice, hosts, "designate = true\n")
     }
 
     fn sender_with(net: &Net, choice: &str, hosts: &[(&str, &str)], more: &str) -> Agent {
-        // Names of algorithms are global to the machine, and another test may run a sender at the same time.
+        // Names of algorithms are global to the machine, and tests run at the same time.
         let algorithm =
             format!("nwl{}", std::process::id() % 100_000 * 100 + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
         let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n{more}");
@@ -92,8 +91,8 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Waits until the agent answers. Names of congestion control algorithms are global to the machine. If another
-    /// sender has registered the same name, this function starts the agent again until that sender has ended.
+    /// Waits until the agent answers. If another sender has the same algorithm name, starts the agent again until that
+    /// sender has ended.
     pub(crate) fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
@@ -107,7 +106,7 @@ impl Agent {
         }
     }
 
-    /// Returns the agent's status; `None` if the agent does not answer.
+    /// Returns the agent's status, if it answers.
     pub(crate) fn status(&self, flows: usize) -> Option<Snapshot> {
         let request = Request { flows, ..Request::default() };
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
@@ -139,17 +138,14 @@ impl Agent {
         }
     }
 
-    /// Returns a counter of the switch program.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         counter(&self.port(), name)
     }
 
-    /// Returns the agent's output on standard error so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Returns the path of the agent's configuration file.
     pub(crate) fn config(&self) -> &Path {
         &self.config
     }
@@ -162,19 +158,18 @@ impl Agent {
         kill(self.pid(), signal).expect("the agent is there");
     }
 
-    /// Kills the agent with SIGKILL, but not its guardian.
+    /// Kills the agent, but not its guardian.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the agent is there");
         self.child.wait().expect("it is our child");
     }
 
-    /// Starts the agent again with the same arguments, after [`Agent::kill`].
+    /// Starts the agent again after [`Agent::kill`].
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.role, &self.config, &self.folder);
         self.wait_until_ready();
     }
 
-    /// Returns whether the agent still runs.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! Tests BRF together with CUBIC, and together with senders that claim to use BRF but do not use it.
+//! Tests BRF together with CUBIC, and together with senders that claim to use BRF but ignore rates.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -42,8 +42,7 @@ fn brf_and_cubic_have_equal_shares() {
     });
 }
 
-/// The client asks for feedback on behalf of both servers. One server applies rates. The other server is a plain Linux
-/// host, whose SYN-ACK does not ask.
+/// The client asks for feedback. One server applies rates. The other is a plain Linux host, whose SYN-ACK does not ask.
 #[test]
 fn downloads_from_a_plain_server_are_other_tcp() {
     patiently(|| {
@@ -70,8 +69,8 @@ fn downloads_from_a_plain_server_are_other_tcp() {
     });
 }
 
-/// `iperf3 -C cubic` sets its congestion control after it has connected, so its SYN has asked for feedback.
-/// The flow claims to use BRF but does not apply rates.
+/// `iperf3 -C cubic` sets its congestion control after it has connected. Its SYN has then asked for feedback, but the
+/// flow does not apply rates.
 #[test]
 fn a_flow_that_claims_brf_and_ignores_rates_is_demoted() {
     patiently(|| {

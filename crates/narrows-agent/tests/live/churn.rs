@@ -1,4 +1,4 @@
-//! Many connections open and close in all possible ways. The test checks that no state of these connections remains.
+//! Many connections open and close in all possible ways. They must leave no state behind.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::agent::{Agent, counter, since};
 use super::net::{Forwarding, Net};
 
-/// Number of slots. Few connections exist at a time, so slots run out only if they leak.
+/// Number of slots. Fewer connections exist at a time, so slots run out only if they leak.
 const SLOTS: usize = 128;
 const CLIENTS: usize = 24;
 
@@ -24,7 +24,7 @@ fn seconds() -> u64 {
     std::env::var("NARROWS_CHURN_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(15)
 }
 
-/// Answers each connection without delay. The first byte of a connection selects how the server answers.
+/// Answers connections at once. The first byte of a connection selects the answer.
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
                 let mut first = [0];
                 let Ok(1) = stream.read(&mut first) else { return };
                 match first[0] {
-                    // The server sends data, closes with the first FIN, or closes with an RST.
+                    // Data, a FIN at once, or an RST.
                     0 => drop(stream.write_all(&[1; 20_000])),
                     1 => return,
                     2 => reset(&stream),
@@ -63,11 +63,11 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let way = (n % 6) as u8;
     if way == 5 {
-        // In this case, the client sends no data.
+        // The client sends no data.
         return Ok(());
     }
     stream.write_all(&[way])?;
-    // If the server closes the connection at once, the rest of the exchange may fail.
+    // If the server closes at once, the rest may fail.
     let _ = stream.write_all(&vec![2; [100, 3_000, 30_000][(n / 6 % 3) as usize]]);
     if way == 4 {
         reset(&stream);
@@ -136,14 +136,14 @@ fn a_thousand_flows_leave_no_state() {
                 counter(&port, "refused"),
                 counter(&port, "no_slot")
             );
-            // Every slot is free again. Open as many connections as there are slots. Each connection must get a slot.
+            // All slots are free again, so as many connections as there are slots must get one.
             let before = counter(&port, "no_slot");
             let all: Vec<_> = net.inside("s1", || {
                 (0..SLOTS)
                     .map(|_| {
                         let mut stream = TcpStream::connect(address).expect("the server answers");
                         stream.write_all(&[3]).expect("it takes a byte");
-                        // Wait, so that only a few flows are unconfirmed at the same time.
+                        // Limit the number of unconfirmed flows.
                         thread::sleep(Duration::from_millis(2));
                         stream
                     })

@@ -1,5 +1,4 @@
-//! The test kills the SDN controller with `kill -9`. The agent continues without an SDN controller, and connects to the
-//! next one.
+//! The SDN controller is killed by `kill -9`. The agent continues without it, and connects to the next one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -14,7 +13,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// Returns a Python interpreter that can run the controller: the repository's interpreter, or `NARROWS_PYTHON`.
+/// Returns a Python that can run the controller: the repository's, or `NARROWS_PYTHON`.
 fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os("NARROWS_PYTHON").map_or(own, PathBuf::from);
@@ -59,7 +58,7 @@ fn until_connected(switch: &Agent, connected: bool) -> Span {
 fn the_agent_continues_without_its_controller() {
     patiently(|| {
         let Some(python) = python() else {
-            // NARROWS_REQUIRE_KERNEL does not require a Python environment.
+            // NARROWS_REQUIRE_KERNEL does not require Python.
             eprintln!("SKIPPED: no Python with the controller; make setup, or NARROWS_PYTHON");
             return;
         };

@@ -1,4 +1,4 @@
-//! Tests a crowd: so many connections that the fair share of each connection is less than one packet per RTT.
+//! Tests a crowd: so many connections that the fair share of each is less than one packet per RTT.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,8 +22,8 @@ use super::net::{Forwarding, Net};
 const ARRIVAL: Span = Span::from_secs(1);
 /// Time after which the connections are measured.
 const SETTLED: Span = Span::from_secs(5);
-/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause a delay of 500 ms. If the machine runs
-/// other programs, the packets of many flows are delayed at the same time.
+/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause a delay of 500 ms. The limit allows for
+/// other programs of the machine, which delay the packets of many flows at the same time.
 const LONGEST_MS: f64 = 30.0;
 
 pub(crate) struct Crowd {
@@ -43,14 +43,14 @@ fn crowd() -> Crowd {
 }
 
 impl Crowd {
-    /// Returns the number of bytes that each connection sends, which is twice its equal share.
+    /// Returns the bytes that each connection sends: twice its equal share.
     fn bytes(&self) -> u64 {
         let share = self.mbit * 1_000_000 / 8 / self.connections as u64;
         (2 * share * self.seconds).max(100_000)
     }
 }
 
-/// Starts to open a connection, without waiting for it.
+/// Begins to open a connection, without waiting for it.
 fn open(to: SocketAddr) -> TcpStream {
     let SocketAddr::V4(to) = to else { panic!("expected an IPv4 address") };
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).expect("a socket");
@@ -60,8 +60,8 @@ fn open(to: SocketAddr) -> TcpStream {
     }
 }
 
-/// Opens the connections, and writes all data of each connection to its socket. After that, the connections need no
-/// thread. Returns the connections, each with the number of bytes that the kernel accepted.
+/// Opens the connections and writes all their data into the sockets, so that they need no threads. Returns each
+/// connection with the number of bytes that the kernel accepted.
 pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     let data = vec![0x5a; crowd.bytes() as usize];
     net.inside("s1", || {
@@ -90,8 +90,7 @@ pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream
     })
 }
 
-/// Accepts connections and keeps them until it is stopped. The data of each connection fits into the buffers of its
-/// sockets.
+/// Accepts connections and keeps them until it is stopped. All data fits into the sockets' buffers.
 pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams = Vec::new();
@@ -103,8 +102,8 @@ pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// Samples the queueing delay of the port until the time `end` has passed since `begun`. Returns the samples in ms, and
-/// prints their percentiles.
+/// Samples the port's queueing delay until `end` has passed since `begun`. Prints percentiles, and returns the samples
+/// in ms.
 pub(crate) fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
     let (mut all, mut part) = (Vec::new(), Vec::new());
     let mut half_seconds = 0;
@@ -164,7 +163,7 @@ fn a_crowd_leaves_the_queue_short() {
             let (from, before, dropped) = (clock::now(), acked(), drops());
             queue.extend(watch(&switch, begun, end, crowd.mbit));
             let (after, seconds) = (acked(), since(from).as_secs_f64());
-            // The first connections have large shares until the crowd has arrived, so they may end early.
+            // Until the crowd has arrived, the first connections have large shares, so they may end early.
             let sending = streams.iter().zip(before.iter().zip(after)).filter(|((_, all), (_, a))| a < all);
             let rates: Vec<f64> = sending.map(|(_, (b, a))| (a - b) as f64 * 8e-6 / seconds).collect();
             stop.store(true, Relaxed);

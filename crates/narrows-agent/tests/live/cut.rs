@@ -1,5 +1,4 @@
-//! The test stops the agent, so that feedback ends. First the agent's program detects this, and then the senders detect
-//! it.
+//! The agent is stopped, so feedback ends. First the switch program notices this, then the senders.
 
 use std::thread;
 use std::time::Duration;
@@ -31,14 +30,14 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
         let before = rates(&[&first, &second], Duration::from_secs(1));
         switch.signal(Signal::SIGSTOP);
         let stopped = clock::now();
-        // The watchdog takes 1 s, and then the senders take 1 s and 4 RTTs to detect the end of the feedback. The
-        // senders publish their counters every 200 ms.
+        // The watchdog takes 1 s. The senders then take 1 s and 4 RTTs to notice that feedback has ended. They publish
+        // their counters every 200 ms.
         while orphaned() < 2 {
             assert!(since(stopped) < Span::from_secs(10), "orphaned {}", orphaned());
             thread::sleep(Duration::from_millis(20));
         }
         let taken_over = since(stopped);
-        // When one flow ends, the other flow takes the free capacity without feedback.
+        // When one flow ends, the other takes the free capacity without feedback.
         drop(second);
         thread::sleep(Duration::from_secs(3));
         let free = rates(&[&first], Duration::from_secs(1))[0];

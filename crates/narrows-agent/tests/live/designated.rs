@@ -1,5 +1,4 @@
-//! Tests BDR: senders designate packets, the switch counts these packets, and no map of the switch has an entry for a
-//! flow.
+//! Tests BDR: senders designate packets, and the switch counts them without an entry for any flow.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -20,8 +19,8 @@ use super::net::{Forwarding, Net};
 use super::pinned::Bpffs;
 
 const BDR: &str = "rate_controller = \"bdr\"";
-/// Goodput of all flows together, in Mbit/s. A port of 100 Mbit/s carries 99.08 Mbit/s of datagrams, and the rate
-/// controller allocates 98 % of this rate. Room for a report takes 8 of the 1448 bytes of payload in a full segment.
+/// Goodput of all flows together, in Mbit/s. A port of 100 Mbit/s carries 99.08 Mbit/s of datagrams, of which the rate
+/// controller allocates 98 %. The room for a report takes 8 of the 1448 bytes of payload in a full segment.
 const SHARED: f64 = 100.0 * 1500.0 / 1514.0 * 0.98 * 1440.0 / 1492.0;
 
 /// Asserts that the switch's maps have no room for flows, and that its status lists no flow.
@@ -36,7 +35,7 @@ fn assert_no_flows(switch: &Agent, pins: &Path) {
     assert_eq!(switch.fresh().flows.len(), 0);
 }
 
-/// Returns samples of the number of flows that the switch counts, taken over two seconds.
+/// Samples for two seconds how many flows the switch counts.
 fn counts(switch: &Agent) -> Vec<f64> {
     let sample = |_| {
         thread::sleep(Duration::from_millis(50));
@@ -96,8 +95,8 @@ fn two_flows_and_cubic_share_without_a_table() {
     });
 }
 
-/// With 200 flows on a link of 100 Mbit/s, the share is less than one packet per RTT. Every packet is therefore
-/// designated.
+/// With 200 flows on a link of 100 Mbit/s, the share of a flow is less than one packet per RTT. Every packet is
+/// therefore designated.
 #[test]
 fn two_hundred_flows_are_counted_without_a_table() {
     patiently(|| {
@@ -141,7 +140,7 @@ fn two_hundred_flows_are_counted_without_a_table() {
     });
 }
 
-/// A sender of BRF that designates no packets counts as other TCP, and its ACKs pass unchanged.
+/// A sender of BRF that designates no packets counts as other TCP. Its ACKs pass unchanged.
 #[test]
 fn without_designated_packets_a_sender_gets_no_rate() {
     patiently(|| {

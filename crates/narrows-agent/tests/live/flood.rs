@@ -1,4 +1,4 @@
-//! Tests a flood of SYNs from unused addresses. The server answers these SYNs.
+//! Tests a flood of SYNs from unused addresses. The server answers them.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -14,22 +14,21 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// Number of SYNs per second if the machine has enough CPU time. The machine also runs the flows, their path and the
-/// switch. `NARROWS_FLOOD` sets another number.
+/// SYNs per second, if the machine has enough CPU time. It also runs the flows, their path and the switch.
+/// `NARROWS_FLOOD` sets another number.
 const PACE: u64 = 100_000;
 
 fn pace() -> u64 {
     std::env::var("NARROWS_FLOOD").ok().and_then(|pace| pace.parse().ok()).unwrap_or(PACE)
 }
 
-/// Sends SYNs until it is stopped. Half of the SYNs ask for feedback.
+/// Sends SYNs until it is stopped. Half of them ask for feedback.
 fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) {
     let mut dice = Dice(7);
     let (begun, pace) = (clock::now(), pace());
     while !stop.load(Relaxed) {
         let allowed = (since(begun).as_secs_f64() * pace as f64) as u64;
-        // After a pause, the attacker does not send the missed SYNs, because a network card could not send such a
-        // burst.
+        // After a pause, the attacker does not catch up, because a network card could not send such a burst.
         let now = sent.load(Relaxed);
         for _ in 0..allowed.saturating_sub(now).min(200) {
             let n = dice.roll();
@@ -59,7 +58,7 @@ fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) 
 fn a_syn_flood_does_not_affect_established_flows() {
     patiently(|| {
         let Some(net) = Net::star_alone(Forwarding::Router, 3) else { return };
-        // The server's answers to the flood go back to the attacker, which ignores them.
+        // The server's answers go back to the attacker, which ignores them.
         says(&format!("ip -n {} route add 10.99.0.0/16 via 10.77.3.1", net.name("r"))).expect("a route");
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
@@ -84,7 +83,7 @@ fn a_syn_flood_does_not_affect_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // This flow is a legitimate newcomer. The flow's SYN is probably dropped, and then repeated after a second.
+            // A real new flow. Its SYN is probably dropped, and repeated after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();

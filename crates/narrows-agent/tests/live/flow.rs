@@ -1,4 +1,4 @@
-//! Opens plain TCP connections between hosts, and measures the data that arrives.
+//! Plain TCP connections between hosts, with measurements of the data that arrives.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use narrows_control::units::{Span, Time};
 use super::agent::since;
 use super::net::Net;
 
-/// A connection that sends as much data as it can, until this value is dropped.
+/// A connection that sends as much as it can, until it is dropped.
 pub(crate) struct Flow {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -44,14 +44,13 @@ pub(crate) enum Sends {
 }
 
 impl Flow {
-    /// Opens a connection from sender number `sender` (`s1`, `s2` and so on) to the receiver's port.
+    /// Opens a connection from sender number `sender` (`s1`, `s2` ...) to the receiver's port.
     pub(crate) fn from_sender(net: &Net, sender: usize, port: u16) -> Flow {
         let sender = net.netns(&format!("s{sender}"));
         Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
     }
 
-    /// Opens a connection. `congestion` is the congestion control of the sending end. The congestion control is set
-    /// before the first data is sent.
+    /// Opens a connection. `congestion` is the sending end's congestion control, set before the first data.
     pub(crate) fn open(
         client: Netns,
         server: Netns,
@@ -90,14 +89,14 @@ impl Flow {
         Flow { shared, threads }
     }
 
-    /// Returns the number of bytes that arrived, as the kernel counts them. On a busy machine, the reading program may
-    /// be delayed even if the network is not.
+    /// Returns the number of bytes that arrived. The kernel counts them, because the reading program may be delayed on
+    /// a busy machine.
     pub(crate) fn received(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
-    /// Returns the number of packets that have arrived, including packets that are acknowledged only selectively.
-    /// Unlike [`Flow::received`], this number also grows while an earlier packet is missing.
+    /// Returns the number of delivered packets, including selectively acknowledged ones. Unlike [`Flow::received`], it
+    /// also grows while an earlier packet is missing.
     pub(crate) fn delivered(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| u64::from(tcp_info(stream).2))
     }
@@ -173,8 +172,8 @@ fn set_congestion(socket: &impl std::os::fd::AsFd, name: &str) {
         .expect("the kernel has this congestion control");
 }
 
-/// Returns `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_delivered` of `struct tcp_info` (uapi/linux/tcp.h). The
-/// C library declares only the beginning of this structure.
+/// Returns `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_delivered` of `struct tcp_info` (uapi/linux/tcp.h). The C
+/// library declares only the beginning of this structure.
 pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     let mut info = [0u8; 256];
     let mut len = info.len() as libc::socklen_t;
@@ -189,7 +188,7 @@ pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     (number(100), acked, number(192))
 }
 
-/// Returns the rate that each flow delivers in this time, in Mbit/s.
+/// Returns each flow's rate over this time, in Mbit/s.
 pub(crate) fn rates(flows: &[&Flow], span: Duration) -> Vec<f64> {
     let read = || -> (Time, Vec<u64>) { (clock::now(), flows.iter().map(|f| f.received()).collect()) };
     let (begun, before) = read();

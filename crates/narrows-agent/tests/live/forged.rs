@@ -1,5 +1,5 @@
-//! A host that is not on the path of a flow forges packets of both ends of the flow. The host has the addresses and
-//! ports of the flow, and guesses the sequence numbers.
+//! A host off the path forges packets of both ends of a flow. It knows addresses and ports, and guesses sequence
+//! numbers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,12 +15,12 @@ use super::frames::{ACK, Dice, Port, RST, Segment};
 use super::net::{Forwarding, Net};
 
 const MEASURED: Duration = Duration::from_secs(6);
-/// The option with the code for one byte per second, in the form in which another switch would write it.
+/// The option with the code for one byte per second, as another switch would write it.
 const TEN: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0, 10];
 
 type End = (Ipv4Addr, u16);
 
-/// Contents of the forged packets, and their number per second.
+/// Contents and number per second of forged packets.
 #[derive(Copy, Clone)]
 struct Attack {
     flags: u8,
@@ -28,8 +28,8 @@ struct Attack {
     per_second: u64,
 }
 
-/// Sends packets that seem to come from the receiver, until it is stopped. In an attack with RSTs, every other packet
-/// seems to come from the sender. Returns the number of packets.
+/// Sends packets that seem to come from the receiver until it is stopped. With RSTs, every other packet seems to come
+/// from the sender. Returns the number of packets.
 fn forge(attack: Attack, [to_sender, to_receiver]: [&Port; 2], ends: [End; 2], stop: &AtomicBool) -> u64 {
     let (mut dice, begun, sent) = (Dice(21), clock::now(), AtomicU64::new(0));
     while !stop.load(Relaxed) {

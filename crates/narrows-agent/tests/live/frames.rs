@@ -1,4 +1,4 @@
-//! Builds packets, and sends and receives them on interfaces.
+//! Builds packets, and sends and receives them at interfaces.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ pub(crate) const ACK: u8 = 0x10;
 /// The option that asks for feedback.
 pub(crate) const ASKS: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0xff, 0xff];
 
-/// A packet socket at an interface, and the address at the cable's other end.
+/// A packet socket at an interface, and the address at the other end of the cable.
 pub(crate) struct Port {
     socket: OwnedFd,
     from: [u8; 6],
@@ -22,14 +22,14 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Opens a packet socket at `interface` of `host`. The cable of the interface ends at the host that has the same
-    /// name as the interface.
+    /// Opens a packet socket at `interface` of `host`. The other end of the cable is the host with the interface's
+    /// name.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
         Port::toward(net, (host, interface), (interface, host))
     }
 
-    /// Opens a packet socket at the interface `at`, a pair of host and interface. The socket sends frames to the
-    /// interface `to`, which may be behind a bridge.
+    /// Opens a packet socket at `at` (host and interface). It sends to the interface `to`, which may be behind a
+    /// bridge.
     pub(crate) fn toward(net: &Net, at: (&str, &str), to: (&str, &str)) -> Port {
         let socket = net.inside(at.0, || packet_socket(at.1)).expect("a packet socket");
         Port { socket, from: mac(net, at.0, at.1), to: mac(net, to.0, to.1) }
@@ -42,11 +42,11 @@ impl Port {
         frame.extend_from_slice(&self.from);
         frame.extend_from_slice(&[8, 0]);
         frame.extend_from_slice(datagram);
-        // A full queue drops packets, which is not an error here.
+        // A full queue drops packets, which is no error here.
         let _ = nix::unistd::write(&self.socket, &frame);
     }
 
-    /// Returns a received packet without its Ethernet header; `None` if no packet has arrived.
+    /// Returns a received packet without its Ethernet header, or `None` if no packet has arrived.
     pub(crate) fn receive(&self) -> Option<Vec<u8>> {
         let mut frame = vec![0; 1 << 16];
         let n = nix::unistd::read(&self.socket, &mut frame).ok()?;
@@ -69,7 +69,7 @@ fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
     mac
 }
 
-/// Opens a socket for all received IPv4 frames (packet(7)).
+/// Opens a socket for all IPv4 frames that arrive (packet(7)).
 pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: this is a plain system call without pointers.
@@ -78,7 +78,7 @@ pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just opened the descriptor, and no other code uses it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     #[allow(unsafe_code)]
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: all zeros is a valid address of this type.
@@ -88,7 +88,7 @@ pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     address.sll_protocol = all;
     address.sll_ifindex = nix::net::if_::if_nametoindex(interface)? as i32;
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the length is the length of the address, and the address outlives the call.
+    // SAFETY: the length is that of the address, which outlives the call.
     #[allow(unsafe_code)]
     if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) } != 0 {
         return Err(io::Error::last_os_error());
@@ -115,10 +115,9 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Bytes of the options. The bytes are sent as they are, except that they are cut or padded with zeros to whole
-    /// words.
+    /// Bytes of the options, cut or padded with zeros to whole words.
     pub(crate) options: &'a [u8],
-    /// A wrong data offset in words, which tests can set.
+    /// A wrong data offset in words, for tests.
     pub(crate) offset: Option<u8>,
     pub(crate) payload: &'a [u8],
 }
@@ -165,7 +164,7 @@ fn tcp_sum(d: &[u8]) -> u16 {
     checksum::compute(&pseudo)
 }
 
-/// Returns an IPv4 datagram with a TCP segment, without Ethernet padding; `None` for any other packet.
+/// Returns an IPv4 datagram with a TCP segment, without Ethernet padding. Returns `None` for any other packet.
 pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
     let len = usize::from(u16::from_be_bytes([*d.get(2)?, *d.get(3)?]));
     let d = d.get(..len)?;
@@ -177,7 +176,7 @@ pub(crate) fn checksums_are_correct(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }
 
-/// A small random number generator that gives the same numbers in every run.
+/// A small random number generator with a fixed sequence.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,5 +1,5 @@
-//! The test sends segments with random options in both directions of a live flow. A packet with correct checksums must
-//! still have correct checksums after the switch, and only the rate may change.
+//! Sends segments with random options in both directions of a live flow. A packet with correct checksums must still
+//! have correct checksums after the switch, and only the rate may change.
 
 use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ fn options(dice: &mut Dice) -> Vec<u8> {
             let code = dice.roll() as u16;
             bytes.extend_from_slice(&[6, 0x4e, 0x57, (code >> 8) as u8, code as u8]);
         } else if kind > 1 {
-            // Some of these lengths fit, some are too short for an option, and some exceed the header.
+            // Some of these lengths fit, some are too short, and some exceed the header.
             let len = [0, 1, 2, 4, 6, 10, dice.below(256) as u8][dice.below(7) as usize];
             bytes.push(len);
             for _ in 2..len.min(12) {
@@ -117,7 +117,7 @@ fn checksums_stay_correct_with_any_options() {
                 let segment = Segment {
                     from: source,
                     to: target,
-                    // The flags contain no RST, which would end the flow, and no SYN, which would start a flow.
+                    // An RST would end the flow, and a SYN would start one.
                     flags: ACK | (dice.below(2) as u8) << 3,
                     seq: dice.roll() as u32,
                     ack: dice.roll() as u32,

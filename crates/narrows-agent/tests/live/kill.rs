@@ -1,5 +1,4 @@
-//! The test kills the switch's agent under load with `kill -9`. The agent's programs end with the agent, and
-//! connections continue.
+//! The switch's agent is killed (`kill -9`) under load. The agent's programs end with it, and connections continue.
 
 use std::thread;
 use std::time::Duration;
@@ -31,8 +30,8 @@ fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
             thread::sleep(Duration::from_millis(5));
         }
         let without_queue = since(killed);
-        // The programs end with their links, so no rates are written. The connections change to CUBIC when 1 s and 4
-        // RTTs have passed since the last feedback. Counters are published every 200 ms.
+        // The programs end with their links, so no rates are written. Connections change to CUBIC 1 s and 4 RTTs after
+        // the last feedback. Counters are published every 200 ms.
         while sender_counter(&sender, "orphaned") < 2 {
             assert!(since(killed) < Span::from_secs(10), "still rated");
             thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Tests a switch's metrics at the first scrape, in both possible namespaces, and under attack.
+//! Tests a switch's metrics: at the first scrape, in both namespaces, and under attack.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use narrows_control::units::Span;
 use super::agent::{Agent, since};
 use super::net::{Forwarding, Net};
 
-/// Starts a switch in the namespace `r`, with metrics in the namespace `netns`.
+/// Starts a switch in the namespace `r`, with metrics in `netns`.
 fn launch(net: &Net, address: SocketAddr, netns: &str) -> Agent {
     let config = format!(
         "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n[[ports]]\ninterface = \"c\"\nrate = \"100mbit\"\n\
@@ -27,7 +27,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
 }
 
-/// Returns the page with the metrics. If the agent is starting, waits for it.
+/// Returns the page with the metrics. Waits while the agent starts.
 fn scrape(address: SocketAddr) -> String {
     let begun = clock::now();
     let mut stream = loop {
@@ -66,7 +66,7 @@ fn the_first_scrape_is_right_and_the_endpoint_is_in_the_namespace_of_choice() {
         let info = format!("narrows_agent_info{{role=\"switch\",name=\"{}\"}} 1\n", agent.name);
         assert!(first.contains(&info), "{first}");
         assert!(value(&first, "narrows_port_capacity_bytes_per_second{port=\"c\"}") > 12e6, "{first}");
-        // Requests within a short time get the same page, so wait. The control loop runs in this time.
+        // Requests shortly after each other get the same page, so wait.
         thread::sleep(Duration::from_millis(500));
         let asked = clock::now();
         let uptime = value(&page(), "narrows_agent_uptime_seconds");
@@ -106,7 +106,7 @@ fn a_local_user_cannot_end_the_switch_by_its_metrics() {
     }
 }
 
-/// A process that holds connections open. Dropping this value ends the process.
+/// A process that holds connections open. Dropping it ends the process.
 struct Attacker(Child);
 
 impl Drop for Attacker {

@@ -1,5 +1,5 @@
-//! Tests a sender or receiver with `[[namespaces]]`. Interfaces and whole namespaces vanish and come back, are refused
-//! by the kernel, and change at a reload.
+//! Tests a sender or receiver with `[[namespaces]]`. Interfaces and namespaces vanish and return, are refused by the
+//! kernel, and change at a reload.
 
 #![allow(unsafe_code, reason = "programs are attached by system calls that have no wrapper")]
 
@@ -37,8 +37,8 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable. The kernel removes
-/// a cable some time after the namespace at its other end was deleted.
+/// Makes the cable of sender `i`. The kernel removes an earlier cable some time after the namespace at its other end
+/// was deleted, so wait for this first.
 fn connect(net: &Net, i: usize) {
     let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
     while narrows_lab::says(&earlier).is_ok() {
@@ -49,7 +49,7 @@ fn connect(net: &Net, i: usize) {
     net.attach_sender(&format!("s{i}"), "r", i);
 }
 
-/// Waits for a condition. The deadline only ends a test that hangs.
+/// Waits for a condition. The deadline only ends a hanging test.
 fn wait_until(agent: &mut Agent, what: &str, mut is_so: impl FnMut(&Agent) -> bool) {
     let begun = clock::now();
     while !is_so(agent) {
@@ -80,20 +80,20 @@ fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// Returns the number of lines in the agent's log about this event in a host's namespace.
+/// Returns the number of lines in the log about this event in a host's namespace.
 fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     let (event, netns) = (format!("event=\"{event}\""), format!("netns=/run/netns/{}", net.name(host)));
     let log = agent.log();
-    // No host's name begins with the name of another host.
+    // No host's name is the beginning of another's.
     log.lines().filter(|line| line.contains(&event) && line.contains(&netns)).count()
 }
 
-/// Checks that new connections of a sender ask for rates, and that their data is marked at the sender's interface.
+/// Checks that a sender's new connections ask for rates, and that their data is marked at its interface.
 fn assert_in_use(net: &Net, sender: &mut Agent, i: usize, port: u16) {
     let (asked, marked) = (sender_counter(sender, "asked"), sender_counter(sender, "marked"));
     let flow = Flow::from_sender(net, i, port);
     flow.wait_for_data();
-    // An earlier flow can still cause marks, so this waits for both counters.
+    // An earlier flow can still cause marks, so wait for both counters.
     wait_until(sender, "no request or no marks", |sender| {
         sender_counter(sender, "asked") > asked && sender_counter(sender, "marked") > marked + 2
     });
@@ -126,8 +126,8 @@ fn a_namespace_that_is_made_again_is_taken_back() {
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     for round in 1..=2 {
-        // In the first round, the namespace comes back at once, so that the agent never finds it missing. In the second
-        // round, the namespace comes back after a while.
+        // In the first round, the namespace returns at once, so the agent never finds it missing. In the second round,
+        // the namespace returns after a while.
         let path = format!("/run/netns/{}", net.name("s1"));
         must(&format!("ip netns delete {}", net.name("s1")));
         if round == 2 {
@@ -151,8 +151,7 @@ fn a_namespace_that_is_made_again_is_taken_back() {
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 
-/// Returns whether SYNs of this host ask for rates. SYNs ask for rates as long as the receiver's program applies to the
-/// host.
+/// Returns whether SYNs of this host ask for rates, which shows that the receiver's program applies to it.
 fn asks(net: &Net, receiver: &Agent, host: &str) -> bool {
     let server = net.server(5000, false);
     let listener = net.inside("c", || TcpListener::bind(server)).expect("a server");
@@ -160,7 +159,6 @@ fn asks(net: &Net, receiver: &Agent, host: &str) -> bool {
     net.inside(host, || TcpStream::connect(server)).expect("the server listens");
     drop(listener);
     let asked = status(receiver).at;
-    // Wait for the next snapshot.
     while status(receiver).at <= asked {
         thread::sleep(Duration::from_millis(20));
     }
@@ -188,8 +186,8 @@ fn a_receiver_takes_a_namespace_back() {
     assert!(receiver.runs());
 }
 
-/// Returns the number of descriptors that the agent keeps. The function takes the smallest of several counts, because a
-/// count may include a connection to the status socket.
+/// Returns the number of the agent's descriptors: the smallest of several counts, because a connection to the status
+/// socket may add some.
 fn descriptors(agent: &Agent) -> usize {
     let counts = (0..20).map(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -198,7 +196,7 @@ fn descriptors(agent: &Agent) -> usize {
     counts.min().unwrap_or_default()
 }
 
-/// The namespace is deleted and made again many times a second, with reloads in between.
+/// The namespace is deleted and recreated many times a second, with reloads in between.
 #[test]
 fn a_namespace_that_flaps_is_damped_and_nothing_leaks() {
     let Some(mut net) = network() else { return };
@@ -238,7 +236,7 @@ fn a_reload_adds_and_removes_namespaces() {
     wait_until(&mut receiver, "it is not entered", |receiver| entered(&net, receiver) == ["s2"]);
     assert!(!asks(&net, &receiver, "s1") && asks(&net, &receiver, "s2"));
 
-    // The agent refuses another kind of scope with one line, and its state does not change.
+    // Another kind of scope is refused with one line, and nothing changes.
     let table = format!("[[namespaces]]\npath = '{}\n", path("s2"));
     reload(&mut receiver, &table, "");
     wait_until(&mut receiver, "nothing is said", |receiver| receiver.log().contains("restart-needed"));
@@ -260,7 +258,7 @@ fn a_reload_adds_an_interface_in_a_namespace() {
     wait_until(&mut sender, "they are still there", |sender| status(sender).interfaces.is_empty());
 }
 
-/// Returns the effective and permitted capabilities of an agent's thread.
+/// Returns the effective and permitted capabilities of each matching thread of the agent.
 fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u64)> {
     let of = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).ok()?;
@@ -277,13 +275,12 @@ fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u
 }
 
 /// Only the main thread keeps the privilege to enter namespaces, and only with `[[namespaces]]`. The thread that enters
-/// namespaces makes the privilege effective, and exists only for a moment.
+/// namespaces exists only for a moment, and makes the privilege effective.
 #[test]
 fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     let Some(net) = network() else { return };
     let netns = net.name("s1");
-    // The first number is the mask of CAP_NET_ADMIN and CAP_BPF, and the second number is the mask of CAP_SYS_ADMIN
-    // (include/uapi/linux/capability.h).
+    // Masks of CAP_NET_ADMIN with CAP_BPF, and of CAP_SYS_ADMIN (include/uapi/linux/capability.h).
     let (running, entering) = (1 << 12 | 1 << 39, 1 << 21);
     let with = format!("[receiver]\n[[namespaces]]\npath = '/run/netns/{netns}'\n");
     let without = format!("[receiver]\nnetns = '{netns}'\n");
@@ -296,8 +293,8 @@ fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     }
 }
 
-/// Attaches as many programs as possible at the egress of an interface of this host. This is one program less than
-/// BPF_MPROG_MAX of Linux.
+/// Attaches as many programs as possible at the egress of an interface of this host: one less than Linux's
+/// BPF_MPROG_MAX.
 fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
     net.inside(host, || {
         // r0 = -1 (TCX_NEXT); exit
@@ -306,13 +303,12 @@ fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
             libbpf_sys::bpf_insn { code: 0x95, ..Default::default() },
         ];
         let index = nix::net::if_::if_nametoindex(interface).expect("the interface") as i32;
-        // A program can be attached only once, so each link needs its own program.
+        // A program can be attached only once, so each link needs its own.
         let attach = |_| {
             let (kind, options) = (libbpf_sys::BPF_PROG_TYPE_SCHED_CLS, std::ptr::null_mut());
             let (name, licence) = (c"other".as_ptr(), c"GPL".as_ptr());
             let (code, len) = (instructions.as_ptr(), instructions.len() as _);
-            // SAFETY: the array has `len` instructions, and the name and the licence end with NUL. The options may be
-            // null.
+            // SAFETY: the array has `len` instructions, and name and licence end with NUL. The options may be null.
             let program =
                 owned(unsafe { libbpf_sys::bpf_prog_load(kind, name, licence, code, len, options) });
             let (at, options) = (libbpf_sys::BPF_TCX_EGRESS, std::ptr::null());
@@ -325,7 +321,7 @@ fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
 
 fn owned(fd: i32) -> OwnedFd {
     assert!(fd >= 0, "{}", std::io::Error::from_raw_os_error(-fd));
-    // SAFETY: the kernel has just opened this descriptor, and no other code uses it.
+    // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -344,7 +340,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     let shown = narrows_lab::says(&format!("{PROGRAM} status --name {}", sender.name)).expect("a status");
     assert!(shown.contains(&format!("/run/netns/{}: refused ({reason}", net.name("s1"))), "{shown}");
 
-    // The interface comes back with room for programs.
+    // The interface returns with room for programs.
     net.says("s1", "ip link del dev r");
     drop(full);
     wait_until(&mut sender, "not missed", |sender| count(&net, sender, "interface-missing", "s1") == 1);
@@ -352,7 +348,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     wait_until(&mut sender, "it is not taken", |sender| held(&net, sender) == ["s1", "s2"]);
     assert_in_use(&net, &mut sender, 1, 5002);
 
-    // An interface comes back to which no further program can be attached. Later, it has room for programs again.
+    // An interface without room for programs returns. Later, it has room again.
     net.says("s1", "ip link set dev r name elsewhere");
     wait_until(&mut sender, "it is still there", |sender| held(&net, sender) == ["s2"]);
     let full = fill(&net, "s1", "elsewhere");
@@ -364,15 +360,14 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     assert_eq!(count(&net, &sender, "interface-back", "s1"), 2, "{}", sender.log());
 }
 
-/// The program is detached from an interface that was renamed or moved. The program is attached to the interface that
-/// now has the configured name.
+/// A renamed or moved interface loses the program. The interface that now has the configured name gets it.
 #[test]
 fn the_name_decides_which_interface_is_used() {
     let Some(net) = network() else { return };
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     let index = |host: &str| net.inside(host, || nix::net::if_::if_nametoindex("r")).expect("the interface");
-    // The interface is moved to a namespace of another host, and an interface with its ifindex takes its place.
+    // The interface moves to another host's namespace. A new interface with the same name and ifindex takes its place.
     let before = index("s1");
     sender.signal(nix::sys::signal::Signal::SIGSTOP);
     let (there, peer) = (net.name("c"), net.name("s1"));

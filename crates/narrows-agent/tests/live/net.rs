@@ -1,4 +1,4 @@
-//! Builds networks of namespaces with senders, a switch (router or bridge), a cable with a delay, and a receiver.
+//! Networks of namespaces: senders, a switch (router or bridge), a cable with a delay, and a receiver.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's rate, a little above the rate of the switch. Without HTB, the flows are limited by the wire and not by
-/// the speed of the machine.
+/// The wire's rate, a little above the switch's rate. Without HTB, the flows are limited by the wire, and not by the
+/// speed of the machine.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
@@ -32,7 +32,7 @@ pub(crate) struct Net {
     hosts: Hosts,
 }
 
-/// A cable that the emulator runs, with a delay, and with loss from its first end to its second end.
+/// A cable run by the emulator. It delays all packets, and loses packets from its first end to its second end.
 struct Relay {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -50,13 +50,13 @@ impl Net {
         })
     }
 
-    /// Returns a network in which the senders `s1`, `s2` and so on reach `c` through the switch `r` and a path of 20
-    /// ms. The port to control is the interface `c` of `r`. The other interfaces of `r` are `s1`, `s2` and so on.
+    /// Returns a network in which the senders `s1`, `s2` ... reach `c` through the switch `r` and a path of 20 ms. The
+    /// port to control is the interface `c` of `r`. Other interfaces of `r` are `s1`, `s2` ...
     pub(crate) fn star(forwarding: Forwarding, senders: usize) -> Option<Net> {
         Net::star_on(forwarding, senders, WIRE, Room::Half)
     }
 
-    /// Like [`Net::star`], but no other test measures at the same time.
+    /// Like [`Net::star`], but no other test runs at the same time.
     pub(crate) fn star_alone(forwarding: Forwarding, senders: usize) -> Option<Net> {
         Net::star_on(forwarding, senders, WIRE, Room::Whole)
     }
@@ -91,7 +91,7 @@ impl Net {
         }
     }
 
-    /// Returns the address of sender `i` (counted from 1). If `i` is 0, returns the address of the receiver.
+    /// Returns the address of sender `i` (counted from 1), or of the receiver if `i` is 0.
     pub(crate) fn of(&self, i: usize, v6: bool) -> IpAddr {
         let (network, host) = match (i, self.forwarding) {
             (0, _) => (9, 1),
@@ -107,11 +107,10 @@ impl Net {
         SocketAddr::new(self.of(0, v6), port)
     }
 
-    /// Makes a host.
     pub(crate) fn host(&mut self, name: &str) {
         self.hosts.add(name);
         for (key, value) in [
-            // With these sizes, neither the first nor the largest window limits a flow.
+            // With these sizes, windows never limit a flow.
             ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
             ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
             ("net/ipv6/conf/default/accept_dad", "0"),
@@ -120,7 +119,6 @@ impl Net {
         }
     }
 
-    /// Makes a switch.
     pub(crate) fn switch(&mut self, name: &str) {
         self.host(name);
         match self.forwarding {
@@ -135,7 +133,7 @@ impl Net {
         }
     }
 
-    /// Makes a cable between two hosts. Each interface of the cable has the name of the host at the other end.
+    /// Makes a cable between two hosts. Each interface has the name of the host at its other end.
     pub(crate) fn link(&self, a: &str, b: &str) {
         self.hosts.cable((a, b), (b, a));
         self.join_bridge(a, b);
@@ -152,7 +150,7 @@ impl Net {
         }
     }
 
-    /// Makes a cable with this round-trip delay, and with random loss of the packets that `a` sends.
+    /// Makes a cable with this round-trip delay and with random loss of the packets from `a`.
     pub(crate) fn cable(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64) {
         self.cable_on(a, b, rtt_ms, loss, WIRE);
     }
@@ -172,7 +170,7 @@ impl Net {
         self.relays.push(Relay::start(&netns, [a, b], rtt_ms * 1_000_000 / 2, loss));
     }
 
-    /// Gives an interface its addresses in network `n`. Does nothing on a bridge.
+    /// Gives an interface its addresses in network `n`, unless the host is a bridge.
     pub(crate) fn address(&self, host: &str, interface: &str, n: usize, number: usize) {
         if self.is_bridge(host) {
             return;
@@ -181,12 +179,11 @@ impl Net {
         self.hosts.ip(host, &format!("addr add fd77:{n}::{number}/64 dev {interface} nodad"));
     }
 
-    /// Adds the default route of a host through its router in network `n`.
     pub(crate) fn route(&self, host: &str, by: &str, n: usize) {
         self.route_to(host, by, "default", &format!("10.77.{n}.2"), &format!("fd77:{n}::2"));
     }
 
-    /// Adds a route. `to` is `default`, or the number of a network, which is part of its IPv4 and IPv6 addresses.
+    /// Adds a route. `to` is `default` or the number of a network.
     pub(crate) fn route_to(&self, host: &str, by: &str, to: &str, v4: &str, v6: &str) {
         if self.forwarding == Forwarding::Bridge {
             return;
@@ -199,32 +196,27 @@ impl Net {
         self.hosts.ip(host, &format!("-6 route add {to6} via {v6} dev {by}"));
     }
 
-    /// Returns the name of a host's namespace.
     pub(crate) fn name(&self, host: &str) -> String {
         self.hosts.name(host)
     }
 
-    /// Returns the namespace of a host.
     pub(crate) fn netns(&self, host: &str) -> Netns {
         Netns::named(&self.name(host))
     }
 
-    /// Runs `work` at a host.
     pub(crate) fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         self.hosts.inside(host, work)
     }
 
-    /// Returns a command that runs a program at a host.
     pub(crate) fn command(&self, host: &str, program: &str) -> Command {
         self.hosts.command(host, program)
     }
 
-    /// Runs a command at a host and returns its output.
     pub(crate) fn says(&self, host: &str, command: &str) -> String {
         self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    /// Returns the names of a star's senders, which are also the names of the switch's interfaces to them.
+    /// Returns the names of a star's senders. The switch's interfaces to the senders have the same names.
     pub(crate) fn senders(&self) -> Vec<String> {
         (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }

@@ -1,5 +1,5 @@
-//! The tests kill a sender's agent under load with `kill -9`. The sender's connections continue with CUBIC and do not
-//! harm other connections, until the sender's next agent takes them over.
+//! A sender's agent is killed (`kill -9`) under load. Its connections continue with CUBIC without harming others, until
+//! the next agent takes them over.
 
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::flow::{Flow, all_well, rates};
 use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 
-/// Four connections without an agent fill the link, because each connection sends at about its share. The connections
-/// have announced that they apply rates, so the switch must detect that they ignore reductions.
+/// Four connections without an agent fill the link, because each sends at about its share. They have announced that
+/// they apply rates, so the switch must detect that they ignore reductions.
 #[test]
 fn connections_of_a_killed_sender_do_not_starve_new_ones() {
     patiently(|| {
@@ -26,7 +26,7 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
         old.iter().for_each(Flow::wait_for_data);
         thread::sleep(Duration::from_secs(1));
         second.kill();
-        // After 1 s and 4 RTTs without feedback, the kernel's part of `brf` changes to CUBIC.
+        // After 1 s and 4 RTTs without feedback, `brf` changes to CUBIC in the kernel.
         thread::sleep(Duration::from_secs(3));
         let new: Vec<Flow> = (0..2).map(|n| Flow::from_sender(&net, 1, 5011 + n)).collect();
         new.iter().for_each(Flow::wait_for_data);
@@ -36,15 +36,14 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
         let flows = switch.fresh().flows;
         println!("old and new: {rates:.1?} Mbit/s, {:?}", flows.iter().map(|f| &f.leaf).collect::<Vec<_>>());
         all_well(&all);
-        // The equal share of a connection is 15.6 Mbit/s.
+        // The equal share is 15.6 Mbit/s.
         assert!(rates[4..].iter().all(|rate| *rate > 13.0), "{rates:.1?}");
         assert_eq!(flows.iter().filter(|flow| flow.leaf == "other-tcp").count(), 4, "{flows:#?}");
     });
 }
 
-/// Three old connections share the link with three new connections. The equal share is 15.6 Mbit/s. In one case, the
-/// agent is missing only for a moment, in which the old connections keep their rates. In the other case, it is missing
-/// until the switch has demoted them.
+/// Three old and three new connections share the link. The equal share is 15.6 Mbit/s. The agent is missing either for
+/// a moment, in which the old connections keep their rates, or until the switch has demoted them.
 #[test]
 fn the_next_agent_takes_over_open_connections() {
     for demoted in [false, true] {

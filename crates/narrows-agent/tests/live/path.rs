@@ -1,4 +1,4 @@
-//! Tests two switches on a path, and losses before a switch.
+//! Tests two switches on a path, and losses upstream of a switch.
 
 use narrows_lab::{Room, patiently, says};
 use std::thread;
@@ -8,13 +8,13 @@ use super::agent::Agent;
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// The rate of the slower switch arrives at the sender, regardless of the order of the two switches (BRF-61).
+/// The sender gets the slower switch's rate, whichever switch comes first on the path (BRF-61).
 #[test]
 fn the_narrower_of_two_switches_decides() {
     patiently(|| {
         for (first, second) in [(40, 94), (94, 40)] {
             let Some(mut net) = Net::empty(Forwarding::Router, Room::Half) else { return };
-            // The path is s1 - q - r - (20 ms) - c.
+            // The path: s1 - q - r - (20 ms) - c.
             net.switch("q");
             net.switch("r");
             net.host("s1");
@@ -60,8 +60,8 @@ fn the_narrower_of_two_switches_decides() {
     });
 }
 
-/// Packets that were lost before the switch count as sent. A flow's demand is therefore more than the data that arrives
-/// at the switch (BRF-100).
+/// Packets lost upstream of the switch count as sent. A flow's demand is therefore more than the data that arrives at
+/// the switch (BRF-100).
 #[test]
 fn losses_before_the_switch_do_not_starve_a_flow() {
     patiently(|| {
@@ -69,7 +69,7 @@ fn losses_before_the_switch_do_not_starve_a_flow() {
         net.host("s2");
         net.cable("s2", "r", 2, 0.2);
         net.attach_sender("s2", "r", 2);
-        // The relay must drop single packets, so super-packets are disabled.
+        // The relay must drop single packets, so disable super-packets.
         let space = net.name("s2");
         says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
         let switch = Agent::switch(&net, "100mbit");
@@ -87,7 +87,7 @@ fn losses_before_the_switch_do_not_starve_a_flow() {
             .collect();
         println!("without loss, with 20 %: {both:.1?} Mbit/s; allocated {told:?}");
         all_well(&[&clean, &lossy]);
-        // A fifth of 46.7 Mbit/s never reaches the switch, and recovery from losses reduces the rate further.
+        // A fifth of 46.7 Mbit/s never reaches the switch. Loss recovery reduces the rate further.
         assert!(both[1] > 15.0, "{both:?}");
         assert!(both[0] < 75.0, "{both:?}");
     });

@@ -1,4 +1,4 @@
-//! Tests the pinned mode, in which the data plane and its flows outlive the agent.
+//! Tests the pinned mode: the data plane and its flows outlive the agent.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -15,11 +15,11 @@ use super::agent::{Agent, counter, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// A bpffs that is mounted for one test, because the machine may have none.
+/// A bpffs for one test, because the machine may have none.
 pub(crate) struct Bpffs(tempfile::TempDir);
 
 impl Bpffs {
-    /// Mounts a bpffs, and returns the folder in it for the pins of a switch.
+    /// Mounts a bpffs. Also returns a folder in it, for the switch's pins.
     pub(crate) fn with_pins() -> (Bpffs, PathBuf) {
         let bpffs = Bpffs::mount();
         let pins = bpffs.path().join("sw");
@@ -39,7 +39,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // The pins are removed with the bpffs, and each link is removed with its pin.
+        // Pins vanish with the bpffs, and links with their pins.
         let _ = umount2(self.0.path(), MntFlags::MNT_DETACH);
     }
 }
@@ -81,7 +81,7 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
         }
         drop(flows);
         drop(switch);
-        // The data plane also stays if the agent is stopped cleanly.
+        // The data plane also survives a clean stop.
         assert!(net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"));
         assert!(pin.join("program").exists());
         let cleaned = net.inside("r", || narrows_agent::clean::clean(Path::new("/nonexistent"), &pin));

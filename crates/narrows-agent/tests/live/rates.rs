@@ -1,5 +1,4 @@
-//! Tests that the status socket sets new rates of a switch's links. The agent refuses an invalid request, and continues
-//! to control the link.
+//! The status socket sets new link rates. An invalid request changes nothing.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +8,6 @@ use narrows_agent::status::server::path_of;
 use super::agent::Agent;
 use super::net::{Forwarding, Net};
 
-/// Returns the agent's answer to a request.
 fn answer(agent: &Agent, request: &str) -> String {
     let mut stream = UnixStream::connect(path_of(&agent.name)).expect("the agent's socket");
     writeln!(stream, "{request}").expect("a request");

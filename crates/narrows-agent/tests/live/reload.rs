@@ -1,5 +1,4 @@
-//! Tests that SIGHUP applies a new configuration to a switch with flows, and that an invalid configuration changes
-//! nothing.
+//! SIGHUP applies a new configuration to a switch with flows. An invalid one changes nothing.
 
 use std::fs;
 use std::thread;
@@ -14,7 +13,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// Changes the file of an agent, asks for a reload, and returns the new lines of the log.
+/// Changes the agent's file, asks for a reload, and returns the new lines of the log.
 pub(crate) fn reload(agent: &mut Agent, found: &str, replacement: &str) -> String {
     let before = agent.log();
     let text = fs::read_to_string(agent.config()).expect("a file");

@@ -1,6 +1,5 @@
-//! In this test, a switch without pins restarts on a port that is slower than its wire. While no switch runs, the
-//! senders use CUBIC and the whole rate of the wire. When the switch runs again, the windows of all flows are in
-//! flight.
+//! A switch without pins restarts on a port that is slower than its wire. While no switch runs, the senders use CUBIC
+//! and the wire's whole rate. The windows of all flows are therefore in flight when the switch runs again.
 
 use std::thread;
 use std::time::Duration;
@@ -13,12 +12,12 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well};
 use super::net::{Forwarding, Net, RTT_MS};
 
-/// Rate of the wire, which is ten times the port's rate.
+/// Rate of the wire: ten times the port's rate.
 const WIRE: &str = "rate 1gbit burst 256kb limit 4000000";
-/// Packets per second of a flow that has half of 100 Mbit/s at the controller's target. A frame has 1514 bytes, and the
-/// target is 0.98.
+/// Packets per second of a flow with half of 100 Mbit/s, at the controller's target of 0.98 and with frames of 1514
+/// bytes.
 const SHARE: f64 = 0.98 * 100e6 / 8.0 / 1514.0 / 2.0;
-/// A flow counts as having its share if it gets at least 90 % of the share in every period of this length.
+/// A flow has its share if it gets at least 90 % of it in every period of this length.
 const LASTING: Span = Span::from_millis(400);
 const WATCHED: Span = Span::from_millis(2500);
 const DEADLINE: Span = Span::from_millis(1000 + 4 * RTT_MS);
@@ -27,9 +26,9 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// Returns the first time from which every flow has its share in all later samples. A sample is a time, with the
-/// number of delivered packets of each flow. A rate that is high only at the beginning does not count, because packets
-/// on the wire arrive faster than the port sends.
+/// Returns the first time after which every flow has its share in all samples. A sample is a time and each flow's
+/// delivered packets. A high rate only at the beginning does not count, because packets on the wire arrive faster than
+/// the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;
@@ -42,8 +41,8 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     judged.get(judged.len() - fair_at_the_end).map(|(at, _)| *at)
 }
 
-/// Kills the switch and starts it again after `unshaped`. Returns the time until every flow has its share again,
-/// counted from the moment when the port is shaped again. Returns `None` if this time is longer than [`WATCHED`].
+/// Kills the switch, and starts it again after `unshaped`. Returns how long it takes after the port is shaped again
+/// until every flow has its share. Returns `None` if it takes longer than [`WATCHED`].
 fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
     switch.kill();
     thread::sleep(unshaped / 2);
@@ -73,7 +72,7 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
     })
 }
 
-/// Returns a network with two flows that have sent for this time. Returns `None` if the machine cannot run the test.
+/// Returns a network with two flows that have sent for this time, or `None` if this machine cannot run the test.
 fn running(time: Duration) -> Option<(Net, Agent, Agent, [Flow; 2])> {
     let net = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole)?;
     let switch = Agent::unpinned_switch(&net, "100mbit");

@@ -12,8 +12,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, Sends, all_well, jain, rates};
 use super::net::{Forwarding, Net};
 
-/// Goodput of a flow that has half of 100 Mbit/s at the controller's target, in Mbit/s. The goodput is 100 x 0.98 x
-/// 1448 / 1514 / 2.
+/// Goodput of a flow with half of 100 Mbit/s at the controller's target, in Mbit/s: 100 x 0.98 x 1448 / 1514 / 2.
 const SHARE: f64 = 46.7;
 
 fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
@@ -30,13 +29,13 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
             let server = net.server(5000 + i as u16, v6);
             Flow::open(net.netns(&format!("s{i}")), net.netns("c"), server, sends, None)
         }
-        // The receiver of the star asks for feedback, and the hosts before the switch send.
+        // The star's receiver asks for feedback, and the hosts before the switch send.
         Sends::Server => {
             let server = std::net::SocketAddr::new(net.of(i, v6), 5000);
             Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
         }
     };
-    // Allocations are L3 rates, so the longer header of IPv6 leaves less goodput.
+    // Allocations are L3 rates, so IPv6's longer header leaves less goodput.
     let share = if v6 { SHARE * 1428.0 / 1448.0 } else { SHARE };
     let first = open(1);
     first.wait_for_data();
@@ -64,8 +63,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     };
     let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
     let mut both = measure();
-    // If the machine has no CPU time for a sender, that sender counts as limited by its application. As soon as the
-    // sender has CPU time again, it must no longer count as limited.
+    // A sender without CPU time counts as limited by its application. As soon as the sender has CPU time again, it must
+    // no longer count as limited.
     for _ in 0..2 {
         if !fair(&both) {
             println!("once more: {both:.1?}");
@@ -86,7 +85,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
     assert!(alone > 0.93 * 2.0 * share, "{alone}");
     assert!(fair(&both), "{both:?}\n{:?}", status.flows);
-    // No packet was dropped. Nevertheless, a stack that waited for CPU time may send one or two probes (RFC 8985).
+    // No packet was dropped. A stack that waited for CPU time may still send one or two probes (RFC 8985).
     assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     assert!(again.iter().sum::<u32>() < 30, "{again:?}");
     assert!(mean_queue < 8.0, "{queue:?}");
@@ -117,8 +116,7 @@ fn two_downloads_share_a_port_of_a_bridge_v6() {
     patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
-/// Two subscribers share a port. One subscriber has one connection, the other subscriber has nine connections, and each
-/// subscriber gets half of the port.
+/// Two subscribers share a port. One subscriber has one connection, the other has nine, and each gets half of the port.
 #[test]
 fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
     patiently(|| {

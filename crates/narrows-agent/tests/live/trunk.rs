@@ -1,8 +1,8 @@
-//! Tests routers whose controlled port is a VLAN trunk, carries PPPoE, or carries GTP-U.
+//! Routers whose controlled port is a VLAN trunk, or carries PPPoE or GTP-U.
 //!
-//! A user-space program acts as the router, so that the tests need no kernel with VLANs, PPP and GTP. The program
-//! forwards packets between two interfaces. The program adds the headers to packets that leave by the controlled port.
-//! The program's peer `edge`, in front of the receiver, removes the headers.
+//! The router is a user-space program, so the tests need no kernel with VLANs, PPP and GTP. The program forwards
+//! packets between two interfaces, and adds the headers to packets that leave by the controlled port. The router
+//! `edge`, in front of the receiver, removes the headers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ use super::frames::packet_socket;
 use super::net::{Forwarding, Net};
 use super::reload::reload;
 
-/// Headers that the controlled port adds to IP packets. The port does not change other packets, such as ARP and
-/// neighbour discovery.
+/// Headers that the controlled port adds to IP packets. Other packets, such as ARP and neighbour discovery, stay
+/// unchanged.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Headers {
     /// 802.1Q.
@@ -31,7 +31,7 @@ enum Headers {
 }
 
 impl Headers {
-    /// Returns the number of bytes between the Ethernet header and the IP header, without the EtherType.
+    /// Returns the bytes between the Ethernet header and the IP header, without the EtherType.
     fn len(self) -> usize {
         match self {
             Headers::Tag => 4,
@@ -82,7 +82,7 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// `there` changes frames from the first interface to the second interface, and `back` changes frames in the other
+    /// Starts a forwarder. `there` changes frames from the first interface to the second, and `back` those of the other
     /// direction.
     fn start(
         net: &Net,
@@ -115,7 +115,7 @@ fn spawn(
         let mut frame = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             match nix::unistd::read(&*from, &mut frame) {
-                // A full queue drops packets, which is not an error here.
+                // A full queue drops packets, which is no error here.
                 Ok(n) if n >= 14 => drop(nix::unistd::write(&*to, &change(&frame[..n]))),
                 Ok(_) => {}
                 Err(_) => drop(poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], 50_u16)),
@@ -134,9 +134,9 @@ impl Drop for Forwarder {
 }
 
 /// Tests a flow on the path `s1` - `r` - `edge` - `c`. Router `r` adds the headers at its controlled port `edge`, and
-/// the router `edge` removes them.
+/// router `edge` removes them.
 fn a_flow_is_rated(headers: Headers, more: &str) {
-    // Only hosts have addresses, as in a network with a bridge.
+    // Only hosts have addresses, as with a bridge.
     let Some(mut net) = Net::empty(Forwarding::Bridge, Room::Half) else { return };
     for host in ["s1", "r", "edge", "c"] {
         net.host(host);
@@ -144,8 +144,7 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     for (a, b) in [("s1", "r"), ("r", "edge"), ("edge", "c")] {
         net.link(a, b);
         for (host, interface) in [(a, b), (b, a)] {
-            // Without offloads, a forwarder sees frames as on the wire, without super-packets and with complete
-            // checksums.
+            // Without offloads, forwarders see frames as on the wire: no super-packets, complete checksums.
             net.says(host, &format!("ethtool -K {interface} tx off tso off gso off gro off"));
         }
     }
@@ -198,14 +197,14 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     let is_rated = |f: &&&narrows_agent::status::FlowStatus| f.class == "rated" && f.leaf == "elephant";
     assert_eq!(seen.iter().filter(is_rated).count(), 1, "{:#?}", status.flows);
     assert!(inserted > 50);
-    // The flow's goodput is 98 % of the port's rate, less all headers (including IP and TCP).
+    // The goodput is 98 % of the port's rate, less all headers.
     let payload = (1440.0 - 52.0) / (1440.0 + 14.0 + headers.len() as f64);
     let expected = 20.0 * 0.98 * payload;
     assert!((rate - expected).abs() < 0.1 * expected, "{rate}, expected {expected}");
     assert!(queued[1] < 20, "{queued:?}");
 }
 
-/// Data leaves by the trunk with a tag, and ACKs leave by a port without tags.
+/// Data leaves by the trunk with a tag, and ACKs by a port without tags.
 #[test]
 fn a_flow_is_rated_at_the_trunk_of_a_router() {
     patiently(|| a_flow_is_rated(Headers::Tag, "vlans = \"routed\""));
@@ -216,7 +215,7 @@ fn a_flow_is_rated_inside_pppoe() {
     patiently(|| a_flow_is_rated(Headers::Pppoe, ""));
 }
 
-/// At first the switch does not look into GTP-U, and the log says that flows inside GTP-U are not rated.
+/// At first, the switch does not look into GTP-U, and the log says that flows inside GTP-U are not rated.
 #[test]
 fn a_flow_is_rated_inside_gtp() {
     patiently(|| a_flow_is_rated(Headers::GtpU, ""));

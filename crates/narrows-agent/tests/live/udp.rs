@@ -1,7 +1,7 @@
-//! Tests UDP on an idle port, UDP next to TCP, and a flow of UDP next to a flood of UDP.
+//! Tests UDP on an idle port, UDP next to TCP, and a small flow of UDP next to a flood of UDP.
 //!
-//! The tests judge the kernel's counters of the switch's queues. The tests do not judge the bytes that an application
-//! receives, because on a busy machine the receiver may lose packets that the network delivered.
+//! The tests use the kernel's counters of the switch's queues. They do not count the bytes that an application
+//! receives, because an application on a busy machine may lose packets that the network has delivered.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -17,26 +17,26 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// Rate of the link in Mbit/s of IP datagrams with 1500 bytes. The link carries 100 Mbit/s of frames.
+/// Rate of the link (100 Mbit/s of frames), in Mbit/s of IP datagrams with 1500 bytes.
 const LINK: f64 = 100.0 * 1500.0 / 1514.0;
-/// UDP's floor and ceiling, which are the agent's defaults.
+/// UDP's floor and ceiling: the agent's defaults.
 const FLOOR: f64 = 0.05 * LINK;
 const CEILING: f64 = 0.95 * LINK;
 /// Goodput of each of two TCP flows next to UDP, in Mbit/s.
 const TCP_SHARE: f64 = LINK * 0.98 * 0.95 / 2.0 * 1448.0 / 1500.0;
 const DATAGRAM: u64 = 1500;
-/// A delayed sender sends at most this many datagrams at once.
+/// Largest number of datagrams that a delayed sender sends at once.
 const BURST: u64 = 10;
 
 /// A flow of UDP.
 struct Datagrams {
     socket: UdpSocket,
-    /// The class of the flow's queue at the switch, in the notation of tc(8).
+    /// The class of the flow's queue at the switch, as in tc(8).
     queue: String,
 }
 
 impl Datagrams {
-    /// Opens a flow whose queue no other flow uses.
+    /// Opens a flow with a queue of its own.
     fn open(net: &Net, others: &[&Datagrams]) -> Datagrams {
         let to = net.server(7000, false);
         loop {
@@ -58,7 +58,7 @@ impl Datagrams {
     }
 }
 
-/// A sender of UDP datagrams that is paced at a fixed rate.
+/// A sender of UDP datagrams at a fixed rate.
 struct Blast {
     packets: AtomicU64,
     stop: AtomicBool,
@@ -124,8 +124,7 @@ fn queues(net: &Net) -> BTreeMap<String, Queue> {
     found
 }
 
-/// Returns the share of a flow's datagrams that its queue dropped while `work` ran, and the number of the flow's
-/// datagrams.
+/// Returns the share of a flow's datagrams that its queue dropped while `work` ran, and their number.
 fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     let before = queues(net)[&flow.queue];
     work();
@@ -134,7 +133,7 @@ fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     (dropped as f64 / (sent + dropped).max(1) as f64, sent + dropped)
 }
 
-/// Returns the rate of UDP's IP datagrams that left the port in this time, in Mbit/s.
+/// Returns the rate of UDP's IP datagrams from the port over this time, in Mbit/s.
 fn carried(switch: &Agent, span: Duration) -> f64 {
     let read = || {
         let status = switch.fresh();
@@ -149,12 +148,11 @@ fn carried(switch: &Agent, span: Duration) -> f64 {
 
 fn star() -> Option<(Net, UdpSocket)> {
     let net = Net::star(Forwarding::Router, 3)?;
-    // No code reads from this socket, but without the socket the receiver would answer with ICMP.
+    // Without this socket, the receiver would answer with ICMP.
     let sink = net.inside("c", || UdpSocket::bind("0.0.0.0:7000").expect("a socket"));
     Some((net, sink))
 }
 
-/// On an idle port, UDP gets a rate up to its ceiling, and a flood does not harm a small flow.
 #[test]
 fn udp_borrows_an_idle_port() {
     patiently(|| {
@@ -163,7 +161,6 @@ fn udp_borrows_an_idle_port() {
         let flood = Datagrams::open(&net, &[]);
         let small = Datagrams::open(&net, &[&flood]);
 
-        // One flow sends half of the link's rate.
         let half = Blast::new();
         let (lost, offered) = loss(&net, &flood, || {
             thread::scope(|scope| {
@@ -204,7 +201,7 @@ fn udp_borrows_an_idle_port() {
     });
 }
 
-/// Next to greedy TCP, the flows of UDP share UDP's floor. TCP keeps its rates and its short queue.
+/// Next to greedy TCP, UDP's flows share UDP's floor. TCP keeps its rates and its short queue.
 #[test]
 fn udp_gets_its_floor_at_a_busy_port() {
     patiently(|| {

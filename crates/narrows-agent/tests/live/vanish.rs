@@ -1,5 +1,4 @@
-//! Tests interfaces that vanish and come back. The other interfaces stay controlled, and all flows get their shares
-//! again.
+//! Interfaces vanish and return. The others stay controlled, and all flows get their shares again.
 
 use std::thread;
 use std::time::Duration;

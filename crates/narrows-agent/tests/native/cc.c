@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Compiles the programs of bpf/cc as a normal program. It reads the events of a connection from standard
- * input, one per line, passes them to the callbacks, and prints the state after each event. tests/cc_replay.rs
+ * Compiles the programs of bpf/cc as a normal program. It reads a connection's events from standard input,
+ * one per line. It passes each event to the callbacks, and prints the state afterwards. tests/cc_replay.rs
  * writes the events. PARAMS and VARIANT are the constants that the agent sets in the kernel.
  */
 #include <linux/bpf.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The programs' constants are `const volatile`, but main() sets them. */
+/* The programs' constants are `const volatile`, but main() must set them. */
 #define const
 #define volatile
 
@@ -28,7 +28,7 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, __u64 flags)
 	return map == (void *)&nrw_bbrs ? (void *)&state : (void *)&bounded;
 }
 
-/* The simulator's random numbers, which are in the first line of the input. */
+/* The simulator's random numbers, from the first line of the input. */
 static __u32 draws[256];
 static int drawn, draw_count;
 
@@ -39,7 +39,7 @@ __u32 bpf_get_prandom_u32(void)
 
 static struct tcp_sock tp;
 
-/* Sets the window and the rate before an event, so that differences between the two implementations do not add up. */
+/* Sets window and rate before an event, so that differences do not add up. */
 static void set_window(unsigned cwnd, unsigned ssthresh, unsigned long pacing)
 {
 	tp.snd_cwnd = cwnd;
@@ -54,7 +54,7 @@ static void print(void)
 	       (__u32)(((__u64)nrw_bw(&state) * tp.mss_cache * 1000000) >> NRW_BW_SHIFT), state.min_rtt_us);
 }
 
-/* Sets the connection's counters to their values after an event. */
+/* Sets the connection's counters after an event. */
 static void set_counters(unsigned long now_us, unsigned long delivered, unsigned long lost, unsigned in_flight)
 {
 	tp.tcp_mstamp = now_us;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Computes the reports of designated packets with bpf/sender/designate.h, as a normal program. It reads
- * events from standard input and prints the value of each report. An event is a line:
+ * Computes the reports of designated packets with bpf/sender/designate.h, as a normal program. It reads events
+ * from standard input, and prints the value of each report. An event is a line:
  *
  *   s TIME_US            the SYN is sent
  *   d TIME_US SEQ COUNT  new data that begins at SEQ is sent as COUNT segments

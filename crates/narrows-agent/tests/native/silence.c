@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Computes the sender's rate while no feedback arrives, with bpf/sender/rate.h as a normal program.
- * It prints the rate after each RTT without feedback. The sender does not change to CUBIC in this
- * program.
+ * Computes the sender's rate while no feedback arrives, with bpf/sender/rate.h as a normal program. It prints
+ * the rate after each RTT. The sender does not change to CUBIC here.
  */
 #include <linux/types.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ int main(void)
 	struct tcp_sock tp = { .srtt_us = RTT_US << 3 };
 	struct nrw_conn conn = { .srtt = RTT_US, .path = RTT_US, .recent = RTT_US, .granted = GRANTED };
 
-	/* the number of RTTs is larger than the number of values of the counter */
+	/* More RTTs than the counter has values. */
 	for (int i = 1; i <= 600; i++) {
 		nrw_on_silence(&conn, (__u64)i * RTT_US);
 		printf("%llu\n", (unsigned long long)nrw_rate_in_force(&conn, &tp));

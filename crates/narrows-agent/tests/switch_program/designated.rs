@@ -1,5 +1,4 @@
-//! Tests a switch with BDR, which counts designated packets and gives all flows the same rate. No map has an entry for
-//! a flow.
+//! Tests a switch with BDR. It counts designated packets, gives all flows the same rate, and has no entry for any flow.
 
 use narrows_agent::dataplane::layout::{self, whole_reports};
 use narrows_agent::dataplane::program::Sizes;
@@ -28,7 +27,7 @@ fn report(millis: u64, segments: u8) -> OptionReport {
     OptionReport { first: false, fin: false, segments, lived: Span::from_millis(millis) }
 }
 
-/// Returns TCP options with the mark of a sender that applies rates, timestamps, and the report if it is given.
+/// Returns TCP options with the mark of a sender that applies rates, timestamps, and the report, if any.
 fn marked(report: Option<OptionReport>) -> Vec<u8> {
     let mut options = stamps(10, 20);
     options[..2].copy_from_slice(&[253, 2]);
@@ -36,7 +35,7 @@ fn marked(report: Option<OptionReport>) -> Vec<u8> {
     options
 }
 
-/// Returns the sum of the reported times in us, and the numbers of reports, of first reports and of SYNs.
+/// Returns the sum of reported times in us, and the numbers of reports, first reports and SYNs.
 fn counted(rig: &Rig) -> (u64, u64, u64, u64) {
     let c = rig.data_port().counters();
     (c.reported_ns / 1000, whole_reports(c.reports), whole_reports(c.first_reports), c.designating_syns)
@@ -46,7 +45,7 @@ fn rate_of(packet: &[u8]) -> RateOption {
     read(&packet[34..], Format::Experimental).option
 }
 
-/// Sends an ACK of this flow that arrived at the port's interface. Returns the rate in the ACK after the switch.
+/// Sends this flow's ACK, which arrived at the port's interface. Returns the rate in the ACK afterwards.
 fn ack_rate(rig: &Rig, flow: &Packet) -> RateOption {
     let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &flow.clone().reversed());
     assert_eq!(tried.verdict, PASS);
@@ -65,7 +64,7 @@ fn syn(flow: &Packet, value: u16) -> Packet {
 fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     let Some(rig) = stateless() else { return };
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
-    // This is test vector TV-D8: the SYN, data after 0.1 s and 0.2 s, and the FIN after 0.3 s.
+    // Test vector TV-D8: the SYN, data after 0.1 s and 0.2 s, and the FIN after 0.3 s.
     rig.send(DATA, &syn(&flow, DESIGNATES).payload(0));
     let first = OptionReport { first: true, ..report(100, 1) };
     for said in [first, report(100, 1), OptionReport { fin: true, ..report(100, 1) }] {
@@ -74,8 +73,8 @@ fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     assert_eq!(counted(&rig), (300_000, 3, 1, 1));
 }
 
-/// The segments of a designated packet count as one report. The result is the same whether the switch sees one
-/// super-packet or several packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
+/// The segments of a designated packet count as one report, whether the switch sees one super-packet or several
+/// packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
 #[test]
 fn segments_of_a_designated_packet_are_one_report() {
     for (segments, together) in [(3, 1), (3, 3), (4, 2), (45, 1), (45, 15), (45, 45), (255, 1), (255, 255)] {
@@ -95,8 +94,8 @@ fn segments_of_a_designated_packet_are_one_report() {
     }
 }
 
-/// A FIN without data has no mark, because senders mark only data. The report of such a FIN counts if the flow has
-/// designated packets before.
+/// Senders mark only data, so a FIN without data has no mark. Its report counts if the flow has designated packets
+/// before.
 #[test]
 fn the_report_of_a_fin_without_data_counts() {
     let Some(rig) = stateless() else { return };
@@ -107,8 +106,7 @@ fn the_report_of_a_fin_without_data_counts() {
     rig.send(DATA, &flow.clone().payload(1000).options(&marked(Some(report(100, 1)))));
     assert_eq!(rig.send(DATA, &fin).priority, PRIORITIES[1], "it follows the data of its flow");
     assert_eq!(counted(&rig), (150_000, 2, 0, 0));
-    // The report of an ACK without data does not count, and neither does a FIN's report if the flow designated no
-    // packet before.
+    // Reports of ACKs without data do not count. Nor does a FIN's report if the flow designated no packet before.
     rig.send(DATA, &flow.clone().options(&unmarked));
     let other = Packet::new(Shape::V4, 40_001).flags(FIN | ACK).options(&unmarked);
     assert_eq!(rig.send(DATA, &other).priority, PRIORITIES[2]);
@@ -136,10 +134,10 @@ fn acks_of_designating_flows_get_the_common_rate_and_all_others_pass_unchanged()
     rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
     assert_eq!(ack_rate(&rig, &flow), assigned(COMMON));
     assert_eq!(ack_rate(&rig, &other), RateOption::Absent);
-    // An ACK that arrived by another interface belongs to data of another port.
+    // An ACK from another interface belongs to data of another port.
     let elsewhere = rig.send_from(rig.ifindex[usize::from(ACKS)], ACKS, &flow.clone().reversed());
     assert_eq!(elsewhere.packet, flow.clone().reversed().bytes());
-    // The smaller of two rates on the path stays in the ACK (BRF-61).
+    // The smaller of two rates on the path stays (BRF-61).
     for (there, leaves) in
         [(code(900_000), 900_000), (code(9_000_000), COMMON), (RateCode::UNASSIGNED, COMMON)]
     {
@@ -173,7 +171,7 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     let leaf = |packet: &Packet| rig.send(DATA, packet).priority;
     assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[2], "no designated packet yet");
-    // A sender without a rate sends reports, so that its ACKs get a rate, but it does not mark its data.
+    // A sender without a rate reports, so that its ACKs get a rate, but does not mark its data.
     let unmarked = [&stamps(10, 20)[..], &report(20, 1).to_option()].concat();
     assert_eq!(leaf(&flow.clone().options(&unmarked)), PRIORITIES[2]);
     assert_eq!(counted(&rig), (0, 0, 0, 0));
@@ -182,20 +180,18 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     assert_eq!(leaf(&flow), PRIORITIES[2]);
 }
 
-/// A host that is not on the path can forge a designated packet. The packet adds at most two seconds to the sum of the
-/// times.
+/// A host off the path can forge a designated packet, which adds at most two seconds to the sum of times.
 #[test]
 fn a_forged_report_counts_for_a_limited_time() {
     let Some(rig) = stateless() else { return };
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 1)))));
     assert_eq!(counted(&rig).0, 2_000_000);
-    // The two invalid packets are a packet whose report states no segments, and a super-packet with more segments than
-    // its report states.
+    // Two invalid packets: a report without segments, and a super-packet with more segments than its report states.
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
     rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
     assert_eq!(counted(&rig), (6_000_000, 3, 0, 0));
-    // At other ports, and in options with another length or ExID, reports are not read.
+    // Reports are not read at other ports, nor in options with another length or ExID.
     rig.send(ACKS, &flow.clone().options(&marked(Some(report(100, 1)))));
     for wrong in [[253, 6, 0x4E, 0x44, 0, 1, 1, 1], [253, 8, 0x4E, 0x45, 0, 0x41, 0, 0]] {
         rig.send(DATA, &flow.clone().options(&[marked(None), wrong.to_vec()].concat()));
@@ -211,7 +207,6 @@ fn the_maps_show_whether_the_switch_keeps_flows() {
     assert!(!with_bdr.switch.keeps_flows() && with_flows.switch.keeps_flows());
 }
 
-/// Regardless of the number of flows, no map has an entry for a flow, and each flow gets its rate.
 #[test]
 fn a_thousand_flows_leave_no_entry() {
     let Some(rig) = stateless() else { return };

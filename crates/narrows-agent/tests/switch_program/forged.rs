@@ -1,5 +1,5 @@
-//! Tests packets of a host that is not on the path of a flow. The host has the addresses and ports of the flow, but
-//! must guess sequence numbers. The table "Forged packets" of docs/explanation/security.md names these tests.
+//! Packets of a host off a flow's path. It knows the flow's addresses and ports, but must guess sequence numbers. The
+//! table "Forged packets" of docs/explanation/security.md names these tests.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::rig::*;
 
 /// The code for one byte per second.
 const TEN: u16 = 10;
-/// A sequence number that is far from all numbers of the flow.
+/// A sequence number far from all numbers of the flow.
 const FAR: u32 = 0x6000_0000;
-/// After a pause of this length, the program learns the flow's numbers again.
+/// After such a pause, the program learns the flow's numbers again.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// A flow that sent 10,000 bytes, of which 4,000 are acknowledged.
+/// A flow that has sent 10,000 bytes, 4,000 of them acknowledged.
 fn flow(rig: &Rig) -> (Packet, Slot<'_>) {
     rig.grant(&[1_250_000]);
     let flow = Packet::new(Shape::V4, 40_000);
@@ -33,13 +33,13 @@ fn flow(rig: &Rig) -> (Packet, Slot<'_>) {
     (flow, slot)
 }
 
-/// Sends a later real ACK and real data, as in a flow that continues.
+/// Sends real data and a real ACK.
 fn go_on(rig: &Rig, flow: &Packet) {
     rig.send(DATA, &flow.clone().seq(10_000).payload(1000));
     rig.send(ACKS, &flow.clone().reversed().ack(5000));
 }
 
-/// Sends a packet that must change only the counter.
+/// Sends a packet that must change the counter and nothing else.
 fn refused(rig: &Rig, slot: &Slot<'_>, port: u8, packet: &Packet) {
     let (before, counted) = (slot.image(), rig.data_port().counters().implausible);
     rig.send(port, packet);
@@ -68,7 +68,7 @@ fn a_single_guessed_rate_has_no_effect() {
     let guessed = flow.clone().reversed().ack(6000).options(&option(TEN));
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (0, RateCode::UNASSIGNED));
-    // A real switch writes more than one rate, so the second rate is believed.
+    // A real switch writes more than one rate, so the second one is believed.
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (1, RateCode::from_bits(TEN)));
 }
@@ -130,7 +130,7 @@ fn a_forged_syn_changes_no_flow() {
     assert_eq!(slot.image(), before);
 }
 
-/// In this test, the attacker sends its own SYN. The attacker therefore has the sequence number of the SYN.
+/// The attacker knows the sequence number of the SYN, because it sends its own.
 #[test]
 fn a_forged_handshake_replaces_no_active_flow() {
     let Some(rig) = rig() else { return };
@@ -142,7 +142,7 @@ fn a_forged_handshake_replaces_no_active_flow() {
         rig.send(1 - syn_by, &answer);
         assert_eq!(slot.image(), before);
     }
-    // No packet passes for more than a second, so a new connection may use the addresses again.
+    // After more than a second without packets, a new connection may use the addresses.
     sleep(Duration::from_millis(1100));
     rig.send(DATA, &flow.clone().flags(SYN).seq(FAR).options(SYN_OPTIONS));
     rig.send(ACKS, &flow.reversed().flags(SYN | ACK).ack(FAR).options(SYN_OPTIONS));
@@ -164,7 +164,7 @@ fn a_syn_ack_must_answer_the_syn() {
     rig.send(ACKS, &answer);
     let slot = rig.switch.slots.get(rig.slot_of(&flow).expect("the real one")).unwrap();
     let before = slot.image();
-    // A retransmission of the SYN-ACK must also have the exact numbers.
+    // A repeated SYN-ACK must also have the exact numbers.
     rig.send(ACKS, &answer.clone().seq(FAR));
     rig.send(ACKS, &answer.clone().ack(FAR));
     assert_eq!(slot.image(), before);
@@ -271,8 +271,7 @@ fn another_interface_is_believed_after_a_pause() {
     assert_ne!(slot.flags() & layout::FIN_SENDER, 0);
 }
 
-/// After a pause the program learns the numbers again, but not from packets that contradict each
-/// other.
+/// After a pause, the program learns the numbers again, but not from packets that contradict each other.
 #[test]
 fn random_packets_are_not_learned_during_a_pause() {
     let Some(rig) = rig() else { return };
@@ -328,7 +327,7 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
     }
 
-    /// Returns a number that is not near the numbers of the flow.
+    /// Returns a number far from the flow's numbers.
     fn far(&mut self) -> u32 {
         loop {
             let number = self.roll();
@@ -339,8 +338,8 @@ impl Dice {
     }
 }
 
-/// The page on security names tests by file and function. Each named test must exist, and the page must
-/// name each test of this file.
+/// The page on security names tests by file and function. They must exist, and the page must name each test of this
+/// file.
 #[test]
 fn the_page_on_security_names_tests_that_exist() {
     let page = include_str!("../../../../docs/explanation/security.md");

@@ -1,4 +1,4 @@
-//! Tests that flows start, are confirmed, and end.
+//! Tests that flows begin, are confirmed, and end.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
@@ -9,8 +9,8 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::rig::*;
 
-/// While a bridge has not learned the destination's port, it sends a SYN through all its ports. Copies of the SYN that
-/// leave by another port must not change the tables.
+/// A bridge sends a SYN through all its ports until it has learned the destination's port. Copies of the SYN at other
+/// ports must not change the tables.
 #[test]
 fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     let Some(rig) = rig() else { return };
@@ -29,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// The mark that identifies a subscriber is the mark of packets in the data direction. It does not matter which side
-/// opened the connection or whether the handshake was seen.
+/// A subscriber's mark is the mark of the data direction. It does not matter which side sent the SYN, or whether the
+/// handshake was seen.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };
@@ -124,7 +124,7 @@ fn fin_of_both_or_rst_ends_a_flow_and_frees_its_slot() {
     rig.send(ACKS, &flow.clone().reversed().flags(FIN | ACK));
     let both = layout::FIN_SENDER | layout::FIN_RECEIVER;
     assert_eq!(rig.switch.slots.get(index).unwrap().flags() & both, both);
-    // This is an RST without ACK, which iperf3's receiver sends at the end.
+    // An RST without ACK, which iperf3's receiver sends at the end.
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     assert_ne!(rig.switch.slots.get(index).unwrap().flags() & layout::RST, 0);
 
@@ -143,7 +143,7 @@ fn fin_of_both_or_rst_ends_a_flow_and_frees_its_slot() {
 fn the_passive_opener_sends() {
     let Some(rig) = rig() else { return };
     rig.grant(&[1_000_000]);
-    // The client's SYN leaves by the uncontrolled port, and the server's SYN-ACK leaves by the controlled port.
+    // The client's SYN leaves by the uncontrolled port, the server's SYN-ACK by the controlled one.
     let data = Packet::new(Shape::V4, 40_000);
     rig.send(ACKS, &data.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     let answer = data.clone().flags(SYN | ACK).options(&[SYN_OPTIONS, &option(65535)].concat());
@@ -214,8 +214,8 @@ fn newcomers_get_successive_grants_and_too_many_are_refused() {
     assert_eq!(read(&known.packet[34..], Format::Experimental).option, rate(2_000_000));
 }
 
-/// Each of the first eight grants is for one newcomer. The next grant is for eight newcomers, and each later grant is
-/// for twice as many newcomers as the grant before it.
+/// The first eight grants are for one new flow each. The next grant is for eight new flows, and each later grant is for
+/// twice as many new flows as the grant before it.
 #[test]
 fn each_newcomer_of_a_crowd_gets_a_grant_for_at_least_its_number() {
     let Some(rig) = rig() else { return };
@@ -294,8 +294,7 @@ fn without_a_heartbeat_packets_pass_unchanged() {
     assert_ne!(rig.send(ACKS, &ack).packet, ack.bytes());
 }
 
-/// Data of a flow without a slot must not join the queue of flows that apply rates, even if its options claim that the
-/// flow applies them.
+/// Without a slot, a flow's data must not join the queue of flows that apply rates, whatever its options claim.
 #[test]
 fn claims_without_a_slot_have_no_effect() {
     let Some(rig) = rig() else { return };
@@ -343,14 +342,14 @@ fn udp_is_limited_to_its_burst() {
     let size = (udp.len() - 14) as u64;
     let verdicts: Vec<i32> = (0..20).map(|_| rig.send_bytes(DATA, 0, &udp).verdict).collect();
     let passed = verdicts.iter().filter(|v| **v == PASS).count() as u64;
-    // A rate of one byte per second adds no token during the test.
+    // At one byte per second, no token arrives during the test.
     assert_eq!(passed, 1000 / size);
     assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
     let counters = rig.data_port().counters();
     assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
 }
 
-/// A five-tuple always selects the same queue. Different five-tuples select all queues about equally often.
+/// A five-tuple always selects the same queue. Over many five-tuples, all queues are equally likely.
 #[test]
 fn udp_flows_have_queues_of_their_own() {
     let Some(rig) = rig() else { return };
@@ -363,13 +362,12 @@ fn udp_flows_have_queues_of_their_own() {
             assert_eq!(queues[0], queues[1], "{shape:?}");
             flows[queues[0] as usize] += 1;
         }
-        // The expected number is 31. A binomially distributed number is outside of these bounds in one of a million
-        // runs.
+        // 31 are expected. A binomially distributed number leaves these bounds in one of a million runs.
         assert!(flows.iter().all(|n| (5..65).contains(n)), "{shape:?}: {flows:?}");
     }
 }
 
-/// Returns a SYN without data, which has 60 bytes.
+/// Returns a SYN without data (60 bytes).
 fn syn(sport: u16) -> Packet {
     Packet::new(Shape::V4, sport).flags(SYN).options(SYN_OPTIONS)
 }
@@ -381,16 +379,16 @@ fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
     let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
     let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
-    // The eleventh SYN takes the remaining 40 tokens. The next 20 tokens, which take 20 seconds to arrive, pay for the
-    // rest of this SYN.
+    // The eleventh SYN takes the remaining 40 tokens. The next 20 tokens, which arrive over 20 seconds, pay for its
+    // rest.
     assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
     let counters = rig.data_port().counters();
     assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));
-    // The dropped SYN has left no state, so the answer to this SYN gets no rate.
+    // The dropped SYN has left no state, so its answer gets no rate.
     rig.grant(&[1_000_000]);
     rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
     assert_eq!(rig.slot_of(&syn(40_015)), None);
-    // All other packets pass, and so does a SYN that leaves by another port.
+    // Other packets pass, and so does a SYN at another port.
     assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
     assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
     assert_eq!(verdict(ACKS, &syn(40_030)), PASS);
@@ -414,7 +412,6 @@ fn a_long_syn_passes_as_easily_as_a_short_one() {
     assert_eq!(rig.send(DATA, &short).verdict, DROP);
 }
 
-/// A bpffs that is mounted for one test.
 struct Bpffs(tempfile::TempDir);
 
 impl Drop for Bpffs {
@@ -431,7 +428,7 @@ fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
     let folder = bpffs.0.path().join("sw");
     rig.switch.pin(&folder).unwrap();
-    // Pins do not prevent a start if they are from an agent that died while it made its pins.
+    // Pins of an agent that died while it made its pins do not prevent a start.
     std::fs::remove_file(folder.join("program")).unwrap();
     rig.switch.pin(&folder).unwrap();
     rig.grant(&[9_000_000]);
@@ -443,7 +440,7 @@ fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     assert_eq!(received(&rig, 40_000), rate(2_000_000));
 
     let taken = Rig { switch: Switch::open_pinned(&folder).unwrap(), ifindex: rig.ifindex };
-    // Only the first interface is listed, because the port of the other interface is not controlled.
+    // Only the first interface is listed, because the other interface's port is not controlled.
     assert_eq!(taken.switch.controlled().unwrap().into_iter().collect::<Vec<_>>(), [(DATA, rig.ifindex[0])]);
     assert_eq!(received(&taken, 40_001), rate(9_000_000));
     assert_eq!(taken.switch.slots.live().count(), 2);

@@ -1,5 +1,4 @@
-//! Tests of the switch's eBPF program. The kernel runs the program on single packets (BPF_PROG_TEST_RUN). The tests
-//! need root.
+//! Tests of the switch's eBPF program. The kernel runs it on single packets (BPF_PROG_TEST_RUN). The tests need root.
 
 mod designated;
 mod forged;

@@ -1,4 +1,4 @@
-//! Tests VLAN tags outside the buffer. A driver or a VLAN interface puts tags there (`skb->vlan_tci`).
+//! Tests VLAN tags outside the buffer, where drivers and VLAN interfaces put them (`skb->vlan_tci`).
 #![allow(unsafe_code, reason = "libbpf-rs has no wrapper for programs made of single instructions")]
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -12,8 +12,8 @@ use narrows_control::units::Rate;
 
 use crate::rig::*;
 
-/// A program that tags a packet and then runs the switch program. This program is needed because BPF_PROG_TEST_RUN
-/// refuses a context with a tag.
+/// A program that tags a packet and then runs the switch program. It is needed because BPF_PROG_TEST_RUN refuses a
+/// context with a tag.
 struct Tagger {
     program: OwnedFd,
     // The kernel empties the map when its last descriptor is closed.
@@ -32,8 +32,8 @@ impl Tagger {
             insn.set_src_reg(src);
             insn
         };
-        // Opcodes: 64-bit move of a register, 64-bit move of a constant, call, exit, and load of a 64-bit constant,
-        // which takes two instructions.
+        // Opcodes: 64-bit move of a register, 64-bit move of a constant, call, exit, and load of a 64-bit constant (two
+        // instructions).
         let (copy, set, call, exit, wide) = (0xbf, 0xb7, 0x85, 0x95, 0x18);
         let map = libbpf_sys::BPF_PSEUDO_MAP_FD as u8;
         let program = [
@@ -69,14 +69,14 @@ impl Tagger {
         assert!(fd >= 0, "{}", std::io::Error::from_raw_os_error(-fd));
         let switch = rig.switch.program().as_raw_fd();
         next.update(&0_u32.to_ne_bytes(), &switch.to_ne_bytes(), MapFlags::ANY).unwrap();
-        // SAFETY: the kernel has just opened this descriptor, and no other code owns it.
+        // SAFETY: the kernel has just opened the descriptor, and nothing else owns it.
         Tagger { program: unsafe { OwnedFd::from_raw_fd(fd) }, _next: next }
     }
 
     /// Returns the program's verdict and the packet without the tag.
     fn send(&self, rig: &Rig, port: u8, packet: &[u8]) -> (i32, Vec<u8>) {
         let mut context = [0_u32; 48];
-        // This word is `ifindex` of `struct __sk_buff`.
+        // `ifindex` of `struct __sk_buff`.
         context[10] = rig.ifindex[usize::from(port)];
         let mut out = vec![0; packet.len() + 256];
         let mut opts = bpf_test_run_opts {
@@ -89,7 +89,7 @@ impl Tagger {
             ctx_size_in: size_of_val(&context) as u32,
             ..Default::default()
         };
-        // SAFETY: each buffer has the length that is given for it, and outlives the call.
+        // SAFETY: each buffer has the given length and outlives the call.
         let code = unsafe { libbpf_sys::bpf_prog_test_run_opts(self.program.as_raw_fd(), &raw mut opts) };
         assert_eq!(code, 0, "{}", std::io::Error::from_raw_os_error(-code));
         out.truncate(opts.data_size_out as usize);
@@ -104,7 +104,6 @@ fn without_tag(packet: &Packet) -> Vec<u8> {
     frame
 }
 
-/// A packet belongs to the same flow whether its tag is outside the buffer or in the frame.
 #[test]
 fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     let Some(rig) = rig() else { return };
@@ -132,7 +131,6 @@ fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     }
 }
 
-/// Packets with more than two tags are not read, whether the tags are in the frame or outside the buffer.
 #[test]
 fn an_offloaded_tag_in_front_of_two_tags_is_one_too_many() {
     let Some(rig) = rig() else { return };

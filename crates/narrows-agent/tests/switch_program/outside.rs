@@ -1,5 +1,4 @@
-//! Tests headers outside the IP datagram of a flow: VLAN tags on a router, PPPoE, GTP-U, and tunnels into which the
-//! program does not look.
+//! Tests headers around a flow's IP datagram: VLAN tags on a router, PPPoE, GTP-U, and tunnels that are not opened.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::switch::table::{FlowTable, Tags};
@@ -9,7 +8,7 @@ use narrows_control::units::Rate;
 
 use crate::rig::*;
 
-/// On a router between VLANs, data leaves with one tag, and ACKs leave with another tag or without a tag.
+/// On a router between VLANs, data leaves with one tag, and ACKs with another or none.
 #[test]
 fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     let Some(rig) = rig() else { return };
@@ -41,7 +40,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 5, mark: 0 });
     assert_eq!(rig.switch.slots.get(slot).unwrap().bytes(), 152);
 
-    // In a download, the SYN leaves without a tag, and the SYN-ACK has the tags of the data.
+    // In a download, the SYN leaves without a tag, and the SYN-ACK with the tags of the data.
     let (tagged, plain) = (Packet::new(Shape::QinQ, 40_002), Packet::new(Shape::V4, 40_002));
     rig.send(ACKS, &plain.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     rig.send(DATA, &tagged.flags(SYN | ACK).options(SYN_OPTIONS));
@@ -49,7 +48,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 7 ^ 5 << 4, mark: 0 });
 }
 
-/// The encapsulation of the controlled port does not affect the ACKs, which leave by another port.
+/// ACKs leave by another port, so they do not have the encapsulation of the controlled port.
 #[test]
 fn acks_outside_a_tunnel_belong_to_data_inside() {
     let Some(rig) = rig() else { return };
@@ -118,7 +117,7 @@ fn packets_of_closed_tunnels_are_counted_and_pass_unchanged() {
     assert_eq!(rig.slot_of(&gtp), None, "GTP-U is opened only if the mode says so");
     assert_eq!(rig.data_port().counters().arrived_packets[3], 3, "GTP-U and VXLAN are UDP");
 
-    // Packets of UDP, of a control protocol of PPP, and of ICMP contain no flows.
+    // UDP, a control protocol of PPP, and ICMP contain no flows.
     let before = unopened();
     for frame in [udp(53), with_type(&ppp(0xc021)), datagram(1, &[8])] {
         assert_eq!(rig.send_bytes(DATA, 0, &frame).packet, frame);
@@ -126,12 +125,11 @@ fn packets_of_closed_tunnels_are_counted_and_pass_unchanged() {
     assert_eq!(unopened(), before);
 }
 
-/// Returns whether a packet with this priority waits in one of UDP's queues.
 fn is_udp(priority: u32) -> bool {
     (PRIORITIES[3]..PRIORITIES[3] + u32::from(UDP_QUEUES)).contains(&priority)
 }
 
-/// An inner segment is used only if all headers agree on its length. Otherwise the packet stays UDP.
+/// An inner segment counts only if all headers agree on its length. Otherwise the packet stays UDP.
 #[test]
 fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     let Some(rig) = rig() else { return };
@@ -159,7 +157,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
         assert_eq!(passed, (PASS, true, &frame), "{what}");
         assert_eq!(rig.data_port().counters().unopened[3], n, "{what}");
     }
-    // A super-packet holds several G-PDUs, and a fragment holds a part of one G-PDU.
+    // A super-packet holds several G-PDUs, and a fragment a part of one.
     let mut fragment = Packet::new(Shape::Gtp, 40_000).payload(100).bytes();
     fragment[20] = 0x20;
     let counted = rig.data_port().counters().unopened[3];
@@ -176,7 +174,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     assert!(rig.slot_of(&flow).is_some());
 }
 
-/// In this packet, the length in the PPPoE header is too short for the datagram.
+/// The length in the PPPoE header is too short for the datagram.
 #[test]
 fn a_pppoe_packet_with_a_wrong_length_passes_unchanged() {
     let Some(rig) = rig() else { return };

@@ -1,5 +1,5 @@
-//! Tests packet exchanges of real connections. The program must believe the sequence and acknowledgement numbers of
-//! every packet.
+//! Packet exchanges of real connections. The program must believe the sequence and acknowledgement numbers of every
+//! packet.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn loss_reordering_and_retransmission_are_believed() {
     let (real, slot) = exchange(&rig);
     for n in 0..100u32 {
         let at = 1000 + n * 10_000;
-        // The third packet is lost before the switch. The fifth and the sixth packet are swapped.
+        // The third packet is lost upstream of the switch. The fifth and sixth are swapped.
         for k in [0, 1, 3, 5, 4, 6, 7, 8, 9] {
             real.data(at + k * 1000, 1000, 1000);
         }
@@ -63,7 +63,7 @@ fn loss_reordering_and_retransmission_are_believed() {
         }
         real.data(at + 2000, 1000, 1000);
         real.ack(1000, at + 10_000);
-        // This packet is a spurious retransmission.
+        // A spurious retransmission.
         real.data(at + 3000, 1000, 1000);
     }
     assert_eq!(slot.missing(), 100 * 2000, "the lost one, and the one that was late");
@@ -93,14 +93,14 @@ fn data_in_both_directions_is_believed() {
     let (real, _) = exchange(&rig);
     let (mut here, mut there) = (1000, 1000);
     for n in 0..500u32 {
-        // In each direction, 200 packets are in flight.
+        // 200 packets are in flight in each direction.
         let lag = 200 * 1000;
         real.data(here, 1000, there.max(1000 + lag) - lag);
         here += 1000;
         real.answer(there, 1000, here.max(1000 + lag) - lag);
         there += 1000;
         if n % 50 == 49 {
-            // In each direction, a burst of ten packets is lost before the switch.
+            // In each direction, ten packets are lost upstream of the switch.
             here += 10_000;
             there += 10_000;
         }
@@ -119,13 +119,13 @@ fn super_packets_probes_and_keepalives_are_believed() {
     }
     real.ack(1000, 1000 + 50 * 3000);
     let next = 1000 + 50 * 3000;
-    // A window probe and a keepalive repeat the last sequence number. They have one byte of data or none.
+    // A window probe and a keepalive repeat the last sequence number, with one byte of data or none.
     real.data(next - 1, 0, 1000);
     real.data(next - 1, 1, 1000);
     real.ack(1000, next);
     real.ack(999, next);
     real.answer(999, 1, next);
-    // This is the answer to a keepalive, with SACK.
+    // The answer to a keepalive, with SACK.
     let sack = [&stamps(1, 2)[..], &[1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 1]].concat();
     rig.send(ACKS, &real.flow.clone().reversed().ack(next).options(&sack));
     real.believed("SACK");

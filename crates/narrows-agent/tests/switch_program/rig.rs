@@ -9,11 +9,10 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
 
-/// The controlled port by which the tests' data leaves.
+/// The controlled port, by which data leaves.
 pub(crate) const DATA: u8 = 0;
-/// The uncontrolled port by which the ACKs of this data leave.
+/// The uncontrolled port, by which the ACKs leave.
 pub(crate) const ACKS: u8 = 1;
-/// The mode of the first port.
 pub(crate) const CONTROLLED: u32 = layout::MODE_CONTROLLED | layout::MODE_OPEN_GTP;
 pub(crate) const PASS: i32 = -1;
 pub(crate) const DROP: i32 = 2;
@@ -29,8 +28,7 @@ pub(crate) struct Rig {
     pub(crate) ifindex: [u32; 2],
 }
 
-/// Returns a loaded switch. If the kernel or the user's privileges do not allow loading, prints a message and returns
-/// `None`.
+/// Returns a loaded switch. If the kernel or the privileges do not allow this, prints a message and returns `None`.
 pub(crate) fn rig_with(sizes: Sizes, tunables: Tunables) -> Option<Rig> {
     match try_rig(sizes, tunables) {
         Ok(rig) => Some(rig),
@@ -47,7 +45,7 @@ pub(crate) fn rig() -> Option<Rig> {
 }
 
 fn try_rig(sizes: Sizes, tunables: Tunables) -> Result<Rig, String> {
-    // The namespace belongs to this thread. The namespace and its interfaces are removed when the thread ends.
+    // The namespace and its interfaces vanish with this thread.
     unshare(CloneFlags::CLONE_NEWNET).map_err(|e| format!("a network namespace of its own: {e}"))?;
     let made =
         Command::new("ip").args(["link", "add", "data", "type", "veth", "peer", "name", "acks"]).status();
@@ -84,7 +82,7 @@ impl Rig {
     pub(crate) fn send(&self, port: u8, packet: &Packet) -> TestRun {
         self.send_bytes(port, 0, &packet.bytes())
     }
-    /// Sends a packet that arrived at an interface.
+    /// Sends a packet that arrived at the interface `ingress`.
     pub(crate) fn send_from(&self, ingress: u32, port: u8, packet: &Packet) -> TestRun {
         let leaves = self.ifindex[usize::from(port)];
         self.switch.try_packet_from(ingress, leaves, 0, &packet.bytes()).unwrap()
@@ -100,7 +98,7 @@ impl Rig {
         }
         self.data_port().set_grants(grants);
     }
-    /// Sends the SYN and the SYN-ACK of a flow that asks for feedback. Returns the SYN-ACK as the program changed it.
+    /// Sends SYN and SYN-ACK of a flow that asks for feedback. Returns the SYN-ACK after the program.
     pub(crate) fn open(&self, like: &Packet) -> TestRun {
         let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
         let tried = self.send(DATA, &syn);
@@ -121,7 +119,7 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// The options MSS, SACK permitted, timestamps and window scale, in the form in which Linux sends them.
+/// MSS, SACK permitted, timestamps and window scale, as Linux sends them.
 pub(crate) const SYN_OPTIONS: &[u8] = &[2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0, 1, 3, 3, 7];
 
 pub(crate) fn option(code: u16) -> Vec<u8> {
@@ -129,7 +127,6 @@ pub(crate) fn option(code: u16) -> Vec<u8> {
     vec![1, 1, 253, 6, 0x4E, 0x57, a, b]
 }
 
-/// Returns two NOPs and the timestamps option.
 pub(crate) fn stamps(value: u32, echo: u32) -> Vec<u8> {
     [&[1, 1, 8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes()].concat()
 }
@@ -144,7 +141,7 @@ pub(crate) enum Shape {
     Vlan,
     QinQ,
     Pppoe,
-    /// IPv6 inside a PPPoE session, which is inside a VLAN.
+    /// IPv6 in a PPPoE session in a VLAN.
     PppoeVlanV6,
     /// IPv4 in GTP-U over IPv4, with UDP's checksum.
     Gtp,
@@ -298,7 +295,7 @@ impl Packet {
         let mut ip = Vec::new();
         if self.v6() {
             let extensions: &[u8] = match self.shape {
-                // A hop-by-hop header and a destination options header follow. Both headers contain only padding.
+                // A hop-by-hop header and a destination options header, with only padding.
                 Shape::V6Extensions => {
                     &[60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
                 }
@@ -317,7 +314,7 @@ impl Packet {
         ip[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
         self.wrap(&ip)
     }
-    /// Returns the datagram together with the headers that enclose it.
+    /// Returns the datagram with its enclosing headers.
     fn wrap(&self, ip: &[u8]) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         match self.shape {
@@ -343,9 +340,9 @@ impl Packet {
         }
         frame
     }
-    /// Returns the tunnel's datagram, which contains `ip`.
+    /// Returns the tunnel's datagram with `ip` inside.
     fn in_gtp(&self, ip: &[u8]) -> Vec<u8> {
-        // The optional bytes are either a sequence number or 5G's session container, whose length is one word.
+        // The optional bytes: a sequence number, or 5G's session container of one word.
         let (flags, optional): (u8, &[u8]) = match self.shape {
             Shape::GtpBare => (0x32, &[0, 1, 0, 0]),
             Shape::GtpV6 => (0x34, &[0, 0, 0, 0x85, 1, 0, 9, 0]),
@@ -413,10 +410,10 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the sum over the TCP segment or UDP datagram from `l4` to `end`, with its pseudo header.
+/// Returns the sum over the segment or datagram from `l4` to `end`, with its pseudo header.
 fn l4_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
     let (addresses, protocol) = match frame[l3] >> 4 {
-        // Only TCP has extension headers in front of it.
+        // Only TCP has extension headers here.
         6 => (&frame[l3 + 8..l3 + 40], if frame[l3 + 6] == 17 { 17 } else { 6 }),
         _ => (&frame[l3 + 12..l3 + 20], u64::from(frame[l3 + 9])),
     };
@@ -427,7 +424,7 @@ fn word(frame: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-/// If the header's checksum is correct, returns the offsets at which the IP header and the datagram end.
+/// Returns where the IP header and the datagram end, if the header's checksum is correct.
 fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     if frame[l3] >> 4 == 6 {
         return Some((l3 + 40, l3 + 40 + word(frame, l3 + 4)));
@@ -437,8 +434,8 @@ fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
 }
 
-/// Returns whether all checksums, and the lengths of all headers outside the datagram, are correct. The frame must have
-/// been made by `Packet`, but may have been modified since.
+/// Returns whether all checksums and the lengths in all outer headers are correct. `Packet` must have made the frame,
+/// but later changes are allowed.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let Some((_, end)) = ends(frame, l3) else { return false };
     let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;

@@ -1,4 +1,4 @@
-//! Compares the rates and options that the program writes into packets with the reference codec.
+//! Compares the rates and options that the program writes with the reference codec.
 
 use narrows_agent::dataplane::layout::{self, WireFormat};
 use narrows_agent::dataplane::slots::Slot;
@@ -11,7 +11,6 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::rig::*;
 
-/// Opens a flow whose rate is 1.25 MB/s.
 fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
     rig.grant(&[1_250_000]);
     let flow = Packet::new(shape, 40_000);
@@ -26,8 +25,8 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // Each pair is the code on arrival and the code on departure. The codes on arrival are: no rate (two codes), a
-    // greater rate, a greater rate with a smaller code, a smaller rate, a smaller rate with a greater code, and a
+    // Codes at arrival and at departure. The first two codes at arrival are no rate. A greater rate follows, then a
+    // greater rate with a smaller code. The last three are a smaller rate, a smaller rate with a greater code, and a
     // greater rate.
     for (there, leaves) in [
         (65535, 12503),
@@ -42,13 +41,13 @@ fn the_smallest_rate_on_the_path_stays() {
         let tried = rig.send(ACKS, &ack);
         assert!(checksums_are_correct(&tried.packet, ack.offsets()));
         assert_eq!(tried.packet[40 + 20..42 + 20], u16::to_be_bytes(leaves), "{there}");
-        // The mark that the sender wrote into a data packet stays (BRF-100).
+        // The sender's mark in a data packet stays (BRF-100).
         if there >= 65534 {
             let data = ack.clone().payload(8);
             assert_eq!(rig.send(ACKS, &data).packet, data.bytes());
         }
     }
-    // Five ACKs carried a rate. The first of these five rates is not believed.
+    // Five ACKs carried a rate, of which the first is not believed.
     assert_eq!((slot.passed_n(), slot.passed()), (4, RateCode::from_bits(25_707)));
     assert_eq!(rig.data_port().counters().lower_passed, 2);
     assert_eq!(rig.data_port().counters().with_data, 2);
@@ -75,7 +74,7 @@ fn each_format_writes_only_where_it_may() {
         let full = plain.clone().options(&vec![1; full]);
         assert_eq!(rig.send(ACKS, &full).packet, full.bytes());
     }
-    // An MD5 signature (RFC 2385) covers the length of the header.
+    // An MD5 signature (RFC 2385) covers the header's length.
     let signed = plain.clone().options(&[&[19, 18][..], &[0; 16], &[1, 1]].concat());
     assert_eq!(rig.send(ACKS, &signed).packet, signed.bytes());
     assert_eq!(rig.data_port().counters().no_room, 5);
@@ -94,8 +93,7 @@ fn the_gate_allows_one_rate_per_rtt() {
     assert_ne!(rig.send(ACKS, &greater).packet, greater.bytes(), "lowering is not gated");
 }
 
-/// For any options, the program's result equals the result of the reference. If the checksums were correct before, they
-/// are also correct afterwards.
+/// With any options, the program's result is that of the reference. Correct checksums stay correct.
 #[test]
 fn random_headers_give_the_reference_result() {
     let Some(rig) = rig() else { return };
@@ -151,7 +149,7 @@ fn random_headers_give_the_reference_result() {
             prop_assert_eq!(&tried.packet[l4..], ours.as_bytes());
             prop_assert_eq!(header + l4, whole.len(), "only without payload");
         }
-        // This packet is truncated. The kernel does not run the program on a packet without a whole IP header.
+        // A truncated packet. The kernel does not run the program without a whole IP header.
         let short = &whole[..whole.len() - cut.min(whole.len() - l4)];
         if short.len() < whole.len() {
             prop_assert_eq!(&rig.send_bytes(ACKS, 0, short).packet[..], short);

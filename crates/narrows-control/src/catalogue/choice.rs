@@ -76,7 +76,7 @@ impl From<String> for Choice {
 }
 
 impl Choice {
-    /// Returns the choice with another parameter, in base units.
+    /// Returns the choice with one more parameter, whose value is in base units.
     #[must_use]
     pub fn with(mut self, parameter: &str, value: Value) -> Self {
         self.params.insert(parameter.to_owned(), value);

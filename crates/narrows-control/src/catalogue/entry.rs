@@ -34,7 +34,7 @@ impl Family {
     }
 }
 
-/// The way in which the network's answer reaches the sender.
+/// How the network's answer reaches the sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// The answer is in a TCP option of ACKs.
@@ -72,7 +72,7 @@ pub struct Service {
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Without ECN marks, this algorithm behaves like the algorithm with this name. `None` if this algorithm does not
+    /// Without ECN marks, the algorithm behaves like the algorithm with this name. `None` if the algorithm does not
     /// respond to marks.
     pub marks_or_else: Option<&'static str>,
     /// The rate controller that the algorithm depends on.
@@ -204,7 +204,7 @@ pub struct Entry {
     pub needs: Needs,
     /// The algorithm in Linux, if Linux has it.
     pub linux: Option<Linux>,
-    /// Its look in figures. If it is `None`, a figure chooses a look that no other curve has.
+    /// Its look in figures. If `None`, each figure chooses an unused look.
     pub look: Option<Look>,
     /// Its parameters.
     pub parameters: &'static [Group],

@@ -1,9 +1,8 @@
 //! Two running maxima. [`WindowedMax`] covers a sliding window, and [`TwoPeriodMax`] covers the last two periods.
 //!
-//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. The filter keeps the three best
-//! samples. The second best is later than the best, and the third best is later than the second best. When the best
-//! sample expires, a more recent sample replaces it. The result is exact for a steady path. On other paths it
-//! ignores samples from at most a quarter of the window.
+//! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. The filter keeps the three best samples
+//! in the order of their times. When the best sample expires, the next one replaces it. The result is exact for a
+//! steady path. On other paths it ignores samples from at most a quarter of the window.
 
 /// The maximum of samples within a window. Time can be any count that never decreases, for example a number of rounds
 /// or nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.
@@ -57,8 +56,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);
         if age > window {
-            // The second best sample may have expired as well. The third best has not expired, because `update`
-            // checks it.
+            // The second best sample may have expired as well. `update` has checked the third best.
             for _ in 0..2 {
                 if sample.at.saturating_sub(best.at) > window {
                     *best = *second;
@@ -67,8 +65,8 @@ impl<V: Copy + Ord> WindowedMax<V> {
                 }
             }
         } else if second.at == best.at && age > window / 4 {
-            // There was no better sample for a quarter of the window. Take the second best sample
-            // from the rest of the window.
+            // There was no better sample for a quarter of the window. The second best sample is now taken from the rest
+            // of the window.
             *second = sample;
             *third = sample;
         } else if third.at == second.at && age > window / 2 {
@@ -147,8 +145,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter keeps only three samples, so it may lose a maximum early. The result is nevertheless always a
-        /// sample of the window, and never less than the latest sample.
+        /// The filter keeps only three samples, so it may lose a maximum early. The result is still a sample of the
+        /// window, and at least the latest sample.
         #[test]
         fn the_answer_is_a_sample_of_the_window(
             steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,

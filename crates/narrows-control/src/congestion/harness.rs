@@ -46,8 +46,8 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Number of segments between two losses in [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms, and loses one
-/// in [`RARE`] segments.
+/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms. One in
+/// [`RARE`] segments is lost.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };
@@ -65,9 +65,9 @@ pub(crate) struct Path {
     pub(crate) rtt: Span,
     /// Number of packets that fit into the queue.
     pub(crate) queue: u64,
-    /// A function that returns whether the packet with this sequence number is lost if it is sent at this time.
+    /// Returns whether the packet with this sequence number is lost if it is sent at this time.
     pub(crate) loss: Box<dyn FnMut(u64, Time) -> bool>,
-    /// A function that returns the rate that the network writes into an ACK at this time.
+    /// Returns the rate that the network writes into an ACK at this time.
     pub(crate) feedback: Box<dyn FnMut(Time) -> Option<Rate>>,
 }
 

@@ -28,8 +28,7 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. If this is `None`, the transport either does not pace, or paces at 2 or 1.2 times cwnd
-    /// per srtt.
+    /// Pacing rate, L3 bytes/s. If `None`, the transport does not pace, or paces at 2 or 1.2 times cwnd per srtt.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -59,8 +58,7 @@ pub struct Connection {
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
-    /// Seed for a controller that needs random choices. Each flow has a different seed, which is derived from the
-    /// scenario's seed.
+    /// Seed for random choices of the controller. Each flow gets its own seed, derived from the scenario's seed.
     pub seed: u64,
 }
 
@@ -118,7 +116,7 @@ impl RateSample {
     /// acknowledged (BBR-4).
     ///
     /// An interval shorter than the minimum RTT gives no valid sample, as in Linux `tcp_rate_gen`. `min_rtt` includes
-    /// the RTT of this ACK. This argument is [`Span::MAX`] if no RTT is known.
+    /// the RTT of this ACK. It is [`Span::MAX`] if no RTT is known.
     #[inline]
     pub fn measured(delivered: u32, send_elapsed: Span, ack_elapsed: Span, min_rtt: Span) -> Self {
         let interval = send_elapsed.max(ack_elapsed);
@@ -230,9 +228,9 @@ impl Ack {
 
 /// A segment that the transport has just marked lost (Linux `skb_marked_lost`).
 ///
-/// A rate sample counts the losses in the time for which the *delivered* segment was in flight. If losses are detected
-/// late, that number is smaller than the number of losses in the time for which the *lost* segment was in flight. BBR
-/// v2 and v3 need the second number to find the in-flight level at which loss became excessive.
+/// A rate sample counts the losses during the flight of the *delivered* segment. BBR v2 and v3 need the losses during
+/// the flight of the *lost* segment, to find the in-flight level at which loss became excessive. If losses are detected
+/// late, a rate sample counts too few.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -304,8 +302,8 @@ pub enum Signal {
     Loss,
     /// An ECN echo, once per window.
     Ecn,
-    /// A tail loss probe repaired a loss (RFC 8985, section 7.4). The controller responds once, and there is
-    /// no recovery. Linux enters CWR, as after an ECN echo.
+    /// A tail loss probe repaired a loss (RFC 8985, section 7.4). The controller responds once, without a recovery.
+    /// Linux enters CWR, as after an ECN echo.
     Probe,
     /// A retransmission timeout. The transport sets cwnd to 1 after the controller has responded.
     Timeout,
@@ -323,9 +321,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// Whether this is a timeout in an episode for which the controller has already set a threshold. The transport
-    /// keeps this threshold and ignores a new threshold from the controller. In this case, Linux does not call
-    /// `ssthresh` and only reports the state Loss (`set_state`).
+    /// Whether this is a timeout in an episode whose threshold is already set. The transport then ignores a new
+    /// threshold from the controller. Linux does not call `ssthresh` in this case, and only reports the state Loss
+    /// (`set_state`).
     pub again: bool,
 }
 
@@ -363,8 +361,8 @@ pub trait Controller: Send {
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
     /// Called after each ACK, in any state, to take measurements, as Linux calls `pkts_acked`. The call precedes
-    /// [`on_ack`](Controller::on_ack). Unlike in Linux, this call follows [`on_congestion`](Controller::on_congestion)
-    /// for the same ACK and sees the resulting state.
+    /// [`on_ack`](Controller::on_ack). It follows [`on_congestion`](Controller::on_congestion) for the same ACK and
+    /// sees the resulting state. In Linux it comes first.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window
@@ -399,9 +397,8 @@ pub trait Controller: Send {
         Time::NEVER
     }
 
-    /// Called at [`next_timer`](Controller::next_timer), after the handshake. After this call, the next timer must be
-    /// later than `now`. If the next timer is not later, the transport calls `on_timer` again before its next
-    /// transmission.
+    /// Called at [`next_timer`](Controller::next_timer), after the handshake. The next timer must then be later than
+    /// `now`. Otherwise, the transport calls `on_timer` again before its next transmission.
     fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Returns the owner of the window during recovery. The answer may change during a connection.
@@ -441,7 +438,7 @@ pub trait Controller: Send {
     }
 
     /// Returns whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
-    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE exactly, and
+    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario. The receiver echoes CE exactly, and
     /// retransmissions are ECN-capable. The answer of a controller never changes.
     fn needs_exact_ce_echo(&self) -> bool {
         false

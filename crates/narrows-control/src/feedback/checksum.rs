@@ -10,9 +10,9 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// Like [`update`], for two bytes that start `offset` bytes into the covered data.
 ///
-/// At an odd offset, the two bytes belong to two neighbouring words. Each byte is then in the opposite half of its
-/// word. The sum does not depend on the word in which a half is counted (RFC 1071, section 2(B)). It is therefore
-/// sufficient to swap the bytes of both values.
+/// At an odd offset, the two bytes lie in two neighbouring words, and each byte is in the opposite half of its word.
+/// The sum does not depend on the word in which a half lies (RFC 1071, section 2(B)). So it is enough to swap the bytes
+/// of both values.
 pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 {
     if offset.is_multiple_of(2) {
         update(checksum, old, new)

@@ -18,8 +18,8 @@ impl RateCode {
     /// Replaces [`UNASSIGNED`](RateCode::UNASSIGNED) on a data packet of a sender that is not limited by its
     /// application.
     ///
-    /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free, because
-    /// codes 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
+    /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free, because codes 65530 to 65534
+    /// are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
     /// Replaces [`UNASSIGNED`](RateCode::UNASSIGNED) in the SYN of a source that gets later rates in messages (PAC-3b).
     /// Such a source gets only one rate in the option, in the SYN-ACK.
@@ -42,10 +42,11 @@ impl RateCode {
 
     /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
-    /// The smallest exponent that fits is the most precise. This choice is also safe on the wire. The first byte of a
-    /// code of 6.6 kB/s or more is at least 0x19. The kinds of NOP, MSS, window scale, SACK and timestamps are smaller.
-    /// For example, 250 MB/s becomes 2500 * 10^5. The encoding 25 * 10^7 of the same rate has the bits
-    /// 257 = 0x0101. These bits look like the two NOPs that the paper's format overwrites.
+    /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first byte of a code of
+    /// 6.6 kB/s or more is at least 0x19. The kinds of NOP, MSS, window scale, SACK and timestamps are smaller.
+    ///
+    /// For example, 250 MB/s becomes 2500 * 10^5. The encoding 25 * 10^7 of the same rate would have the bits
+    /// 257 = 0x0101, which look like the two NOPs that the paper's format overwrites.
     pub const fn encode(rate: Rate) -> Self {
         let mut mantissa = rate.as_bytes_per_sec();
         let mut exponent = 0;
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_canonical_code_never_looks_like_tcp_options() {
-        // Each canonical code is the code that `encode` gives for its rate, so this loop covers all rates.
+        // Each canonical code is the result of `encode` for its rate, so this loop covers all rates.
         let mut canonical = 0;
         for bits in 0..=65529 {
             let rate = decode(bits).unwrap();
@@ -145,9 +146,8 @@ mod tests {
             assert_ne!(bits, 0x0101);
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
-        // The canonical codes have mantissas 0 to 6552 with exponent 0, and mantissas 656 to 6552 with each of the nine
-        // other exponents. With one of these exponents, a mantissa of 655 is not canonical, because a lower exponent
-        // gives the same rate.
+        // The canonical codes have mantissas 0 to 6552 with exponent 0, and mantissas 656 to 6552 with the nine other
+        // exponents. Smaller mantissas are not canonical there, because a lower exponent gives the same rate.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 
@@ -162,7 +162,7 @@ mod tests {
                 worst = worst.max((rate - heard) as f64 / rate as f64);
             }
         }
-        // Rates just below 656 * 10^e decode to 655 * 10^e. The difference is an error of 1/656.
+        // Rates just below 656 * 10^e decode to 655 * 10^e, which is an error of 1/656.
         assert!((worst - 1.0 / 656.0).abs() < 1e-9, "{worst}");
     }
 }

@@ -1,8 +1,8 @@
 //! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
-//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of draft-falk-xcp-spec-03 for XCP, of
-//! chapter 6 of Dukkipati's thesis for RCP, and of the IP option of BDR-6 for BDR. The layout of OBP's header is
-//! unknown. This file has its own layout: all headers are values of one type with a fixed number of 32-bit words.
+//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields follow draft-falk-xcp-spec-03 for XCP, chapter 6
+//! of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header is unknown. In memory,
+//! this file uses its own layout: each header takes the same number of 32-bit words.
 //!
 //! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent bytes.
 //! The receiver copies the result into ACKs as one word ([`Echo`]).
@@ -40,7 +40,7 @@ pub enum Header {
     Xcp(xcp::Header),
     /// The header of a designated packet (BDR-6).
     Bdr(Bdr),
-    /// A mark of the packets of a BDR flow that are not designated (BDR-42). The mark takes one bit of the IP header.
+    /// A mark of a BDR flow's packets that are not designated (BDR-42). It takes one bit of the IP header.
     Member,
     /// The header of OBP (OBP-1).
     Obp(Obp),
@@ -172,9 +172,9 @@ impl Header {
         }
     }
 
-    /// Returns the echo that a receiver must send after this packet. `unsent` is the echo that still waits for an
-    /// ACK. A [`Custom`] header has no echo, because the receiver copies it as a whole. XCP's changes are added up over the packets that one ACK acknowledges. If there are several rates, the
-    /// newest is sent.
+    /// Returns the echo that a receiver must send after this packet. `unsent` is the echo that still waits for an ACK.
+    /// XCP's changes are added up over the packets of one ACK. For rates, the newest echo is sent. A [`Custom`] header
+    /// has no echo, because the receiver copies the whole header into the ACK.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member | Header::Custom(_) => unsent,
@@ -191,8 +191,8 @@ impl Header {
         }
     }
 
-    /// Returns whether the receiver must send the ACK at once (BDR-50). The echo is then only in this ACK.
-    /// Words of a [`Custom`] header are also returned at once, because an ACK has the words of one packet only.
+    /// Returns whether the receiver must send the ACK at once (BDR-50). Only this ACK then carries the echo. A
+    /// [`Custom`] header is returned at once, too, because an ACK has room for the words of one packet only.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_) | Header::Custom(_))
     }
@@ -228,8 +228,8 @@ fn word_rate(word: u32) -> Rate {
     if word == UNSET { Rate::MAX } else { Rate::from_bytes_per_sec(u64::from(word) * 8) }
 }
 
-/// Returns a change of a rate as a word, in bytes/s. Changes for a single packet are small, so the rounding errors of
-/// a coarser unit would add up.
+/// Returns a change of a rate as a word, in bytes/s. Changes per packet are small, so the rounding errors of a coarser
+/// unit would add up.
 fn signed_word(value: i64) -> u32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32
 }

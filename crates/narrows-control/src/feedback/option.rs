@@ -1,8 +1,7 @@
 //! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions expect the whole header. The data offset of the header states its length. The
-//! functions do not trust the header. A truncated header, or a header with a wrong length, counts
-//! as a header without the option.
+//! All functions expect the whole header, whose data offset states its length. The functions do not trust the header. A
+//! truncated header, or a header with a wrong length, counts as a header without the option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;
@@ -15,8 +14,8 @@ pub const LEN: usize = 6;
 /// Number of bytes that the option takes: [`LEN`], and two NOPs that keep the following options
 /// aligned to 32 bits.
 pub const PADDED_LEN: usize = 8;
-/// Experiment identifier, "NW". This identifier is not registered with IANA. RFC 6994 requires registration before use
-/// on the open Internet.
+/// Experiment identifier, "NW". It is not registered with IANA. RFC 6994 requires registration before use on the open
+/// Internet.
 pub const EXID: u16 = 0x4E57;
 
 const MIN_HEADER: usize = 20;
@@ -109,8 +108,8 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // This line tests for the layout that Linux uses in established connections. Only in this layout are the two bytes
-    // certain to be padding.
+    // Tests for the layout that Linux uses in established connections. Only in this layout are the two bytes certain
+    // to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -144,7 +143,7 @@ pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), 
     Ok(())
 }
 
-/// Restores the two NOPs of [`Format::Padding`] at the sender, and returns the value that was in their place.
+/// Restores the two NOPs of [`Format::Padding`] at the sender, and returns the value that they replace.
 pub fn restore_padding(header: &mut [u8]) -> Reading {
     let reading = read(header, Format::Padding);
     // An error means that there is nothing to restore.
@@ -168,9 +167,9 @@ impl Header {
 
 /// Returns the header with a correct checksum and the experimental option in front of all other options.
 ///
-/// The option comes first, because END bytes after the other options would hide an option behind them. The new
-/// checksum accounts for the longer TCP length in the pseudo header and for the larger data offset. The caller
-/// corrects the total length in the IP header.
+/// The option comes first, because other options may end with END bytes, which would hide it. The new checksum accounts
+/// for the larger data offset and the longer TCP length in the pseudo header. The caller corrects the total length in
+/// the IP header.
 pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     let len = header_len(header)?;
     if len + PADDED_LEN > MAX_HEADER {
@@ -186,7 +185,7 @@ pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
     bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
 
-    // The other options move by eight bytes. Eight is even, so the options' part of the sum does not change.
+    // The other options move by eight bytes. Eight is even, so their part of the sum does not change.
     let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
     for pair in option.chunks_exact(2) {
         sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));

@@ -1,5 +1,5 @@
 //! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table at once.
-//! As a result, the name, unit, range, default, meaning and source of a parameter are in one place.
+//! So the name, unit, range, default, meaning and source of a parameter are in one place.
 
 mod declare;
 mod field;
@@ -83,10 +83,10 @@ pub enum Takes {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A word. The contained text lists the accepted forms of the word. The type of the field parses the word.
+    /// A word. The contained text lists its accepted forms. The type of the field parses it.
     Text(&'static str),
-    /// One of these words, or the contents of a file. Scenarios and configurations contain the path of the file, and
-    /// plans contain the file's contents. The type of the field parses the contents.
+    /// One of these words, or the contents of a file. Scenarios and configurations hold the path of the file, and
+    /// plans hold its contents. The type of the field parses the contents.
     Contents {
         /// The words.
         words: &'static [&'static str],
@@ -334,8 +334,7 @@ fn scaled(amount: u64, units: &[(u64, &str)]) -> String {
 pub struct Parameter {
     /// The name in scenarios, after the prefix of its [`Group`](crate::catalogue::Group).
     pub name: &'static str,
-    /// The meaning of the parameter, which comes from a doc comment. In this text, more than one space separates the
-    /// lines of the comment.
+    /// The meaning of the parameter, from its doc comment. Several spaces separate the lines of the comment.
     pub meaning: &'static str,
     /// Its values, unit and source.
     pub shape: Shape,
@@ -368,8 +367,7 @@ pub trait Parameters: Sized {
     /// Returns the present values, in the order of the table.
     fn values(&self) -> Vec<Value>;
 
-    /// Sets a parameter, and returns whether the field can read the value. If the name is unknown or the value is
-    /// unreadable, nothing changes.
+    /// Sets a parameter, and returns whether this succeeded. An unknown name or an unreadable value changes nothing.
     fn set(&mut self, name: &str, value: &Value) -> bool;
 
     /// Returns the structure with the given values. Values with names that do not begin with `prefix` are ignored.

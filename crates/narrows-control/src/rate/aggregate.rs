@@ -31,17 +31,17 @@ pub struct Counts {
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The rate that another switch wrote into the last ACK with such a rate.
+    /// The rate in the last ACK into which another switch had written a rate.
     pub passed: Option<Rate>,
 }
 
-/// Sums over the designated packets that passed since the last call, for a controller that keeps no state per flow
-/// (BDR-41).
+/// Sums over the designated packets since the last call, for a controller that keeps no state per flow (BDR-41). In
+/// each designated packet, the sender reports the time since the flow's previous report.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports {
     /// Number of SYNs and SYN-ACKs of senders that designate packets.
     pub syns: u64,
-    /// Number of reports that are the first report of their flow.
+    /// Number of flows that sent their first report.
     pub first: u64,
     /// Number of reports.
     pub number: u64,
@@ -101,22 +101,21 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// Returns the treatment of the flow from now on, or `None` if the controller has removed the flow. The host
     /// applies the decision at once.
     ///
-    /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the decision. The host
-    /// also asks occasionally for every flow, because time alone may change the decision (a flow becomes idle, an
-    /// advertisement expires).
+    /// The host calls this function after a report or a new [`version`](Aggregated::version), which may have changed
+    /// the decision. It also calls it occasionally for every flow, because decisions also change with time: a flow
+    /// becomes idle, or an advertisement expires.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
-    /// Returns a number that changes whenever [`decide`](Aggregated::decide) may return another decision for flows that
-    /// no report concerns.
+    /// Returns a number that changes when decisions may have changed for flows without a new report.
     fn version(&self) -> u64;
 
     /// Returns the rate that another switch requests for this flow's ACKs, and the time at which the request expires.
     /// A switch that sees the flow's data but not its ACKs makes this request (BRF-63).
     fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)>;
 
-    /// Returns the rate that is prepared for a newcomer before the controller sees its packets, or `None` if there is
-    /// no rate yet. `newcomers` is the number of newcomers that the controller has not seen yet, including this one.
-    /// With `key`, the result is the rate for that flow. Otherwise, it is the rate for an unknown flow.
+    /// Returns the first rate of a newcomer whose packets the controller has not seen yet, or `None` if there is no
+    /// rate yet. `newcomers` is the number of such newcomers, including this one. `key` is the newcomer's key, or
+    /// `None` if the key is not known.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
     /// If the controller keeps no state per flow, returns it as a counter of reports. The data plane then keeps no
@@ -129,7 +128,7 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
 /// The additional interface of an [`Aggregated`] controller that keeps no state per flow (BDR). Such a controller takes
 /// sums over designated packets, and gives all flows one rate.
 pub trait ReportCounter {
-    /// Returns the maximum time of one report. If the time in a report is longer, this maximum counts.
+    /// Returns the longest time that one report can count for. A longer time is reduced to this maximum.
     fn report_max(&self) -> Span;
 
     /// Takes the sums of designated packets. Called in each tick.

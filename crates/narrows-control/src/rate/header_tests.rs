@@ -1,6 +1,5 @@
 //! Tests every header-based controller with arbitrary headers, including headers that no sender of Narrows writes. No
-//! controller may panic. Each result must be an amount that the controller may grant. Headers of other protocols must
-//! pass unchanged.
+//! controller may panic, or grant more than its limits allow. Headers of other protocols must pass unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -107,8 +106,8 @@ fn fits(rate: Rate, capacity: Rate) -> bool {
     rate.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0
 }
 
-/// Returns whether a port may replace `before` by `after`, given its capacity and the amounts that it can still hand
-/// out and take back.
+/// Returns whether a port with this capacity may replace `before` by `after`. `give` and `take` are the residues of
+/// XCP: the total increase and decrease that the port may still distribute.
 fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f64)) -> bool {
     match (before, after) {
         (Header::Rcp(before), Header::Rcp(after)) => {
@@ -171,8 +170,7 @@ proptest! {
                             if ours { granted(before, header, capacity, residues) } else { header == before },
                             "{name}: {before:?} became {header:?} at {capacity:?} with {residues:?}"
                         );
-                        // The header can be encoded, because a value that does not fit into a word becomes the
-                        // largest word.
+                        // Values that do not fit into a word are encoded as the largest word.
                         prop_assert_eq!(Header::from_words(header.to_words()).wire_bytes(), before.wire_bytes());
                     }
                     Step::Port { capacity, departed, queued, limit } => {

@@ -36,8 +36,8 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         /// Value in SI units (bytes/s, seconds, count).
         value: f64,
     },
-    /// Write to the log of the run that the port has entered this state. A port changes its state many times
-    /// per second, so a host need not show these events to its operator.
+    /// Log that the port has entered this state. States change many times per second, so a host may hide these events
+    /// from its operator.
     State {
         /// A fixed word, e.g. `state-measure`.
         state: &'static str,
@@ -91,7 +91,7 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         /// The port.
         port: PortId,
     },
-    /// A switch that sees a flow's data but not its ACKs sends the flow's allocation to the other switches
+    /// Switch to switches: the allocation of a flow. Sent by a switch that sees the flow's data but not its ACKs
     /// (BRF-63).
     FlowAdvertisement {
         /// The flow.
@@ -113,11 +113,11 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         key: K,
         /// Whether the flow began; if not, it ended.
         begun: bool,
-        /// The measured demand of the flow, L3 bytes/s, if the demand is below the grant of the flow.
+        /// The flow's measured demand, L3 bytes/s, if it is below the flow's grant.
         demand: Option<Rate>,
     },
-    /// Controller to ingress: the rates of the flows that begin at this ingress, and the rates for newcomers
-    /// until the next update (PAC-22).
+    /// Controller to ingress: rates of the flows that begin at this ingress. The message also has rates for newcomers,
+    /// which are valid until the next update (PAC-22).
     Grants {
         /// The port addressed.
         port: PortId,
@@ -149,7 +149,7 @@ pub struct Report {
     pub at: Time,
     /// Capacity of the port.
     pub capacity: Rate,
-    /// The rated class's share of the capacity.
+    /// Share of the capacity for the rated class, the class of flows that have rates.
     pub rated_share: Rate,
     /// L3 bytes of the rated class offered to the port since the run began.
     pub rated_arrived: Bytes,

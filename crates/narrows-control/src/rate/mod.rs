@@ -1,12 +1,11 @@
 //! Rate controllers in the network: they turn the packets of a port into a rate for each flow.
 //!
-//! There are two contracts. A [`PerFlowController`] keeps state for each flow of a port, divides the link
-//! into classes, and writes rates into ACKs or sends them to sources. A per-flow controller that can work
-//! with packet counts instead of packets is also an [`Aggregated`](aggregate::Aggregated) controller. A
-//! [`HeaderController`] reads and writes the congestion headers of data packets. A [`RateController`] holds a
-//! controller of either kind. The host (the simulated switch, or the agent on a real switch) owns queues,
-//! clocks and wires. A [`DomainController`](domain::DomainController) makes decisions for many ports at once.
-//! It communicates with the ports only by [`Message`]s.
+//! There are two contracts. A [`PerFlowController`] keeps state for each flow of a port, divides the link into classes,
+//! and writes rates into ACKs or sends them to sources. If it can also work with packet counts instead of packets, it
+//! implements [`Aggregated`](aggregate::Aggregated). A [`HeaderController`] reads and writes the congestion headers of
+//! data packets. A [`RateController`] holds a controller of either kind. The host (the simulated switch, or the agent
+//! on a real switch) owns queues, clocks and wires. A [`DomainController`](domain::DomainController) makes decisions
+//! for many ports at once. It communicates with the ports only by [`Message`]s.
 
 pub mod aggregate;
 pub mod bdr;

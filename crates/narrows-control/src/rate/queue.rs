@@ -19,7 +19,7 @@ pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
 pub const LEAVES: usize = 4;
 
 /// Number of UDP's queues at a port where UDP may borrow (BRF-23); a power of two. UDP flows are distributed over the
-/// queues, which take turns. The number is small, because the agent reads the counters of each queue in every tick.
+/// queues, which take turns. The number is small because the agent reads every queue's counters in each tick.
 pub const UDP_QUEUES: u16 = 32;
 
 /// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together can then hold 3.2
@@ -61,11 +61,11 @@ pub enum Class {
 pub enum Queueing {
     /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
     Classes {
-        /// Whether UDP has per-flow queues and may borrow, at a port with a configured capacity. Otherwise UDP is
-        /// policed: a packet that would have to wait is dropped (BRF-23).
+        /// Whether UDP flows have queues of their own and may borrow bandwidth. Borrowing requires a configured
+        /// capacity. Otherwise UDP is policed: a packet that would have to wait is dropped (BRF-23).
         queues_udp: bool,
     },
-    /// The port keeps its own queue with that queue's limit.
+    /// The port keeps the queue that it has, without classes.
     Own,
 }
 

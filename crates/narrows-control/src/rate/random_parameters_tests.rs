@@ -18,7 +18,8 @@ impl Topology for Line {
     }
 }
 
-/// Opens three flows that send at 1 Gbit/s through a port of 100 Mbit/s and end. Returns the rates of their ACKs.
+/// Runs three flows that send at 1 Gbit/s through a port of 100 Mbit/s, until they end. Returns the rates in their
+/// ACKs.
 fn behaviour(name: &str, params: &Values) -> Vec<Rate> {
     let mtu = Bytes::new(MTU);
     let mut controller = registry::build::<FlowKey>(name, params, 1, mtu).expect("checked parameters");

@@ -1,12 +1,14 @@
 //! Determines how an application that always has data passes its data to the kernel. The emulator chooses two values:
 //! the amount of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
-//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR
-//! ignores samples of such a socket, and may then stay in Startup for seconds. A recovery can free a whole window at
-//! once. The kernel then sends all unsent data before the application is woken to write more. Therefore, the flows of a
-//! host together keep as much data unsent as the bottleneck transmits in an RTT. More unsent data would be harmful for
-//! two reasons. First, data that is unsent when the application stops is nevertheless sent later. Second, large writes
-//! delay the forwarding of packets on a slow processor.
+//! Too little unsent data is harmful. A socket without unsent data counts as application-limited
+//! (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in
+//! Startup for seconds. A recovery can free a whole window at once. The kernel then sends all unsent data before the
+//! application is woken to write more. Therefore, the flows of a host together keep as much data unsent as the
+//! bottleneck transmits in an RTT.
+//!
+//! Too much unsent data is also harmful. Data that is unsent when the application stops is still sent later. Large
+//! writes delay the forwarding of packets on a slow processor.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
@@ -24,7 +26,8 @@ const WRITE_SPEEDUP: u64 = 4;
 /// transmits in this time.
 const TURN: Span = Span::from_millis(1);
 
-/// If up to this number of flows share the bottleneck, no flow has much unsent data when it stops.
+/// Assumed number of flows that share the bottleneck. Before a flow stops, it keeps only about as much unsent data as
+/// it can still send with an equal share of the bottleneck.
 const SHARERS: u64 = 8;
 
 /// Unsent data of one connection.

@@ -19,8 +19,7 @@ pub(crate) enum Kind {
     Data {
         /// L3 bytes.
         bytes: u32,
-        /// Whether the frame represents several packets, into which the sender's NIC would have segmented it
-        /// (GSO).
+        /// Whether the frame is a super-packet (GSO), which the sender's NIC would have segmented into several packets.
         super_packet: bool,
     },
     /// ARP, neighbour discovery and all other frames that are not part of a plan.

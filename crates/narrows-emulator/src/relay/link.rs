@@ -17,7 +17,7 @@ const MOST_WAITING_PACKETS: u64 = 2;
 /// Counters of a link since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkStats {
-    /// Number of packets offered to the queue, and number of packets that it dropped.
+    /// Number of packets offered to the queue, and number of packets that the queue dropped.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     /// L3 bytes accepted. This number minus the backlog is the number of bytes whose transmission has begun.
@@ -125,7 +125,7 @@ impl Link {
         self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
-    /// Returns whether the model decides about each packet separately. If it does, a super-packet would wrongly count
+    /// Returns whether the model decides about each packet separately. Such a model would wrongly count a super-packet
     /// as one packet.
     pub(crate) fn decides_per_packet(&self) -> bool {
         self.impair.is_some() || self.server.is_some()

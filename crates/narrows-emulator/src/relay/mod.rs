@@ -1,9 +1,9 @@
 //! The relay: one thread that forwards frames between interfaces in real time, according to the simulator's
 //! link model.
 //!
-//! The kernel stamps frames when they arrive. A delay of the thread before it reads a frame therefore does not add to
-//! the link's delay. Frames never leave before they are due, and their lateness is measured. Between frames, the thread
-//! sleeps (ppoll with the finest timer slack). The thread has real-time priority if the kernel permits it.
+//! The kernel stamps frames when they arrive. Late reading of a frame therefore does not lengthen the link's delay.
+//! Frames never leave before they are due, and their lateness is measured. Between frames, the thread sleeps (ppoll
+//! with the finest timer slack). The thread has real-time priority if the kernel permits it.
 
 mod flight;
 mod frame;
@@ -102,7 +102,7 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// For each socket, the index of the lane that its frames enter.
+    /// For each socket, the index in `lanes` of the link that the socket's frames enter.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,

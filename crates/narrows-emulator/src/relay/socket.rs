@@ -11,8 +11,8 @@ use crate::netns;
 use crate::raw;
 use crate::spec::InterfaceSpec;
 
-/// Size of the kernel's buffer, which stores frames while the relay's thread is not running. This size is sufficient
-/// for 0.3 s at 1 Gbit/s, because the kernel counts frames twice.
+/// Size of the kernel's buffer, which stores frames while the relay's thread is not running. The kernel counts about
+/// twice the size of each frame, so the buffer is sufficient for 0.3 s at 1 Gbit/s.
 const RECEIVE_BUFFER_BYTES: i32 = 64 << 20;
 
 /// A packet socket.

@@ -21,7 +21,7 @@ pub(crate) enum Way {
 /// The fields of a packet that the counters need.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Ports of the flow's sender and receiver, in this order for packets of both directions. They identify a
+    /// Ports of the flow's sender and receiver, in this order for packets of both directions. The two ports identify a
     /// connection.
     pub(crate) ports: (u16, u16),
     /// Length of the IP packet in bytes.

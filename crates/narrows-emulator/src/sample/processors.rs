@@ -18,8 +18,8 @@ pub(crate) struct ProcessorReport {
     pub(crate) busy_max: f64,
     /// Mean share of the processors' time that a hypervisor took.
     pub(crate) steal_mean: f64,
-    /// Number of packets that the kernel dropped because a processor's backlog was full, and number of times that a
-    /// processor used up its budget for packets (/proc/net/softnet_stat).
+    /// Number of packets that the kernel dropped because a processor's backlog was full. `softnet_squeezed` is the
+    /// number of times that a processor used up its budget for packets. Both are from /proc/net/softnet_stat.
     pub(crate) softnet_drops: u64,
     pub(crate) softnet_squeezed: u64,
 }

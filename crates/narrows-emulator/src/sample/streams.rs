@@ -35,8 +35,8 @@ impl Stream {
         Stream { start, sent: 0, delivered: 0, length: None, sender_done: None, receiver_done: None }
     }
 
-    /// The offset of a sequence number. Sequence numbers wrap, so this is the possible offset that is closest to the
-    /// data that was sent last.
+    /// Returns the offset of a sequence number. Several offsets match, because sequence numbers wrap. The result is the
+    /// offset that is closest to the end of the sent data.
     fn offset(&self, sequence: u32) -> u64 {
         let newest = self.start.wrapping_add(self.sent as u32);
         let distance = sequence.wrapping_sub(newest) as i32;
@@ -62,7 +62,7 @@ impl Streams {
             self.begin(segment.ports, tcp.sequence.wrapping_add(1));
             return false;
         }
-        // If no SYN was seen, the connection is older than the packet sockets that count.
+        // A connection without a SYN began before the packet sockets were opened.
         let stream = self.open.entry(segment.ports).or_insert_with(|| Stream::new(tcp.sequence));
         let end = stream.offset(tcp.sequence).saturating_add(u64::from(segment.payload));
         let is_repeated = segment.payload > 0 && end <= stream.sent;
@@ -86,7 +86,7 @@ impl Streams {
         let Some((stream, tcp)) = self.stream(segment) else { return };
         if let Some(number) = tcp.acknowledgement {
             let before = stream.data();
-            // An acknowledgement of more than was sent belongs to an earlier connection.
+            // An acknowledgement of unsent data belongs to an earlier connection.
             let acknowledged = stream.offset(number);
             if acknowledged <= stream.sent + 1 {
                 stream.delivered = stream.delivered.max(acknowledged);
@@ -121,7 +121,7 @@ impl Streams {
         all.into_iter().reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
     }
 
-    /// Starts a connection, unless this is a repeated SYN.
+    /// Records a new connection. Ignores a repeated SYN.
     fn begin(&mut self, ports: (u16, u16), start: u32) {
         if self.open.get(&ports).is_none_or(|stream| stream.start != start) {
             self.open.insert(ports, Stream::new(start));

@@ -1,9 +1,8 @@
 //! Counts the packets of a program at the interfaces of its two hosts.
 //!
 //! A program may open several connections, and may have closed their sockets before the next sample of sock_diag(7).
-//! This module therefore uses packet sockets, which see each packet at both hosts: data that leaves the sending host,
-//! data that reaches the receiving host, and acknowledgements at both hosts. The sockets copy only the headers of each
-//! packet.
+//! This module therefore uses packet sockets. These sockets see all data packets and acknowledgements at both hosts.
+//! The sockets copy only the headers of each packet.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,14 +25,15 @@ const HEAD_BYTES: usize = 120;
 const ALL_INTERFACES: u32 = 0;
 /// Packets that one system call reads.
 const BATCH_PACKETS: usize = 256;
-/// Size of the kernel's buffer, which stores packets between two samples. [`Tap::missed`] shows whether it was too small.
+/// Size of the kernel's buffer, which stores packets between two samples. [`Tap::missed`] is above 0 if the buffer was
+/// too small.
 const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
 
 /// The counters of a program's packets.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TapCounts {
-    /// Number of data packets that left the sending host, their L3 bytes, and the number of these packets whose data
-    /// had all been sent before (TCP).
+    /// Number and L3 bytes of the data packets that left the sending host. `retransmitted` counts those TCP packets
+    /// whose data had all been sent before.
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmitted: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Tap {
     receiver: Socket,
     streams: Streams,
     counts: TapCounts,
-    /// Packets of the receiving host that wait for those of the sending host.
+    /// Packets of the receiving host, which are processed after the packets of the sending host.
     waiting: Vec<(Time, Way, Segment)>,
     /// Time of the first packet at the sending host.
     pub(crate) started: Option<Time>,
@@ -80,8 +80,8 @@ impl Tap {
     /// Reads the packets since the last call.
     pub(crate) fn update(&mut self, clock: Clock) -> TapCounts {
         let Tap { wanted, sender, receiver, streams, counts, waiting, started } = self;
-        // An acknowledgement refers to data that was sent earlier. The receiving host is read first, so that the packets
-        // of the sending host include all of this data, and these are processed first.
+        // An acknowledgement refers to data that was sent earlier. The receiving host is therefore read first, and its
+        // packets are processed last. The packets of the sending host then include all acknowledged data.
         receiver.read(clock, |at, packet| {
             waiting.extend(wanted.find(packet).map(|(way, segment)| (at, way, segment)));
         });

@@ -85,8 +85,8 @@ impl TcpInfo {
             delivered: u32_at(192),
             bytes_sent: u64_at(200),
             dsack_dups: u32_at(216),
-            // The field tcpi_total_rto has existed since Linux 6.7. In the structure, it follows rcv_ooopack, snd_wnd,
-            // rcv_wnd and rehash.
+            // The field tcpi_total_rto has existed since Linux 6.7. In the structure, this field follows rcv_ooopack,
+            // snd_wnd, rcv_wnd and rehash.
             timeouts: u32_at(240) & 0xffff,
         }
     }

@@ -79,7 +79,7 @@ impl FlowTrack {
         }
     }
 
-    /// Returns whether the flow has started, and its end has not been observed.
+    /// Returns whether the flow has started and is not known to have ended.
     pub(crate) fn is_active(&self, now: Time) -> bool {
         self.member.start <= now && !self.is_over
     }
@@ -93,8 +93,7 @@ impl FlowTrack {
     ) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the statistics. If a flow has ended, the statistics that are read after its
-                // end times are final.
+                // Read the end times before the statistics. The statistics of a flow that has ended are then final.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();

@@ -1,5 +1,5 @@
 //! Records the measurements of a link over a run. The measurements come from the link's queue in the kernel and from
-//! its relay, if the link has them.
+//! the link's relay. Not every link has both.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

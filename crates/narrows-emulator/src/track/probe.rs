@@ -39,8 +39,7 @@ impl External {
 
     /// Samples the connection to the port that has sent the most data. (iperf3's control connection uses the same port.)
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
-        // After the sampled connection has ended, another connection replaces it only if that connection has sent at
-        // least as much.
+        // The figures of an ended connection stay until another connection has sent at least as much data.
         let most = self.sending.info.bytes_sent;
         self.sending.sample(diags, |found| found.bytes_sent >= most);
         let Some((source, destination)) = self.sending.ports_found else { return };
@@ -77,7 +76,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// # Errors
-    /// As [`Tap::open`].
+    /// The errors of [`Tap::open`].
     pub(crate) fn open(spec: &FlowSpec, plan: &ProgramPlan, from: &Path, to: &Path) -> Result<Self, Error> {
         let ports = plan.server_at().of(((plan.port, 0), (0, plan.port)));
         Ok(Program {
@@ -89,8 +88,8 @@ impl Program {
         })
     }
 
-    /// Counts the packets since the last call, and samples the open connection that has sent most. Returns whether this
-    /// is another connection than before.
+    /// Counts the packets since the last call, and samples the open connection that has sent the most data. Returns
+    /// whether the sampled connection has changed.
     pub(crate) fn sample(&mut self, clock: Clock, diags: &mut BTreeMap<PathBuf, Diag>) -> bool {
         self.counts = self.tap.update(clock);
         self.missed = self.tap.missed();
@@ -100,7 +99,7 @@ impl Program {
         before.is_some() && before != sending.ports_found
     }
 
-    /// The kernel's figures about the sending socket, if the kernel has it.
+    /// The kernel's figures about the sending socket, if this socket was found.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.sending.as_ref().and_then(Sending::info)
     }
@@ -110,7 +109,7 @@ impl Program {
         self.tap.started
     }
 
-    /// As [`Tap::done`].
+    /// Returns the result of [`Tap::done`].
     pub(crate) fn done(&self) -> Option<(Time, Time)> {
         self.tap.done()
     }
@@ -173,8 +172,8 @@ impl Sending {
         self.ports_found.map(|_| self.info)
     }
 
-    /// Samples the connection that has sent most, if `accepts` accepts it. Keeps the last figures of a connection that
-    /// has ended.
+    /// Samples the connection that has sent the most data, if `accepts` returns true for its figures. Keeps the last
+    /// figures of a connection that has ended.
     fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>, accepts: impl Fn(&TcpInfo) -> bool) {
         let (here, there) = self.ports;
         let list = diags.get_mut(&self.netns).and_then(|d| d.connections(here, there).ok());

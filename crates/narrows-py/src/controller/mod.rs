@@ -141,7 +141,7 @@ impl PyController {
         })
     }
 
-    /// Calls a hook with the instance and the window, and reads its decisions.
+    /// Calls a hook with the instance and the window, and then copies the hook's changes into `window`.
     #[inline]
     fn call(
         &mut self,

@@ -22,13 +22,14 @@ use super::plaintext::Plaintext;
 use super::seeded::{Key, endpoint_config, fill};
 use crate::controller::Adapter;
 
-/// Bytes per write of an application with a rate. Other applications use [`WRITE_BYTES`].
+/// Bytes per write of an application with a rate.
 const PACKET_BYTES: u16 = 1448;
+/// Bytes per write of all other applications.
 const WRITE_BYTES: u16 = 32 << 10;
 static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
 /// The application can be ahead of the receiver's deliveries by at most this many windows plus [`BUFFER_EXTRA_BYTES`].
-/// Data that the stack has accepted is still sent after the application has stopped. The limit is therefore only high
-/// enough to keep the stack busy while it repairs losses.
+/// The stack sends accepted data even after the application has stopped. So the limit is only high enough to keep the
+/// stack busy while it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
 const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
 /// Size of a datagram before MTU discovery, in bytes. This is quinn's default (RFC 9000, section 14).
@@ -45,8 +46,8 @@ pub(super) struct Flow {
     /// The adapter of the controller, if the controller is from Narrows.
     adapter: Option<Adapter>,
     observed: SharedObservations,
-    /// The same moment as a simulated time and as an `Instant`. quinn-proto only compares and subtracts the `Instant`s that it
-    /// is given, so the absolute value does not matter.
+    /// The same moment as a simulated time and as an `Instant`. quinn-proto only compares and subtracts `Instant`s, so
+    /// the absolute value does not matter.
     base: (Time, Instant),
     sender: Sending,
     receiver: Receiving,
@@ -61,8 +62,7 @@ pub(super) struct Flow {
 struct Sending {
     app: App,
     stream: Option<StreamId>,
-    /// Number of bytes that were taken from the application but not yet written, and whether they are the last bytes of
-    /// the application.
+    /// Number of bytes taken from the application but not yet written, and whether they are its last bytes.
     pending: (usize, bool),
     written: u64,
     /// Whether the end of the stream was written.
@@ -267,8 +267,7 @@ impl Flow {
                 sender.pending.0 -= written.bytes;
             }
             if sender.pending.0 == 0 && is_last {
-                // This call fails only if the receiver has stopped the stream. The receiver in this module never does
-                // so.
+                // This fails only if the receiver has stopped the stream, which the receiver in this module never does.
                 let _ = connection.send_stream(stream).finish();
                 sender.is_finished = true;
                 sender.wake = Time::NEVER;

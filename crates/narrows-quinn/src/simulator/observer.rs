@@ -1,5 +1,5 @@
-//! Records observations that the results need: each RTT, the bytes in flight, and persistent congestion. quinn passes
-//! these observations only to its congestion controller.
+//! Records each RTT, the bytes in flight, and persistent congestion for the results. quinn reports these only to its
+//! congestion controller.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

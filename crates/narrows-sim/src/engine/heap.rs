@@ -1,12 +1,15 @@
 //! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
-//! A key holds the complete event: time (64 bits), sequence number (36), kind (3) and index (25). Comparing
-//! two events is therefore one comparison of integers, without access to other memory. One key, the front
-//! key, is kept outside of the heap. A new event that is due before all others, for example the arrival at
-//! the end of a short link, therefore never enters the heap. If the earliest event is in the heap, this event
-//! is removed, and the front key takes its place. The heap is then sifted once, not twice. With few pending
-//! events, mispredicted branches take more time than comparisons, so the code compares siblings without a
-//! branch.
+//! A key holds the complete event: time (64 bits), sequence number (36), kind (3) and index (25). One integer
+//! comparison therefore orders two events, without access to other memory.
+//!
+//! One key, the front key, stays outside the heap. If a new event is due before all others, it becomes the front key.
+//! An example is the arrival at the end of a short link. Such an event usually never enters the heap. If the earliest
+//! event is in the heap, `pop` removes it and puts the front key in its place. The heap is then sifted once instead of
+//! twice.
+//!
+//! With few pending events, mispredicted branches cost more than comparisons. The code therefore compares siblings
+//! without branches.
 
 use std::hint::select_unpredictable;
 
@@ -28,11 +31,10 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. The index is the
-    /// domain. If the index is higher than that of every domain, a notice arrives at a source.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. An index
+    /// above all domains stands for a notice that arrives at a source of flows.
     Domain = 6,
-    /// Samples are due, or the measurement interval starts. The index says which of these two events it is (see
-    /// `samples`).
+    /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
     Sample = 7,
 }
 
@@ -92,7 +94,7 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 /// The heap has no root. Group `e + 1` of four siblings holds the children of entry `e`, and group 0 has no
 /// parent. The earliest event is either the front key or the least key of group 0.
 pub(crate) struct EventQueue {
-    /// The front key: the least key that was pushed since the front key was last taken, or [`NONE`].
+    /// The front key: the least key that was pushed since `pop` last emptied this field, or [`NONE`].
     front: u128,
     /// Entries `0..len` are keys; the entries after them are empty.
     heap: Vec<Siblings>,

@@ -18,7 +18,7 @@ pub struct Impairments {
     random: [Random; 3],
 }
 
-/// A policer. It counts tokens in billionths of a byte. A rate in bytes/s then adds a whole number of tokens each
+/// A policer (token bucket). A token is a billionth of a byte, so a rate in bytes/s adds a whole number of tokens per
 /// nanosecond.
 #[derive(Clone, Debug)]
 struct Policer {
@@ -42,7 +42,7 @@ impl Policer {
 
     /// Takes the tokens of a packet. If there are too few tokens, takes none and returns `false`.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // The times that a relay passes to this function are not always in order.
+        // A relay may call this function with times out of order.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;
@@ -139,8 +139,7 @@ mod tests {
 
     proptest! {
         /// In any interval, the policer passes at most the burst plus the rate times the length of the interval. It
-        /// drops a packet only if the packet is larger than the burst, or would exceed this limit in an interval that
-        /// begins with an earlier packet.
+        /// drops only packets that would exceed this limit.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..60),

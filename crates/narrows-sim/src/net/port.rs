@@ -54,8 +54,8 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
-/// Reasons to examine a packet at the end of a link. If none of them applies to a link, a single test per packet is
-/// enough.
+/// Bits of `Port::watch`: the reasons to examine packets at the end of a link. If no bit is set, a single test per
+/// packet is enough.
 pub(crate) mod watch {
     /// The receiving node has a switch with a rate controller.
     pub(crate) const SWITCH: u8 = 1;
@@ -292,8 +292,7 @@ impl Port {
                 self.transmit(finish, me, w.packet, packets, events);
             }
             Next::Wait(until) if until != Time::NEVER => {
-                // Tokens are counted in nanoseconds. The next attempt must be at a later time; otherwise the run would
-                // not advance.
+                // The next attempt must be later than `now`. Otherwise the run would not advance.
                 let at = until.max(now + Span::from_nanos(1));
                 scheduled.wake_at = Some(at);
                 events.push(at, Kind::Ready, me);
@@ -397,8 +396,8 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in
-    /// flight, an event is scheduled for it. The event of the previous first packet stays valid.
+    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in flight, an event
+    /// is scheduled for it. The pending event of the previous first packet stays valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {

@@ -14,7 +14,7 @@ use crate::plan::{FlowPlan, Plan};
 
 /// Marks the end of a path. A packet whose next link is this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
-/// First element of the key if a path is identified by its links.
+/// First element of a key that lists the links of a path.
 const BY_LINKS: u32 = u32::MAX - 1;
 
 /// The paths of a flow. Each path is given by its start in the table of paths.
@@ -39,13 +39,13 @@ pub(crate) struct Paths {
     into: Vec<Vec<u32>>,
     /// For each node at which paths start, the last link of the shortest path to each other node.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
-    /// For ECMP: the distances from every other node to each node to which paths lead.
+    /// For ECMP: the distances from all nodes to each node at which paths end.
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Maximum number of elements in all `trees` together, and in all `distances` together. If a network needs more, the
-/// stored elements are discarded, and computed again when they are needed. A fat tree with k = 32 needs 5 million. An
-/// element has 8 bytes in `trees`, and 24 in `distances`.
+/// Limits memory: the maximum number of elements in all `trees`, and in all `distances`. Beyond this limit, stored
+/// elements are discarded and computed again on demand. A fat tree with k = 32 needs 5 million elements. An element
+/// takes 8 bytes in `trees` and 24 bytes in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None` if there is no path.
@@ -123,10 +123,11 @@ impl Paths {
     /// and, among them, the fewest hops.
     ///
     /// At each node, a random draw chooses one of the links towards the receiver. Real switches hash the addresses and
-    /// ports of a packet (RFC 2992, section 2). The effect is the same: all packets of a flow take the same path, and
-    /// the choices of two switches are independent if their hash functions are independent.
+    /// ports of a packet instead (RFC 2992, section 2). With both methods, all packets of a flow take one path. The
+    /// draws of two nodes are independent, like independent hash functions of two switches.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
-        // All paths to a host with one neighbour share their last link, so they share the neighbour's distances.
+        // If the host has one neighbour, every path to the host ends with the same link. The search then starts at the
+        // neighbour, and all hosts behind this neighbour share the result.
         let last = match self.into.get(to as usize)?.as_slice() {
             &[only] if self.edges[only as usize].0 != from => Some(only),
             _ => None,
@@ -190,7 +191,8 @@ impl Paths {
     }
 
     fn links_between(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
-        // All paths from a host with one neighbour share their first link, so they share the neighbour's tree.
+        // If the host has one neighbour, every path from the host begins with the same link. The search then starts at
+        // the neighbour, and all hosts behind this neighbour share the result.
         let first = match self.out.get(from as usize)?.as_slice() {
             &[only] if from != to => Some(only),
             _ => None,
@@ -215,7 +217,7 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). For each node, also returns the link of this shortest path that touches the node.
+    /// (`Way::To`). Also returns the link at the node's end of this shortest path.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -41,8 +41,8 @@ pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
-    /// The opportunity in use, and its remaining bytes. Opportunities are counted from the start of the run;
-    /// repetitions of the trace do not restart the count.
+    /// Number of the current opportunity since the start of the run, and its remaining bytes. When the trace repeats,
+    /// the numbers continue.
     next: u64,
     left: u32,
 }

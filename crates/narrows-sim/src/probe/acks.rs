@@ -57,14 +57,15 @@ struct Numbered {
     row: AckRow,
 }
 
-/// Collects rows. When the limit is reached, it drops every second row, and from then on every second ACK that it would
-/// have kept. So the rows always cover the whole run, at equal distances.
+/// Collects rows. At the limit, the log drops every second row, and keeps only half as many of the later ACKs. The rows
+/// therefore always cover the whole run at equal distances.
 #[derive(Debug, Default)]
 pub(crate) struct AckLog {
     rows: Vec<Numbered>,
     /// Maximum number of rows.
     most: usize,
-    /// An ACK is kept if its number minus one is a multiple of two to the power of this number.
+    /// Number of times that the log has reached its limit. ACK number `n` is kept if `n - 1` is a multiple of
+    /// 2^halvings.
     halvings: u32,
 }
 
@@ -169,7 +170,6 @@ mod tests {
     }
 
     proptest! {
-        /// The log keeps its bound, and each flow's rows are at equal distances from its first ACK on.
         #[test]
         fn rows_are_bounded_and_evenly_spaced(most in 2u32..40, counts in prop::collection::vec(0u64..300, 1..4)) {
             let mut log = AckLog::new(most);

@@ -1,5 +1,5 @@
-//! The sending application. The amount of data that it has produced is a function of time, so the application needs no
-//! timer while the sender is busy.
+//! The sending application. The amount of data that it has produced depends only on the time. The application therefore
+//! needs no timer while the sender is busy.
 //!
 //! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 

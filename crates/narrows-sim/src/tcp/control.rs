@@ -17,7 +17,7 @@ const PACING_AVOIDANCE: f64 = 1.2;
 pub(crate) struct Control {
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
-    /// Window of a new connection and of a connection after an idle time, segments.
+    /// Window of a new connection, and of a connection after a long idle time, in segments.
     initial_segments: u32,
     usage: Usage,
 }
@@ -39,8 +39,8 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the waiting time after which an unused window shrinks. Called when the window has changed, and for
-    /// each ACK that may grow it.
+    /// Restarts the waiting time after which an unused window shrinks. Called when the window has changed, and for each
+    /// ACK that may grow the window.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);
@@ -56,8 +56,8 @@ impl Control {
         self.window.ssthresh = self.window.ssthresh.max(1);
     }
 
-    /// Returns the slow-start threshold. Outside a reduction it is at least three quarters of the window (Linux
-    /// `tcp_current_ssthresh`).
+    /// Returns the slow-start threshold. Outside a reduction, the threshold is at least three quarters of the window
+    /// (Linux `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self, state: State) -> u32 {
         if matches!(state, State::Cwr | State::Recovery) {
             self.window.ssthresh

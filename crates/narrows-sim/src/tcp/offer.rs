@@ -13,8 +13,8 @@ const LARGEST_BYTES: u32 = 65_535 << 14;
 /// Growth of the window for each segment that arrives (Linux tcp_grow_window).
 const GROWTH_SEGMENTS: u32 = 2;
 
-/// Overhead of a socket buffer that is allocated with the payload and rounded up to a power of two: headroom, headers
-/// and `skb_shared_info` (Linux SKB_TRUESIZE).
+/// Overhead that Linux allocates together with the payload: headroom, headers and `skb_shared_info` (SKB_TRUESIZE).
+/// Linux rounds the sum of payload and overhead up to a power of two.
 const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
 /// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
 const SKB_STRUCT_BYTES: u32 = 256;
@@ -22,8 +22,8 @@ const SKB_STRUCT_BYTES: u32 = 256;
 /// The size of a receiver's window and its maximum, in segments (Linux `rcv_ssthresh` and half of
 /// `sk_rcvbuf`).
 ///
-/// Deviation from Linux's default: the buffer has its maximum size from the start, which Linux also allows
-/// (`tcp_rmem`). By default, Linux enlarges the buffer according to the data that the application reads in an RTT.
+/// Deviation from Linux's default: the buffer has its maximum size from the start (possible in Linux with `tcp_rmem`).
+/// By default, Linux enlarges the buffer as the application reads more data per RTT.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Opening {
     segments: u32,
@@ -43,12 +43,12 @@ impl Opening {
 /// Value of `Offer::cost` if the window no longer limits the sender once it is completely open.
 const UNLIMITED: u32 = u32::MAX;
 
-/// The window that a receiver has offered, derived by its sender.
+/// The receiver's offered window, as the sender derives it from ACKs.
 ///
-/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer takes. The receiver offers
-/// half of the remaining memory. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the
-/// window, that limit does not depend on the free memory. If the plan has no `receive_memory`, the window no longer
-/// limits the sender once it is completely open.
+/// The receiver offers half of the free memory of its receive buffer. Each out-of-order segment occupies the memory of
+/// its socket buffer. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window,
+/// the limit does not depend on the free memory. Without `receive_memory` in the plan, a completely open window no
+/// longer limits the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,

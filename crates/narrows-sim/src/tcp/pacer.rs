@@ -20,9 +20,9 @@ impl Pacer {
         self.next
     }
 
-    /// Advances the time of the next transmission by the gap after one packet, which is the packet's size divided by
-    /// the rate. If the packet was sent late by less than this gap, the gap is shorter by the delay. (Linux shortens
-    /// the gap by at most half of it.) After a longer delay, the pacer starts again from `now`.
+    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. If the packet was
+    /// sent late by less than a gap, the lateness is subtracted from the gap. (Linux subtracts at most half a gap.)
+    /// After a longer delay, the pacer starts again from `now`.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

@@ -1,5 +1,5 @@
-//! RACK: a segment counts as lost if a segment that was sent later was delivered more than a reordering window ago
-//! (RFC 8985, Linux `tcp_recovery.c`).
+//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). A segment is lost if a segment that was sent later has
+//! been delivered, and if the RTT plus a reordering window has passed since its transmission.
 //!
 //! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
 //! may indicate a loss, and when the reordering timer expires.
@@ -42,8 +42,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// The time at which each segment that was sent before the newest delivered segment is overdue, unless an ACK
-    /// delivers it earlier.
+    /// Some segments that were sent before the newest delivered segment may still be in flight. This is the time at
+    /// which all of them are overdue.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -65,9 +65,9 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. If an ACK reports several segments, the order of their arrival is unknown, so
-    /// they do not count as reordered relative to each other (Linux `prior_fack`). For example, the ACK of an in-order
-    /// segment is delayed until a later segment arrives out of order. This ACK then reports both segments.
+    /// Starts the processing of an ACK. The arrival order of the segments that one ACK reports is unknown, so these
+    /// segments do not count as reordered among each other (Linux `prior_fack`). Example: a receiver delays the ACK of
+    /// an in-order segment, and the next segment arrives out of order. One ACK then reports both segments.
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -94,8 +94,8 @@ impl Rack {
         }
     }
 
-    /// Records a DSACK, which shows that the reordering window was too small (section 7.2). `adapt_window`
-    /// enlarges the window at most once per round.
+    /// Records a DSACK, which shows that the reordering window was too small (section 7.2). `adapt_window` enlarges the
+    /// window at most once per round trip.
     pub(crate) fn on_dsack(&mut self) {
         self.dsack_seen = true;
     }
@@ -268,7 +268,7 @@ mod tests {
         let found = rack.detect(ms(50), State::Disorder, &mut board, &rtt, |_| ());
         assert_eq!(found, Detection { newly_lost: 1, timeout: Some(ms(51)) });
 
-        // The same applies to retransmissions. Segments 0 and 1 are retransmitted, and segment 4 is delivered.
+        // Segments 0 and 1 are retransmitted, and segment 4 is delivered.
         board.mark_lost(1);
         board.record_retransmission(ms(50), 0);
         board.record_retransmission(ms(51), 1);

@@ -69,7 +69,7 @@ pub(crate) struct Receiver {
     exact_ce: bool,
     /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
     rate_option: bool,
-    /// Whether each later ACK carries the rate option, too.
+    /// Whether ACKs after the SYN-ACK also carry the rate option.
     rate_in_acks: bool,
     /// What the next ACK returns of received congestion headers.
     answer: Answer,
@@ -93,7 +93,7 @@ pub(crate) struct Receiver {
     ts_recent: u32,
     echo_ce: bool,
     last_data: Time,
-    /// The timeout, computed from the RTT of the handshake; before the handshake it is RFC 6298's initial
+    /// The timeout, computed from the RTT of the handshake. Before the handshake, the timeout is RFC 6298's initial
     /// timeout.
     rto: Span,
     syn_ack_at: Time,
@@ -397,9 +397,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two SACK blocks fit into a header with a rate option, but at 10 % loss every ACK has more blocks to
-        // report. The option takes precedence over the third block. Without the option, the sender would receive no
-        // rates, and would assume that its switch has failed. (BRF-11 leaves the choice open.)
+        // Only two SACK blocks fit beside a rate option, but at 10 % loss every ACK has more blocks to report. The
+        // option takes precedence over the third block. Without the option, the sender would assume that its switch has
+        // failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {

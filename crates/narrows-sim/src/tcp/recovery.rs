@@ -20,7 +20,7 @@ use super::undo::{Rexmit, Undo};
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
 /// Additional wait of probes and of RACK's timer, so that ACKs arrive first: Linux TCP_TIMEOUT_MIN_US (6.1:
 /// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds the time up to a jiffy. The simulator does not
-/// round it.
+/// round the time.
 const SLACK: Span = Span::from_millis(2);
 /// Shortest wait. In Linux the shortest wait is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
@@ -222,8 +222,8 @@ impl LossRecovery {
         control.signal(now, signal, false, flight.board.in_flight(), flight.rtt.srtt);
     }
 
-    /// Ends a reduction of the window, and notifies the controller. If the transport sets the window, the window
-    /// becomes the threshold (Linux `tcp_end_cwnd_reduction`).
+    /// Ends a reduction of the window, and notifies the controller. If the transport sets the window, this function
+    /// sets it to the slow-start threshold (Linux `tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time, control: &mut Control) {
         if control.is_window_of_transport() && control.window.ssthresh < INFINITE_SSTHRESH {
             control.window.cwnd = control.window.ssthresh.max(1);

@@ -17,8 +17,8 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum after 300 s. The simulator
-    /// keeps it.
+    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum after 300 s. The simulator keeps
+    /// the minimum.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,

@@ -226,8 +226,8 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// Returns the time of the last transmission among the segments below `above` that are in flight, were never
-    /// retransmitted, and were sent before `newest`.
+    /// Returns when the last original transmission before `newest` was sent. Considers only segments below `above` that
+    /// are in flight and were never retransmitted.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
             let s = self.get(seq)?;
@@ -237,8 +237,8 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// Considers the retransmissions that are still in flight and were sent before `newest`. Returns when the
-    /// last of them was sent.
+    /// Returns when the last retransmission before `newest` was sent. Considers only retransmissions that are still in
+    /// flight.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)

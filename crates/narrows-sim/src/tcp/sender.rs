@@ -31,7 +31,7 @@ pub(crate) struct Config {
     /// Header fields of all packets of the sender.
     pub(crate) template: Template,
     pub(crate) mss: u16,
-    /// Window of a new connection and of a connection after an idle time, segments.
+    /// Window of a new connection, and of a connection after a long idle time, in segments.
     pub(crate) initial_segments: u32,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
@@ -97,7 +97,8 @@ pub(crate) struct Sender {
     fin_received: bool,
     pub(crate) counters: Counters,
     pub(crate) rtts: RttStats,
-    /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. An option would take 8 bytes more per flow.
+    /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. `Option<Time>` would take 8 bytes more per
+    /// flow.
     completed_at: Time,
     /// Records each ACK, if the flow's ACKs are recorded.
     pub(crate) acks: Option<Box<AckRecorder>>,
@@ -458,8 +459,8 @@ impl Sender {
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
-        // Karn's rule: an ACK that covers a retransmission gives no RTT sample. In this case the RTT comes
-        // from the SACKs or, if they give none, from the timestamp echo.
+        // Karn's rule: an ACK that covers a retransmission gives no RTT sample. The RTT then comes from the SACKs. If
+        // the SACKs give no RTT, it comes from the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
@@ -525,8 +526,7 @@ impl Sender {
             self.control.window.cwnd = w.unwrap_or(self.control.window.cwnd).max(1);
             return;
         }
-        // Linux tcp_may_raise_cwnd: without reordering, the window does not grow at an ACK that only SACKs segments and
-        // acknowledges none cumulatively.
+        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs segments does not grow the window.
         let progressed = progress.una_advanced || (self.flight.rack.reordering_seen && acked > 0);
         if !progressed && self.control.is_window_of_transport() {
             return;

@@ -27,7 +27,7 @@ impl Sender {
     /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A time in the past does not delay a segment. A segment that is unsent at such a time waits for an ACK.
+        // A time in the past needs no event. A segment that is still unsent at such a time waits for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
@@ -196,10 +196,10 @@ impl Sender {
     }
 
     /// Notifies the controller of a transmission with nothing in flight. Linux treats such a transmission as a start
-    /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after
-    /// a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after
-    /// idle times. The reasons are that a switch does not need to know of losses, and that Linux's BBR reacts to a
-    /// start only if the application limited the flow.
+    /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after a
+    /// timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after idle
+    /// times. There are two reasons. Switches do not need to know of losses, and Linux's BBR reacts to a start only if
+    /// the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0

@@ -10,12 +10,12 @@ use narrows_control::units::{Span, Time};
 pub(super) struct Usage {
     /// Whether the window limited the last flight.
     limited: bool,
-    /// Maximum number of segments in flight in this round, which ends when `round_end` is acknowledged (Linux
+    /// Maximum number of segments in flight in this round trip, which ends when `round_end` is acknowledged (Linux
     /// max_packets_out, cwnd_usage_seq).
     max_out: u32,
     round_end: u32,
-    /// Maximum number of segments in flight since the window last limited the sender (Linux snd_cwnd_used),
-    /// and the time from which the window counts as unused (Linux snd_cwnd_stamp).
+    /// Maximum number of segments in flight since the window last limited the sender (Linux snd_cwnd_used). `stamp` is
+    /// the time from which the window counts as unused (Linux snd_cwnd_stamp).
     used: u32,
     stamp: Time,
 }
@@ -47,7 +47,7 @@ impl Usage {
     }
 
     /// Postpones the shrinking of an unused window. Called when the window has changed, and for each ACK that may grow
-    /// it.
+    /// the window.
     #[inline]
     pub(super) fn postpone(&mut self, now: Time) {
         self.stamp = now;

@@ -1,9 +1,10 @@
 //! External transport protocols: implementations from other crates that run as flows of a simulation.
 //!
 //! A [`Transport`] is both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs are
-//! datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks, together
-//! with flows of its own TCP. Pass a [`Transports`] to [`Run::transports`](crate::Run::transports). It builds the
-//! [`Transport`] of each flow whose plan is a [`StackPlan`]. The crate `narrows-quinn` is an example.
+//! datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks. Flows of the
+//! simulator's own TCP can share this network. Pass a [`Transports`] to [`Run::transports`](crate::Run::transports).
+//! The [`Transports`] builds the [`Transport`] of each flow whose plan is a [`StackPlan`]. The crate `narrows-quinn` is
+//! an example.
 
 mod flow;
 
@@ -28,7 +29,7 @@ pub const CONNECTION_LOST: &str = "connection-lost: ";
 pub enum End {
     /// The end that opens the connection and sends the data.
     Sender,
-    /// The other end.
+    /// The end that receives the data.
     Receiver,
 }
 

@@ -63,7 +63,7 @@ impl Domain {
         Ok(domain.controller.is_some().then_some(domain))
     }
 
-    /// Builds a new controller for these ports. It knows no flows.
+    /// Builds a new controller for these ports. The new controller knows no flows.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
             |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),
@@ -157,8 +157,8 @@ impl World<'_> {
         self.schedule_domain(index);
     }
 
-    /// Handles the event of a notice to a source, or of a domain: a message on the control network, a controller's
-    /// timer, or an outage.
+    /// Handles a Domain event: a notice to a source, a message on the control network, a controller's timer, or an
+    /// outage.
     pub(super) fn message_event(&mut self, index: u32) {
         match index.checked_sub(NOTICES_FROM) {
             Some(notice) => self.notice_event(notice),

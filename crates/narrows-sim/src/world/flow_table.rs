@@ -73,13 +73,13 @@ impl FlowTable {
         self.generations[slot as usize]
     }
 
-    /// Whether the flow that used the slot in this generation has not ended.
+    /// Whether the flow with this slot and generation is still running.
     #[inline]
     pub(super) fn is_current(&self, slot: u32, generation: u16) -> bool {
         self.live[slot as usize] && self.generations[slot as usize] == generation
     }
 
-    /// Returns the flows that have not ended, in the order of slots.
+    /// Returns the running flows, in the order of slots.
     pub(super) fn live(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
@@ -97,7 +97,7 @@ impl FlowTable {
         FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
-    /// Returns the flow with this identity, if it has not ended.
+    /// Returns the flow with this identity, if the flow is still running.
     pub(super) fn find(&self, key: &FlowIndex) -> Option<&Flow> {
         let slot = key.slot as usize;
         self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)

@@ -21,7 +21,7 @@ use crate::transport::{FlowSetup, StackFlow, Transport};
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
 
-/// The source of a flow plan's flows in a run. It starts the flows.
+/// Starts the flows of one flow plan.
 pub(super) struct Source {
     started: u32,
     /// Whether the Poisson process has begun.
@@ -31,8 +31,7 @@ pub(super) struct Source {
     starts: Vec<Time>,
     /// The paths of the source's flows without ECMP.
     paths: BothWays,
-    /// The random numbers that choose the paths of the source's flows with ECMP. The paths do not depend on the flows
-    /// of other flow plans.
+    /// Chooses the ECMP paths of the source's flows. Each source has its own stream of random numbers.
     choices: Random,
     empty: EmptyPath,
 }
@@ -206,7 +205,7 @@ impl World<'_> {
                 let setup = FlowSetup { stack, app, seed, flow: number, name, controllers };
                 self.stack_flow(self.transports.build(setup), meta, template, reverse)
             }
-            // `plan::check` refuses programs, so this flow is never built. It would send nothing.
+            // `plan::check` refuses programs, so this branch is never reached.
             TransportPlan::Program(_) => self.stack_flow(None, meta, template, reverse),
         }
     }

@@ -45,8 +45,8 @@ pub(crate) use switches::build_rate_controller;
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Tables: flows, flow_samples, links, link_samples, signalling, flow_records, distributions, events,
-    /// traces.
+    /// Tables: flows, flow_samples, links, link_samples, signalling, flow_records, distributions, events, traces. The
+    /// table acks follows if ACKs were recorded.
     pub tables: Vec<Table>,
     /// Size of the run.
     pub counts: Counts,
@@ -74,7 +74,7 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// The progress of a run. Other threads can read it, and can end the run early.
+/// The progress of a run. Other threads can read the progress, and can end the run early.
 #[derive(Debug, Default)]
 pub struct Monitor {
     nanos: AtomicU64,
@@ -83,8 +83,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. This value is updated every few tens of thousands of events. After the run, it is the end
-    /// time.
+    /// The simulated time. This value is updated every few tens of thousands of events. After the run, this value is
+    /// the end time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -119,7 +119,7 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
 }
 
 /// Like [`run`], but with the given congestion controllers instead of the built-in controllers. `controllers` is a
-/// [`Catalogue`] with your own rows, or a function.
+/// [`Catalogue`] with your own rows, or a function that builds a controller from its name and parameters.
 ///
 /// # Errors
 /// The same errors as [`run`].
@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
     }
 
     /// Uses these congestion controllers instead of the built-in controllers. `controllers` is a [`Catalogue`] with
-    /// your own rows, or a function.
+    /// your own rows, or a function that builds a controller from its name and parameters.
     pub fn controllers(mut self, controllers: &'a dyn Controllers) -> Self {
         self.controllers = controllers;
         self

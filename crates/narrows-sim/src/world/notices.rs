@@ -10,7 +10,7 @@ use super::domain::NOTICES_FROM;
 use crate::engine::Kind;
 use crate::flow::{Body, FlowIndex};
 
-/// A message that is under way.
+/// A notice on its way to a source.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Notice {
     slot: u32,

@@ -179,7 +179,7 @@ impl World<'_> {
             // a flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
             // A controller without per-flow state counts the ACKs of flows in the other direction as input, because
-            // they use its link (RCP-1, XCP-1).
+            // these ACKs use its link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

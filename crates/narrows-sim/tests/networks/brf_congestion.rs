@@ -25,8 +25,8 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// theta1: a link loses three quarters of its rate. Its queue then holds the bytes that arrive in an RTT at
-/// the old rate.
+/// Congestion of the kind theta1: a link loses three quarters of its rate. Its queue then holds the bytes that arrive
+/// in an RTT at the old rate.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();
@@ -39,8 +39,8 @@ fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// theta2: ten new flows start at the same time. Each new flow gets its share at once, and the rates of the old flows
-/// are reduced an RTT later.
+/// Congestion of the kind theta2: ten new flows start at the same time. Each new flow gets its share at once, and the
+/// rates of the old flows are reduced an RTT later.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);
@@ -100,7 +100,7 @@ fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     }
 }
 
-/// The radio link has an outage of two seconds. The flows recover within half a second.
+/// The link is down for two seconds. The flows recover within half a second.
 #[test]
 fn brf_101_flows_recover_from_an_outage() {
     for configured in [true, false] {

@@ -50,7 +50,6 @@ fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
 }
 
-/// Several flows may use a slot, one after another. The log names an ended flow by its plan and its slot.
 #[test]
 fn events_name_flows_that_have_ended_by_plan_and_slot() {
     let (mut net, senders, client) = star(mbit(100), &[20], resolved(), 5);

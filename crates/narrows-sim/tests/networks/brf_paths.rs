@@ -32,7 +32,7 @@ fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
 }
 
 /// Data passes switch A (100 Mbit/s) and then switch B (30 Mbit/s). ACKs pass only A. After a second without ACKs, B
-/// sends A the rate to write (BRF-63). The queue that has grown at B until then has drained after 3.6 s.
+/// sends its rate to A, which writes this rate into ACKs (BRF-63). By 3.6 s, the queue at B has drained.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
     let [a, b, client, detour] = ["A", "B", "C", "D"].map(|name| net.node(name));

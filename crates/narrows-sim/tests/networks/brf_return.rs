@@ -11,8 +11,8 @@ fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
 }
 
-/// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one segment per
-/// RTT shows that the sender supports BRF. So the first segment after the switch's return usually does not show it.
+/// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one segment per RTT
+/// shows that the sender supports BRF. So the first segment after the switch's return usually does not announce BRF.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]

@@ -30,8 +30,8 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
     for mbits in found(resolved()) {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
-    // In the literal mode, a flow that starts below its share stays below its share. The window of the third
-    // flow's receiver opens in five round trips of 150 ms. By then, the other flows have taken the rest.
+    // In the literal mode, a flow that starts below its share stays below its share. The receive window of the third
+    // flow opens over five round trips of 150 ms. By then, the other flows have taken the rest of the link.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
@@ -50,8 +50,8 @@ fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     (r, most)
 }
 
-/// A new flow reaches its share as soon as its receiver's window is large enough, which is in the third RTT of its
-/// data. The other flow gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
+/// A new flow reaches its share in the third RTT of its data, when its receive window is large enough. The other flow
+/// gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
 #[test]
 fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
@@ -67,8 +67,8 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     assert!(mean(&later) < 1_500.0, "drained: {}", mean(&later));
 }
 
-/// With the paper's rules, a flow gets its rate only once per RTT. The queue is as long as these rules
-/// predict: it holds the bytes of the new flow until the other flow has reacted (TV-12).
+/// With the paper's rules, a flow gets its rate only once per RTT. The bytes of the new flow therefore wait in the
+/// queue until the other flow has reacted (TV-12).
 #[test]
 fn tv_12_the_papers_rules_cause_a_queue() {
     let (_, most) = with_a_newcomer(literal());
@@ -95,8 +95,8 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     }
 }
 
-/// Two flows need a tenth of the link each, and the rest is divided between them. A flow that suddenly needs
-/// everything gets half of the link with its next feedback, before a cycle has measured its demand.
+/// Two flows need a tenth of the link each. A flow that suddenly needs the whole link gets half of the link with its
+/// next feedback, before a cycle has measured its demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -169,8 +169,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// With any number of flows, each flow gets at least the lesser of its equal share and two packets per period. Greedy
-/// flows do not starve a flow that has not sent data yet (BRF-47).
+/// Each flow gets at least two packets per period, or its equal share if this share is less. Greedy flows do not starve
+/// a flow that has not sent data yet (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
@@ -256,7 +256,6 @@ fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     }
 }
 
-/// A few small datagrams do not take UDP's whole share from TCP.
 #[test]
 fn brf_21_udp_reserves_only_what_it_needs() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });

@@ -85,8 +85,8 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
 }
 
-/// BDR-20: the times that a flow reports in its headers add up to its lifetime. The port's count of flows is
-/// therefore right (B1).
+/// BDR-20: the times that a flow reports in its headers add up to its lifetime. The port's count of flows is therefore
+/// right (experiment B1).
 #[test]
 fn a_port_counts_its_flows() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
@@ -111,9 +111,9 @@ fn a_port_counts_its_flows() {
     assert!((counted / true_ones - 1.0).abs() < 0.05, "{} counted of {}", counted / n, true_ones / n);
 }
 
-/// The paper's short flows: a flow that fits the first window takes two round trips, including the handshake (B2).
-/// Pacing (BDR-25) adds up to a round trip, because the sender then spreads the packets over a part of the
-/// round trip.
+/// The paper's short flows: a flow that fits the first window takes two round trips, including the handshake
+/// (experiment B2). Pacing (BDR-25) adds up to a round trip, because the sender then spreads the packets over a part of
+/// the round trip.
 #[test]
 fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     let (plain, paced) = (short_bdr_flows_seconds(false), short_bdr_flows_seconds(true));

@@ -106,7 +106,6 @@ fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     assert!((0.98..=1.0).contains(&(held / law)), "{held} Mbit/s, the law says {law}");
 }
 
-/// Random loss slows BBR down if out-of-order segments occupy memory of the receiver.
 #[test]
 fn memory_for_out_of_order_segments_slows_bbr_down() {
     let goodput = |buffer: u64| {
@@ -116,7 +115,7 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // 1.25 MB are in flight. Without loss, an eighth of the larger buffer would be enough.
+    // The BDP is 1.25 MB. Without loss, half of either buffer would be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }
@@ -140,8 +139,8 @@ fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
     }
 }
 
-/// Section 2.2: CUBIC fills the buffer. Without the competitive mode, Copa would leave most of the link to
-/// CUBIC.
+/// Arun and Balakrishnan 2018, section 2.2: CUBIC fills the buffer. Without the competitive mode, Copa would leave most
+/// of the link to CUBIC.
 #[test]
 fn copa_keeps_a_share_beside_cubic_only_in_competitive_mode() {
     let share = |compete: bool| {

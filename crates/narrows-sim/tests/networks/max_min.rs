@@ -179,9 +179,10 @@ fn measure(law: Law) -> Found {
     found
 }
 
-/// 98 of 100 flows are within 3 % of their max-min fair rate, and all flows get between 80 % and 105 % of it. The
-/// exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of these
-/// slow flows. With a dozen packets per window, one packet more or less is an error of 8 %. The port also keeps
+/// 98 of 100 flows are within 3 % of their max-min fair rate. All flows get between 80 % and 105 % of this rate.
+///
+/// The exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of
+/// these slow flows. With a dozen packets per window, one packet more or less is an error of 8 %. The port also keeps
 /// headroom for each slow flow. With headroom for three such flows, a fourth flow of the same rate loses up to a sixth
 /// of its rate. The limits of a later switch are known exactly, because a port reads them in ACKs.
 #[test]

@@ -69,9 +69,9 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 }
 
 /// PAC-18: the law as printed in the paper divides the unused capacity. Two flows oscillate between half of the link
-/// and almost nothing. In this network, the feedback takes a part of a period, so a measurement covers two rates, and
-/// the oscillation decays. (If the new rate applies for a part `a` of the period, the eigenvalues are the roots of
-/// x^2 + a x + 1 - a.) Afterwards, half of the link stays idle.
+/// and almost nothing. In this network, the feedback takes a part of a period. A measurement therefore covers two
+/// rates, and the oscillation decays. (If the new rate applies for a part `a` of the period, the eigenvalues are the
+/// roots of x^2 + a x + 1 - a.) Afterwards, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {

@@ -37,9 +37,9 @@ fn the_same_plan_gives_the_same_results() {
     assert_ne!(text(1), text(2));
 }
 
-/// After an RTT for the handshake, slow start sends the 30 packets of a flow. With an initial window of 1, the rounds
-/// have 1, 2, 4, 8 and 15 packets. With an initial window of 2, they have 2, 4, 8 and 16 packets. With 10, they have 10
-/// and 20 packets. With 30, one round has all 30 packets.
+/// After an RTT for the handshake, slow start sends the 30 packets of a flow. With an initial window of 1, it sends 1,
+/// 2, 4, 8 and 15 packets in successive round trips. With an initial window of 2, it sends 2, 4, 8 and 16 packets. With
+/// 10, it sends 10 and 20 packets. With 30, it sends all packets at once.
 #[test]
 fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
     for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {
@@ -257,7 +257,6 @@ proptest! {
         }
     }
 
-    /// A plan with a few absurd values is refused or runs, and never panics.
     #[test]
     fn plans_with_absurd_values_are_refused_or_run(
         plan in any_plan(),

@@ -99,7 +99,7 @@ proptest! {
         prop_assert!(drawn.is_sorted());
         for (i, &start) in drawn.iter().enumerate() {
             let even = Time::ZERO + ms(spacing).scale(i as u64, 1);
-            // Sorting keeps these bounds: both the even starts and the bounds rise with `i`.
+            // Sorting keeps these bounds, because the even starts and the bounds rise with `i`.
             prop_assert!(even <= start && start <= even + ms(jitter), "{i}: {start:?}");
         }
     }

@@ -60,8 +60,8 @@ fn traced(r: &Results, wanted: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The rate that a law computes does not depend on the form of the feedback. The test does not compare
-/// goodputs, because BDR's own sender rounds its window down to whole packets, which costs 5 % at 20 packets.
+/// The rate that a law computes does not depend on the form of the feedback. The test does not compare goodputs,
+/// because BDR's own sender rounds its window down to whole packets, which costs 5 % at 20 packets.
 #[test]
 fn both_forms_of_a_law_give_the_same_rate() {
     for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
@@ -76,7 +76,6 @@ fn both_forms_of_a_law_give_the_same_rate() {
     }
 }
 
-/// All flows get the same rate, independent of their RTTs.
 #[test]
 fn flows_with_different_rtts_get_equal_shares() {
     for kind in LAWS {
@@ -96,7 +95,6 @@ fn flows_with_different_rtts_get_equal_shares() {
     }
 }
 
-/// The lowest rate on a path applies, independent of the law.
 #[test]
 fn on_a_path_with_two_controllers_the_lower_rate_applies() {
     for kinds in [("rcp", "bdr"), ("bdr", "rcp")] {

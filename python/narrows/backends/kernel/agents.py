@@ -41,16 +41,16 @@ LIMIT = 1_000_000
 def find() -> Path | None:
     """The path of narrows-agent, or None.
 
-    The search order is: the environment variable, this package's folder, a checkout's target/, the folder of
-    the running Python (where pip installs it), PATH.
+    Searches the environment variable, this package's folder, a checkout's target/, the folder of the running
+    Python (where pip installs narrows-agent), and PATH, in this order.
     """
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named) if _runs(Path(named)) else None
     package = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
-    # The path is not resolved, because in a virtual environment the interpreter is a link to the system's
-    # interpreter.
+    # Do not resolve the path: in a virtual environment, the interpreter is a link to the system's interpreter
+    # in another folder.
     scripts = Path(sys.executable).parent
     for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME, scripts / NAME):
         if _runs(candidate):
@@ -257,8 +257,8 @@ def check_datapath(plan: Plan, layout: Layout) -> None:
     """Check that the switches of BDR can see the interface at which a packet arrived.
 
     Raises:
-        ScenarioError: for BDR on Open vSwitch's datapath in user space, where a packet's interface of
-        arrival is not visible.
+        ScenarioError: for BDR on Open vSwitch's userspace datapath, which hides the interface at which a
+            packet arrived.
     """
     for number, controller in enumerate(plan["rate_controllers"]):
         node = plan["links"][controller["link"]]["from"]
@@ -302,8 +302,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     known = rate.catalogue()[controller["kind"]].parameters
     params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
     if not controller["told"]:
-        # If the capacity is measured, `udp_ceiling` has no effect in the simulator. The agent refuses this
-        # key.
+        # The simulator ignores `udp_ceiling` if the capacity is measured. The agent refuses this key.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
         params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's

@@ -40,8 +40,8 @@ from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
 _SETTLE_NANOS = 300_000_000
-"""Time between the creation of sockets and the start of the run. Without this pause, the setup would disturb
-the first packets."""
+"""Pause between the creation of the sockets and the start of the run. Without the pause, the setup would
+disturb the first packets."""
 
 _NO_PREFIX = "nrw-0-0-"
 """Prefix of names for a plan that is only checked, not run."""

@@ -21,9 +21,9 @@ from narrows.plan import Plan
 PREFIX = "narrows_"
 """Prefix of the controllers' names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
 NAMES = {kernel if name == "bbr" else name: kernel for name, kernel in EBPF.items()}
-"""Names in the kernel by names in scenarios. In scenarios, `bbr` means the kernel's own BBR."""
+"""The name in the kernel for each name in scenarios. In scenarios, `bbr` means the kernel's own BBR."""
 _FOLDER = namespaces.FILES / "cc"
-"""Folder with a file for each controller that a run has loaded or found loaded."""
+"""Folder with a lock file for each controller that a run has used."""
 _RUNS = b"loaded by a run"
 _PATIENCE_SECONDS = 5.0
 """Time to wait for the end of a run's sockets, which disappear shortly after its namespaces."""

@@ -1,8 +1,8 @@
 """Translates a layout into input for ip(8), tc(8), bridge(8) and sh(1). Tests compare this text.
 
 The batch modes of these tools configure a whole namespace in one process. Sending netlink messages instead
-would need more code and save little time. All packets are frames of at most one MTU. Qdiscs, relays and
-agents therefore see the same frames as a wire.
+would need more code and save little time. No packet is larger than one MTU, so qdiscs, relays and agents see
+the same frames as a wire.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def address(node: int) -> str:
 
 
 def port_number(link: int) -> int:
-    """The OpenFlow port number of a link: the link's number plus one, because port number 0 is not valid."""
+    """The OpenFlow port number of a link: the link's number plus one. OpenFlow does not allow port 0."""
     return link + 1
 
 
@@ -195,7 +195,7 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
 def addresses(layout: Layout, port: Port) -> list[str]:
     """The addresses of a host on this port's link.
 
-    These are the port's own address, and the addresses of the flows on the link.
+    The result has the port's own address, and the addresses of the flows on the link.
     """
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]

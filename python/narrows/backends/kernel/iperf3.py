@@ -1,6 +1,7 @@
-"""Flows that iperf3 generates instead of the emulator (`kernel.tool`): checks, and command lines. Pure.
+"""Checks, and command lines, of flows that iperf3 generates instead of the emulator (`kernel.tool`).
 
-The emulator finds each flow in sock_diag by its ports. The JSON report of iperf3 is kept with the logs.
+The functions have no side effects. The emulator finds each flow in sock_diag by its ports. The JSON report of
+iperf3 is kept with the logs.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def check(plan: Plan) -> None:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
             raise _cannot("a receive window", "none", f"{key}.receive_window")
-        # The SYN requests feedback, but `iperf3 -C` sets the algorithm only after the SYN. The agent
-        # therefore sets the algorithm for all flows of a node.
+        # BRF requests feedback in the SYN, but `iperf3 -C` sets the algorithm only after the SYN. The agent
+        # sets BRF instead, for all flows of a node. A node with both BRF and other algorithms is therefore an
+        # error.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
             raise _cannot(
                 "BRF and another algorithm at one node", "BRF for all of its flows or for none", f"{key}.cc"

@@ -1,11 +1,12 @@
 """Places a plan's nodes, links and flows in Linux. `lay_out` is a pure function from a plan to a layout.
 
     node            a network namespace
-    link a -> b     a qdisc at a's device has the rate and the queue; a relay adds delay, jitter and loss; the
-                    relay is a program; it is the kernel's netem if the scenario requests netem and netem
-                    supports the link
-    pair of links   without a relay, the devices of a and b are one veth pair; if a direction has a relay,
-                    there are two veth pairs, and the relay moves packets between them in the namespace `wire`
+    link a -> b     A qdisc at a's device has the rate and the queue. A relay adds delay, jitter and loss. The
+                    relay is a program, or the kernel's netem if the scenario requests netem and netem
+                    supports the link.
+    pair of links   Without a relay, the devices of a and b are one veth pair. If a direction has a relay,
+                    there are two veth pairs, and the relay moves packets between them in the
+                    namespace `wire`.
 
 A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
 socket while its packets wait in its own host. A delay in the sender's own host would therefore throttle the
@@ -56,7 +57,7 @@ class Port:
     device: str
     mac: str
     address: str
-    """Address of this device as next hop, in the routes of the node at the other end. No packet contains this
+    """Next-hop address of this device in the routes of the node at the other end. No packet contains this
     address."""
     queue: Qdisc | None
     """Rate and queue of the link (None: a relay or an agent shapes the link)."""
@@ -80,8 +81,8 @@ class Relay:
     egress: str
     """Device in `wire` that sends the packets on."""
     shapes: bool
-    """Whether the relay also applies the link's rate and queue. Otherwise a qdisc before the relay applies
-    the rate and the queue."""
+    """Whether the relay also applies the link's rate and queue. Otherwise, a qdisc before the relay does
+    so."""
     netem: Netem | None = None
     """Settings of the kernel's netem (None: the relay is a program)."""
 
@@ -101,7 +102,7 @@ class Endpoints:
     back: tuple[int, ...]
     """Links of the ACKs' path."""
     klass: int
-    """The flows' class in HTB and priority queues."""
+    """Class of the flows in HTB and priority queues."""
     ecn: bool
     initial_window: int
     """Initial congestion window, packets."""
@@ -124,7 +125,7 @@ class Hop:
     initial_window: int | None = None
     """Initial congestion window in packets, at the first node of the path (None: the kernel's default)."""
     congestion: str | None = None
-    """As `Endpoints.congestion`, for the route at the first node of the data's path."""
+    """See `Endpoints.congestion`. It is set for the route at the first node of the data's path."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Layout:
     receive_buffer: int = 0
     """Bytes of a TCP socket's receive buffer."""
     control: list[int] = field(default_factory=list)
-    """Nodes that the SDN controller controls: those with rate controllers, and Open vSwitch bridges."""
+    """Nodes that the SDN controller controls: nodes with rate controllers, and Open vSwitch bridges."""
 
     @property
     def send_buffer(self) -> int:

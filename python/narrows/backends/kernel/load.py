@@ -52,8 +52,7 @@ class Call:
     """Port at which the server listens."""
     protocol: Protocol
     kept: dict[str, str]
-    """Names of the log files that are kept with the results: the keys `server` and `client` say whose output
-    the file has."""
+    """Names of the log files in the results, by the program that wrote the file: `server` or `client`."""
     files: list[str] = field(default_factory=list)
     """Paths of files and folders that are copied into the working folder of both programs."""
 
@@ -133,7 +132,7 @@ class Load:
         self._stop_servers()
 
     def _stop_servers(self) -> None:
-        """Interrupt the servers, so that they print what they still have to say."""
+        """Interrupt the servers, so that they print their final reports."""
         for server in self._servers.values():
             _interrupt(server)
         until = time.monotonic() + _SERVERS_SECONDS
@@ -142,7 +141,7 @@ class Load:
                 server.wait(max(0.01, until - time.monotonic()))
 
     def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
-        """Interrupt a client, unless it has ended. Complain about a program that has failed before."""
+        """Interrupt a client that still runs. If a program failed before the interrupt, add a complaint."""
         for role, process in (("server", self._servers[call.number]), ("client", client)):
             if code := process.poll():
                 end = self._programs.end_of(_log(call, role), code)
@@ -175,7 +174,7 @@ class Load:
 
 
 def log_name(name: str) -> str:
-    """The name of a flow in names of files, which have at most 255 bytes (NAME_MAX)."""
+    """A flow's name without slashes, cut to 200 bytes. File names have at most 255 bytes (NAME_MAX)."""
     return name.replace("/", "_").encode()[:200].decode(errors="ignore")
 
 
@@ -183,7 +182,7 @@ def check_names(plan: Plan) -> None:
     """Check that the logs of all flows have different names.
 
     Raises:
-        ScenarioError: for a flow whose logs would replace those of another flow.
+        ScenarioError: for a flow whose logs would have the same names as the logs of another flow.
     """
     known: dict[str, int] = {}
     for number, flow in enumerate(plan["flows"]):
@@ -197,12 +196,12 @@ def check_names(plan: Plan) -> None:
 
 
 def _log(call: Call, role: str) -> str:
-    """The name of a program's log during the run. Names of flows may be too long."""
+    """The name of a program's log during the run. It has the flow's number, because names may be too long."""
     return f"flow-{call.number}-{role}"
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt a program and its children as Ctrl-C does: iperf3 prints its report then."""
+    """Send SIGINT to a program and its children, as Ctrl-C does. iperf3 then prints its report."""
     if process.poll() is None:
         # The program leads a process group, because it has a session of its own.
         with suppress(ProcessLookupError):
@@ -212,7 +211,7 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 def _listens(pid: int, port: int) -> bool:
     """Whether a socket listens at a port in the network namespace of a process.
 
-    A server of datagrams may listen by TCP first: iperf3 opens its UDP socket when a client has connected.
+    A UDP server may listen by TCP first: iperf3 opens its UDP socket only after a client has connected.
     """
     for protocol, family in itertools.product(_LISTENS, ("", "6")):
         try:

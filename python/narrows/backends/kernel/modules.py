@@ -116,8 +116,8 @@ def _path(module: str, parameter: str) -> Path:
 def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
     """Set parameters until the context ends. Then restore the earlier values.
 
-    Runs that use an algorithm without setting parameters share the algorithm's lock. The algorithm's
-    parameters therefore do not change during these runs.
+    Runs that use an algorithm without setting parameters share the algorithm's lock. While they run, no other
+    run can change the algorithm's parameters.
 
     Args:
         plan: the plan. The algorithms of its flows are locked.

@@ -1,4 +1,4 @@
-"""Names a run's namespaces. Removes those of this run and of dead runs, with all processes in them.
+"""Names the namespaces of runs. Removes a run's namespaces with all processes in them.
 
 The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
 was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are

@@ -28,14 +28,14 @@ class Netem:
 
 
 RELAYED = ("jitter", "duplicate", "policer", "aggregation")
-"""Properties of a link that only a relay models as the simulator does."""
+"""Properties of a link for which netem's model differs from the simulator's. Only a relay supports them."""
 
 
 def netem(link: LinkPlan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them exactly.
 
     netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
-    jitter, netem reorders packets. With duplication, netem offers the duplicates to the queue again.
+    jitter, netem reorders packets. With duplication, netem puts the duplicates into the queue again.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or relay_shapes(link) or any(link.get(key) for key in RELAYED):

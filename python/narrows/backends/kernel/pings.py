@@ -91,8 +91,8 @@ class Pings:
         """Ping until there is a reply.
 
         The switch's ports forward packets only after some time. If a request for a neighbour's address is
-        lost in this time, the kernel repeats the request after 1 s. Without the warm-up, this second would
-        be part of the RTT of about a third of the pings.
+        lost in this time, the kernel repeats the request after 1 s. Without the warm-up, the RTT of about a
+        third of the pings would include this second.
         """
         for host, words in self.commands:
             once = ["ping", "-n", "-c", "1", "-w", str(round(_READY_SECONDS)), words[-1]]

@@ -17,10 +17,10 @@ from narrows.errors import one_line
 REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
 """Command prefix for real-time scheduling of forwarding programs and of the agent's loop.
 
-The loop measures rates every 10 ms. If other work delays one measurement, the interval to the next
-measurement is too short. With normal scheduling on a busy machine, the loop reported 8 false bursts per
-second, and measured a link at four times its rate. With real-time scheduling, the loop reported no false
-bursts, and its rates were within 5 % (measured).
+The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short.
+Measured on a busy machine: with normal scheduling, the loop reported 8 false bursts per second and measured a
+link at four times its rate. With real-time scheduling, the loop reported no false bursts, and its rates were
+within 5 %.
 """
 _GRACE_SECONDS = 2.0
 _MOST_SHOWN = 200

@@ -1,4 +1,4 @@
-"""Flows that unmodified programs of the user generate: checks, and command lines. Pure."""
+"""Checks, and command lines, of flows that the user's own programs generate. No side effects."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def check(plan: Plan) -> None:
 
 
 def place(word: str, transport: ProgramTransportPlan) -> Path | None:
-    """The file of a program: one of the plan's files if the word has a relative path, else one in PATH."""
+    """The file of a program.
+
+    A relative path names one of the plan's files. Other words are looked up in PATH.
+    """
     path = Path(word)
     if "/" not in word or path.is_absolute():
         installed = shutil.which(word)
@@ -116,7 +119,7 @@ def _ends(transport: ProgramTransportPlan, source: _End, to: _End) -> tuple[_End
 
 
 def _filled(words: list[str], values: dict[str, str]) -> list[str]:
-    """The words of a command with the values of its placeholders. Other braces stay."""
+    """Replace the placeholders in the words of a command. Other braces stay unchanged."""
     for placeholder, value in values.items():
         words = [word.replace(placeholder, value) for word in words]
     return words

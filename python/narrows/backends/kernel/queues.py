@@ -19,8 +19,8 @@ FRAME = FULL_PACKET + ETHERNET
 BURST_PACKETS = 1
 """Minimum size of a bucket in packets. With a larger minimum, a slow link could send two packets at once."""
 BURST_NANOS = 200_000
-"""Minimum bucket size, as the time in which a full bucket is sent at the rate. With a smaller bucket, the
-timer slack of 50 us would lower the rate."""
+"""Minimum bucket size, as transmission time at the rate. With a smaller bucket, the timer slack of 50 us
+would lower the rate."""
 _NEVER_SECONDS = 1000
 """A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000

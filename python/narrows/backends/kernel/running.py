@@ -1,4 +1,4 @@
-"""The agents that run on this machine, including those that Narrows did not start."""
+"""The agents that run on this machine, including agents that Narrows did not start."""
 
 from __future__ import annotations
 

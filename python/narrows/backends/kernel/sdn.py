@@ -87,7 +87,7 @@ class Domain:
             cancel: ends the wait when it is set.
 
         Raises:
-            KernelError: if the controller does not discover all of them in time.
+            KernelError: if the controller does not discover all agents, links and hosts in time.
             KeyboardInterrupt: if the wait was cancelled.
         """
         if self._process is None:

@@ -21,8 +21,11 @@ _LAST_SOURCE_PORT = 65_535
 def source_ports(plan: Plan) -> list[int | None]:
     """Source port of each flow's first connection. The other members of a group use the next higher ports.
 
-    The value is None in three cases: for a source of arrivals, because its flows would soon use up all
-    ports; for a program, which chooses its own ports; and for a flow for which too few ports are left.
+    The value is None:
+
+    - for a source of arrivals, because its flows would soon use up all ports
+    - for a program, which chooses its own ports
+    - for a flow for which too few ports are left
     """
     ports: list[int | None] = []
     free = FIRST_SOURCE_PORT

@@ -1,7 +1,7 @@
 """Hosts at one switch with the machine's defaults, like the network that Mininet's `sudo mn` creates.
 
-Segmentation offload, buffers and sysctls keep the kernel's defaults. Runs of plans, by contrast, change
-these settings so that their results can be compared with the simulator's.
+Segmentation offload, buffers and sysctls keep the kernel's defaults. Runs of plans change these settings, so
+that their results can be compared with the simulator's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Star:
 
     @property
     def ports(self) -> list[tuple[str, str]]:
-        """For each host, namespace and device of its own port, then those of the switch's port to it."""
+        """Each host's port followed by the switch's port to the host, as (namespace, device)."""
         return [
             port
             for number, name in enumerate(self.names, 1)

@@ -1,7 +1,7 @@
 """Writes an initramfs, which contains files of this machine in cpio's `newc` format.
 
-See Documentation/driver-api/early-userspace/buffer-format.rst in Linux. Modification times are kept, because
-Python compares them with those in its compiled files.
+See Documentation/driver-api/early-userspace/buffer-format.rst in Linux. Modification times are kept. A
+compiled Python file contains the modification time of its source, and Python compares the two.
 """
 
 from __future__ import annotations

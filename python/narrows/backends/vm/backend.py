@@ -66,7 +66,7 @@ class Vm:
 
     def facts(self) -> dict[str, Any]:
         """Facts about the guest, for `metadata.json`."""
-        # The facts do not depend on additional files, so the guest of a checked plan serves.
+        # The facts are the same for all additional files, so use the guest of the last checked plan.
         saved = self._image(self._checked_extra)
         kernel = saved.kernel
         return {

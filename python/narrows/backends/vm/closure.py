@@ -92,7 +92,7 @@ def _compiled(file: Path) -> list[Path]:
 
 
 def _packages(folder: Path) -> Iterator[Path]:
-    """The files `__init__.py` of a folder in the package and of the folder's parents up to the package."""
+    """The files `__init__.py` of a folder in the package, and of its parent folders in the package."""
     while folder != OURS and folder.is_relative_to(OURS):
         yield folder / "__init__.py"
         folder = folder.parent

@@ -76,15 +76,15 @@ def _command(word: str, transport: ProgramTransportPlan, key: str) -> tuple[list
         raise ScenarioError(f"found {found(word)}, expected a program that is installed", key)
     words, needs = _program(place.absolute(), key)
     if "/" in word and not Path(word).is_absolute():
-        words[-1] = word  # one of the files, which are in the working folder there, too
+        words[-1] = word  # a file of the plan, which is also in the guest's working folder
     return words, needs
 
 
 def _program(place: Path, key: str, depth: int = 0) -> tuple[list[str], set[Path]]:
     """The words that start a program in the guest, and the files that the program needs.
 
-    The last word is the path of the program. A script is started by its interpreter, because in the guest the
-    interpreter may not be at the place that the script's first line names.
+    The last word is the path of the program. A script is started by its interpreter. In the guest, the
+    interpreter may not be at the path in the script's first line.
     """
     if _PYTHON.fullmatch(place.name):
         return _python(place, key)

@@ -165,7 +165,7 @@ def _environment() -> str:
 
 
 def _modules(archive: Archive, folder: Path, version: str) -> None:
-    """Add the modules, the modules on which they depend, and modprobe's tables for all of these."""
+    """Add the modules, their dependencies, and modprobe's tables for all added modules."""
     source = folder / "lib/modules" / version
     needs = {}
     for line in (source / "modules.dep").read_text().splitlines():

@@ -69,7 +69,7 @@ def _ticket(folder: Path) -> Iterator[Path]:
 
 
 def _slot(folder: Path, ticket: Path, most: int) -> int | None:
-    """Lock a free slot and return its descriptor (None: all are locked, or an earlier ticket waits)."""
+    """Lock a free slot and return its descriptor (None: no slot is free, or an earlier ticket waits)."""
     with _door(folder):
         for other in sorted(folder.glob("ticket-*")):
             if other.name >= ticket.name:

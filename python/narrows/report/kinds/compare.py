@@ -235,7 +235,7 @@ def _bars(
             )
         )
     layers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("from:Q"), y2="upto:Q"))
-    # The label is higher if a marker is below it.
+    # Raise the label if a marker is below it.
     layers += legible(
         base.encode(y=alt.Y("at:Q"), text="text:N"), dy=-4 if standing else -9, fontSize=11, baseline="bottom"
     )

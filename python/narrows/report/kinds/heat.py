@@ -24,7 +24,7 @@ _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
 colours are the same on a dark page, because the colour of a cell's text is chosen for the cell's background.
 """
 _HARM = ("#6baed6", "#f7f7f7", "#7f2704")
-"""Colours for a controller that does better than alone, suffers no harm, or loses everything."""
+"""Colours for harm below zero (a controller does better than alone), no harm, and complete loss."""
 
 
 @dataclass(frozen=True)

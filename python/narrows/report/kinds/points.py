@@ -312,7 +312,10 @@ _MOST_NAMES = 3
 
 
 def _fills(marks: Sequence[_Mark]) -> list[int]:
-    """The fill of each mark, by its position among the marks of its controller at its point of the sweep."""
+    """The number of each mark's fill.
+
+    Marks of one controller at one point of the sweep get different fills.
+    """
     seen: dict[tuple[str, str], int] = {}
     places = []
     for mark in marks:

@@ -30,9 +30,9 @@ class Place:
 
     algorithm: str
     interval: metrics.Interval
-    """Interval over seeds of the mean over all points."""
+    """The mean over all points, with its interval over seeds."""
     best: int
-    """Best place, counted from 1, that the confidence intervals allow. `worst` is the worst such place."""
+    """Best place, from 1, that the controller can have within the intervals. `worst` is the worst place."""
     worst: int
 
 

@@ -49,7 +49,7 @@ class Page:
     tallies: list[tuple[str, Tally]] = field(default_factory=list)
     """For each reading of the algorithms: its name, and the tally of the paper's claims."""
     readings: list[tuple[str, str]] = field(default_factory=list)
-    """For each algorithm with two readings: the form whose name occurs in claims, and the other form."""
+    """For each algorithm with two readings: the reading that claims name, and the other reading."""
     reading_words: tuple[str, str] = ("", "")
     """The two readings in words."""
     claims: list[ClaimRow] = field(default_factory=list)

@@ -7,5 +7,5 @@ URL/timing.csv                                      wall times, which differ bet
 
 Object stores support neither locks nor renaming. Each object is therefore written in one step, and readers
 use only segments whose table of runs exists. A segment's name depends only on its sweep and on its runs. If a
-worker runs a batch again, it therefore replaces objects by equal objects of the same names.
+worker runs a batch again, its objects replace equal objects of the same names.
 """

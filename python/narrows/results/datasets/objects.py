@@ -110,8 +110,8 @@ class Objects:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
         If the store supports conditional writes, only one of several callers succeeds. Otherwise, two callers
-        can both succeed. No other caller may write equal data. If the answer to a request is lost, the
-        request is repeated, and this call then recognises its own object by the data.
+        can both succeed. Each caller must write different data: if the answer to a request is lost, the
+        request is repeated, and the call recognises its own object by the data.
 
         Raises:
             OutputError: if it cannot be written.
@@ -152,7 +152,7 @@ class Objects:
         """The contents of several objects, in this order.
 
         Raises:
-            OutputError: if one of them cannot be read.
+            OutputError: if an object cannot be read.
         """
         for first in range(0, len(names), _AT_ONCE):
             paths = [self.path(name) for name in names[first : first + _AT_ONCE]]

@@ -107,8 +107,8 @@ class Writer:
 def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = None) -> list[Marked]:
     """The segments of a sweep that readers must use. No run is in more than one of them.
 
-    If workers divided the runs in different ways, several segments can contain the same run. Its results are
-    equal in all of them, so only one of these segments is used.
+    Several segments can contain the same run, if workers divided the runs in different ways. The run's
+    results are equal in all these segments, so only one of the segments is used.
 
     Args:
         objects: the store.
@@ -130,7 +130,7 @@ def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = No
 def disjoint(found: Iterable[Marked]) -> list[Marked]:
     """Segments in the order of their lowest runs.
 
-    If two segments contain the same run, only one of the segments is in the result.
+    If two segments contain the same run, only one of them is returned.
     """
     taken: set[int] = set()
     chosen: list[Marked] = []

@@ -24,8 +24,9 @@ from narrows.results.datasets.source import read_metadata
 from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
-"""Longest time that a finished run waits until it is written. The time is longer than in `segments`, so that
-there are fewer objects: a dataset has one object per segment and table, because segments are never merged."""
+"""Longest time that a finished run waits until it is written. It is longer than in `segments`, because
+segments of a dataset are never merged. Each segment has one object per table, so larger segments mean fewer
+objects."""
 _TIMING = "timing.csv"
 
 
@@ -33,8 +34,8 @@ class Dataset:
     """Writes tables below a URL.
 
     Args:
-        url: the URL. If there are results at the URL, it is refused, unless `resume` is set and the results
-            are those of the same sweep.
+        url: the URL. Results at the URL are an error, unless `resume` is set and they belong to the same
+            sweep.
         metadata: version, scenario and runs.
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 

@@ -137,7 +137,7 @@ def _links(crossed: list[list[str]]) -> list[str]:
 def _capacity(run: Run, link: str, times: Floats) -> Floats:
     """The capacity of a sampled link in bit/s at these times.
 
-    After the last sample, the capacity is that of the last sample.
+    After the last sample, the last sampled capacity is used.
     """
     t, values = run.link_series(run.link(link), "capacity_bps")
     if t.size == 0:

@@ -123,7 +123,7 @@ def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     """RTT minus the RTT of the empty network: the time in queues plus the delay of ACKs at receivers.
 
     Papers call this sum queueing delay. For the time in one queue, use `sojourn`. `statistic` is mean, p50,
-    p95, p99 or max, over the ACKs of a flow. The result is the value of the flow with the largest value.
+    p95, p99 or max, over the ACKs of a flow. The result is the largest value of any flow.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -140,7 +140,7 @@ def recurrences(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Number of rises of the RTT in the window of `window_s` with the fewest rises, from `after_s` on.
+    """Smallest number of rises of the RTT in any window of length `window_s`, from `after_s` on.
 
     The number is above zero only if the RTT rises in every window. A rise is a sample above `above_ms` after
     a sample below `below_ms`. An incomplete last window is ignored. If several flows match `flows`, the first
@@ -164,7 +164,7 @@ def recurrence_interval(
 
 
 def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: str) -> tuple[Floats, Floats]:
-    """Times of all samples after `after_s`, and the times of those samples at which the RTT has risen.
+    """Times of all samples after `after_s`, and the times at which the RTT has risen.
 
     A rise is a sample above `above_ms` after a sample below `below_ms`.
     """
@@ -272,8 +272,8 @@ def convergence(
     """Time until a new flow has its fair share and keeps it: mean or max over all flows except the first.
 
     `quantity` is the rate that is compared with the share: the goodput, or `send_bps`, the L3 rate at the
-    sender. The goodput is zero while a lost segment is missing, because only data in order count, and then
-    jumps. The sender's rate has no such jumps.
+    sender. While a lost segment is missing, the goodput is zero, because only data in order count. When the
+    segment arrives, the goodput jumps. The sender's rate has no such jumps.
     """
     times = join_times(run, link, flows, bin_s, quantity)
     if not times:

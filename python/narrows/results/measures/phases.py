@@ -250,7 +250,7 @@ def _bdp(run: Run, of: str, at_s: float) -> float:
 
 @measure("Rounds without growth", "rounds", DRAFT)
 def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growth: float = 1.25) -> float:
-    """Rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
+    """BBR's rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
     visits = _visits(run, of, phase)
     (t, rounds), (_, rates) = traced(run, of, "round"), _estimate(run, of)
     if not visits or not t.size:

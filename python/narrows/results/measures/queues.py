@@ -14,7 +14,7 @@ _PROBE_RTT_CWND = 4
 
 
 def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
-    """The times, and the payload in bytes that each flow has in the queue at each time.
+    """The times of the samples, and each flow's payload in the queue at these times, in bytes.
 
     Runs do not record how much of a queue belongs to each flow. The function computes it from the flows'
     goodputs. A FIFO queue of q seconds holds the packets that leave in the next q seconds. If the link has no
@@ -70,8 +70,8 @@ def queue_share(
 ) -> float:
     """The fraction of the bytes in the link's queue that belong to the flows, after `after_s`.
 
-    If `probing` names BBR flows, only times at which one of these flows is in ProbeRTT count. With
-    `is_probing = false`, only times at which none of them is in ProbeRTT count.
+    If `probing` names BBR flows, a time counts only if at least one of these flows is in ProbeRTT. With
+    `is_probing = false`, a time counts only if none of these flows is in ProbeRTT.
     """
     t, bytes_of = backlogs(run, link)
     chosen = _chosen(run, t, probing, is_probing, after_s)
@@ -81,7 +81,7 @@ def queue_share(
 
 @measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
 def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
-    """Mean goodput of the flows `of` while one of the flows `probing` (or none of them) is in ProbeRTT."""
+    """Mean goodput of the flows `of` while any (or no) flow of `probing` is in ProbeRTT."""
     total = 0.0
     for row in run.flows(of):
         t, goodput = run.flow_series(int(row), "goodput_bps")
@@ -91,7 +91,7 @@ def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, afte
 
 
 def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
-    """The times after `after_s` at which one of the flows `probing` (or none of them) is in ProbeRTT.
+    """The times after `after_s` at which any (or no) flow of `probing` is in ProbeRTT.
 
     If `probing` is empty, the result is all times after `after_s`.
     """

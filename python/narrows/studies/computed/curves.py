@@ -60,8 +60,7 @@ def asymmetry(run: Run) -> float:
 def imbalance(run: Run) -> float:
     """Largest distance from 2 of the sum up(omega) + down(omega).
 
-    A phase with the up gain and a phase with the down gain together add this part of a BDP to the queue, or
-    remove it.
+    A phase with the up gain and a phase with the down gain together change the queue by this part of a BDP.
     """
     up, down = _both(run)
     return float(np.abs(up + down - 2).max())

@@ -36,10 +36,10 @@ from narrows.studies.computed.gains import Gain
 Floats = NDArray[np.float64]
 
 PERIOD = 8
-"""Number of propagation RTTs between two estimates of the bandwidth: one for each phase of ProbeBW's
-cycle."""
+"""Number of propagation RTTs between two estimates of the bandwidth. ProbeBW's cycle has eight phases of one
+RTT."""
 _EXACT = 1e-9
-"""Largest accepted difference between the length of a period and a whole number of steps, in steps."""
+"""Tolerance for the length of a period, which must be a whole number of steps. The unit is a step."""
 _MOST_STEPS = 100
 """Maximum number of steps of Newton's method, which needs fewer than ten."""
 
@@ -103,7 +103,7 @@ def solve(flows: Sequence[FluidFlow], duration_s: float, step_s: float) -> Solut
 
 
 def queueing_delay(in_flight_s: Floats, rtprops_s: Floats) -> float:
-    """The queueing delay for which the rates in_flight / (p + delay) add up to the link's rate.
+    """The queueing delay at which the sum of all rates in_flight / (p + delay) is the link's rate.
 
     Args:
         in_flight_s: data in flight of each flow, in seconds: the time that the link needs to send the data.

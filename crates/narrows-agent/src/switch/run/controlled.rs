@@ -16,21 +16,21 @@ use crate::services::Failure;
 use crate::switch::reports::Reported;
 use crate::switch::shares::Framing;
 
-/// The link rate that HTB gets at a port that is not shaped, because HTB needs a rate.
+/// HTB's link rate at a port that is not shaped, because HTB needs one.
 const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 
-/// A controlled port. The port's interface may be missing for some time.
+/// A controlled port, whose interface may be missing for some time.
 pub(super) struct Controlled {
     pub(super) interface: String,
     /// `None` while the interface does not exist.
     queue: Option<Queue>,
     layout: htb::Layout,
-    /// The configured MTU, which overrides the interface's MTU.
+    /// The configured MTU, if it overrides the interface's MTU.
     mtu: Option<Bytes>,
     life: Life,
     pub(super) framing: Framing,
     pub(super) stats: [LeafStats; LEAVES],
-    /// Counters of the port's earlier HTBs.
+    /// Counters of earlier HTBs of this port.
     earlier: [LeafStats; LEAVES],
     /// The controller's rate and ceiling for each class, L3.
     pub(super) wanted: [(Rate, Rate); 3],
@@ -38,35 +38,35 @@ pub(super) struct Controlled {
     pub(super) changed: bool,
     pub(super) congestion: &'static str,
     pub(super) repetitions: events::Repetitions,
-    /// The L3 capacity of the link that the controller uses; `None` if the controller measures the capacity.
+    /// L3 capacity of the link for the controller. `None`: the controller measures it.
     pub(super) capacity: Option<Rate>,
     /// Whether HTB limits the port to a rate.
     pub(super) shaped: bool,
     /// The share of the link that SYNs may use.
     pub(super) syn_share: f64,
-    /// Number of new flows refused so far, and the time of the last refusal.
+    /// Number of refused new flows so far, and when the last one was refused.
     pub(super) refused: (u64, Option<Time>),
     /// The designated packets that were passed to the controller.
     pub(super) reported: Reported,
-    /// For each kind of tunnel, whether the log already says that the flows inside it are not rated.
+    /// For each kind of tunnel, whether the log already warns about it.
     pub(super) unopened: [bool; UNOPENED],
 }
 
 struct Queue {
     htb: Htb,
-    /// The claim, which is held while this agent owns the interface.
+    /// The claim to the interface.
     _claim: UnixDatagram,
 }
 
 impl Controlled {
-    /// Returns the port without its queue. `mtu` is the interface's MTU.
+    /// Returns the port without a queue. `mtu` is the interface's MTU.
     pub(super) fn new(port: &config::Port, mtu: Bytes, life: Life) -> Controlled {
         let known = match port.capacity {
             config::Capacity::Known(rate) => Some(rate),
             config::Capacity::Measured => None,
         };
         let mtu = port.mtu.unwrap_or(mtu);
-        // HTB counts the encapsulation as a part of the packet, but the controller does not.
+        // HTB counts the encapsulation as a part of the packet. The controller does not.
         let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead + port.encapsulation) };
         let layout = htb::Layout {
             limits: [port.limit; LEAVES],
@@ -104,8 +104,8 @@ impl Controlled {
     ) -> Result<(), Failure> {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-        // The guardian is told about a queue before the queue exists, so that it can remove every queue. The guardian
-        // skips a missing queue. If the data plane is pinned, its queues stay, so the guardian is not told about them.
+        // Register the queue with the guardian before it exists, so that no queue is missed. The guardian ignores a
+        // missing queue. With a pinned data plane, queues stay, so the guardian must not know them.
         if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }
@@ -119,7 +119,7 @@ impl Controlled {
         Ok(())
     }
 
-    /// Removes the queue because a step after its creation has failed.
+    /// Removes the queue after a later step has failed.
     pub(super) fn give_back(&mut self) {
         self.queue = None;
     }
@@ -133,8 +133,7 @@ impl Controlled {
         }
     }
 
-    /// Records that the queue no longer exists. The queue's counts are kept, so that the port's counters never
-    /// decrease.
+    /// Records that the queue is gone. Its counts are kept, so that the port's counters never decrease.
     pub(super) fn lose(&mut self) {
         if let Some(queue) = self.queue.take() {
             queue.htb.forget();
@@ -143,8 +142,8 @@ impl Controlled {
         self.stats = self.earlier;
     }
 
-    /// Reads the counters of the queue. Returns `false` if the queue has vanished. If the port's interface is missing,
-    /// there is no queue to read, and the result is `true`.
+    /// Reads the queue's counters. Returns `false` if the queue has vanished. Without an interface there is no queue to
+    /// read, and the result is `true`.
     pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
         let Some(queue) = &mut self.queue else { return Ok(true) };
         let Some(stats) = queue.htb.stats()? else { return Ok(false) };
@@ -177,9 +176,9 @@ impl Controlled {
         self.give_classes()
     }
 
-    /// Sets the rates of HTB's classes. If the sum of these rates exceeds the link's rate, they are reduced in
-    /// proportion. Without this reduction, the classes would send faster than the link until the controller uses the
-    /// link's new rate, because HTB gives a class its own rate regardless of its parent's rate.
+    /// Sets the rates of HTB's classes. If their sum exceeds the link's rate, they are reduced in proportion, because
+    /// HTB gives a class its own rate regardless of its parent's rate. Without this reduction, the classes would send
+    /// faster than a reduced link until the controller uses the link's new rate.
     pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         let Some(queue) = &mut self.queue else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Attaches the program to interfaces, and builds the queues of ports. An interface may vanish and come back with
-//! another ifindex while the agent runs.
+//! Attaches the program to interfaces, and builds the queues of ports. Interfaces may vanish and return with another
+//! ifindex at any time.
 
 use narrows_control::units::{Span, Time};
 
@@ -16,13 +16,12 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share. This number is higher than the number of any port that
-/// a configuration may have.
+/// Number of the record that all uncontrolled interfaces share, above all port numbers.
 pub(super) const PLAIN: u8 = 63;
-/// Minimum time between two examinations of the interfaces. Changes that follow each other within this time are
-/// examined together, because a host may have thousands of interfaces.
+/// Shortest time between two examinations of the interfaces. A host may have thousands of them, so several changes are
+/// examined together.
 const LOOK_AGAIN: Span = Span::from_millis(50);
-/// Pause between attempts to start using the interfaces that are not in use.
+/// Pause between attempts to use the interfaces that are not in use.
 const RETRY: Span = Span::from_secs(1);
 
 /// Why the agent stopped using an interface.
@@ -41,23 +40,22 @@ enum Loss {
 /// An interface of the configuration.
 pub(super) struct Interface {
     name: String,
-    /// Number of the interface's record: the number of its port, or [`PLAIN`].
+    /// Number of the record: the port's number, or [`PLAIN`].
     number: u8,
     held: Option<Held>,
-    /// The reason why the agent could not start to use the interface, which was logged. Empty if there is no such
-    /// reason.
+    /// Why the agent could not use the interface, as logged; empty if there is no such reason.
     refusal: String,
     damping: Damping,
 }
 
-/// An existing interface to which the program is attached.
+/// An interface with the program attached.
 struct Held {
     index: u32,
     _attachment: Attachment,
 }
 
 impl Interface {
-    /// Returns an interface to which the program is not attached.
+    /// Returns an interface without the program.
     pub(super) fn new(name: &str, number: u8) -> Interface {
         Interface {
             name: name.to_owned(),
@@ -91,8 +89,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns the reason to stop using the interface, or `None` if the agent can keep it. `deleted` is needed because
-    /// a new interface may have the ifindex of a deleted interface.
+    /// Returns why the interface must not be used any more, or `None`. `deleted` is needed because a new interface may
+    /// have a deleted one's ifindex.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -104,7 +102,7 @@ impl Interface {
     }
 }
 
-/// Takes over the pinned attachment of the interface, or makes a new attachment.
+/// Takes over the interface's pinned attachment, or makes a new one.
 fn attachment(plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<Attachment, dataplane::Error> {
     let Some(pins) = pins else { return plane.attach(index) };
     if let Some(pinned) = Plane::open_attachment(pins.folder(), index) {
@@ -115,21 +113,21 @@ fn attachment(plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<Attachme
     Ok(attachment)
 }
 
-/// The interfaces of a switch, and the kernel's reports about changes of interfaces.
+/// The interfaces of a switch, and the kernel's reports about changes.
 pub(super) struct Interfaces {
     pub(super) all: Vec<Interface>,
-    /// `None` if the data plane is not pinned.
+    /// `None`: the data plane is not pinned.
     pub(super) pins: Option<Pins>,
     rtnl: Rtnl,
     watch: LinkWatch,
-    /// Reports that were not examined yet.
+    /// Reports that are not examined yet.
     changes: LinkChanges,
     looked_at: Time,
 }
 
 impl Interfaces {
-    /// Opens the sockets for requests and reports. Call this function before the first interface is looked up, so
-    /// that no report is missed.
+    /// Opens the sockets for requests and reports. Call this before the first lookup of an interface, so that no report
+    /// is missed.
     pub(super) fn new() -> Result<Interfaces, Failure> {
         Ok(Interfaces {
             all: Vec::new(),
@@ -156,7 +154,7 @@ impl Interfaces {
         self.all.iter().map(status).collect()
     }
 
-    /// Makes the next call of `look` examine the interfaces.
+    /// Makes the next `look` examine the interfaces.
     pub(super) fn look_now(&mut self) {
         (self.changes.any, self.looked_at) = (true, Time::ZERO);
     }
@@ -180,7 +178,7 @@ impl Interfaces {
         self.changes.deleted.extend(deleted);
     }
 
-    /// Returns the positions of the interfaces that the agent must stop using, each with the reason.
+    /// Returns which interfaces must not be used any more, by position, and why.
     fn vanished(&mut self, links: &[Link]) -> Vec<(usize, Loss)> {
         let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
         let loss = |(at, interface): (usize, &Interface)| Some((at, interface.loss(links, &deleted)?));
@@ -189,7 +187,7 @@ impl Interfaces {
 }
 
 impl Runner {
-    /// Starts to use the interfaces that have appeared, and stops using the interfaces that have vanished.
+    /// Uses interfaces that have appeared, and stops using those that have vanished.
     pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
         guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
@@ -223,10 +221,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Stops using the interfaces that no longer exist, and the ports whose queue no longer exists. Returns whether
-    /// there was such an interface or port. Call this function after a failed operation. The operation may have failed
-    /// because an interface has vanished, even if the error does not name an interface. The switch then continues
-    /// without the interface.
+    /// Stops using interfaces that have vanished, and ports without a queue. Returns whether there were any. Call this
+    /// after a failed operation, whose cause may be a vanished interface that the error does not name. The switch then
+    /// continues without it.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -236,14 +233,12 @@ impl Runner {
             any = true;
         }
         any |= self.lose_ports_without_queue(&mut services.guardian)?;
-        // The reports that were just read may have included a report about a new interface, so look at the interfaces
-        // again.
+        // The reports may also have announced a new interface, so look again.
         self.interfaces.changes.any = true;
         Ok(any)
     }
 
-    /// Reads the counters of all queues. Stops using the ports whose queue no longer exists. Returns whether there was
-    /// such a port.
+    /// Reads the counters of all queues. Stops using ports whose queue is gone, and returns whether there were any.
     pub(super) fn lose_ports_without_queue(&mut self, guardian: &mut Guardian) -> Result<bool, Failure> {
         let mut any = false;
         for number in 0..self.ports.len() {
@@ -256,8 +251,8 @@ impl Runner {
         Ok(any)
     }
 
-    /// Stops using the interface of a port whose queue no longer exists. Either the interface has vanished, or another
-    /// program has removed the queue. If the interface still exists, the agent starts to use it again later.
+    /// Stops using the interface of a port whose queue is gone. Either the interface has vanished, or another program
+    /// has removed the queue. An existing interface is used again later.
     fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);
@@ -268,7 +263,7 @@ impl Runner {
         self.lose(at, guardian, if exists { Loss::QueueGone } else { Loss::Gone })
     }
 
-    /// Detaches the program from an uncontrolled interface that is no longer configured.
+    /// Detaches the program from an uncontrolled interface that was removed from the configuration.
     pub(super) fn remove_interface(&mut self, name: &str, guardian: &mut Guardian) -> Result<(), Failure> {
         let is_it = |interface: &Interface| interface.name == name && !interface.is_port();
         let Some(at) = self.interfaces.all.iter().position(is_it) else { return Ok(()) };

@@ -14,16 +14,16 @@ use crate::services::Failure;
 /// How long queues and attachments stay in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Queues and attachments stay as long as the process runs. If the agent dies, the guardian removes its queues.
+    /// As long as the process. If the agent dies, the guardian removes its queues.
     Process,
-    /// Queues and attachments stay until the agent is stopped. If the agent dies, the next agent takes them over.
+    /// Until the agent is stopped. If the agent dies, the next agent takes them over.
     UntilStopped,
-    /// Queues and attachments stay until `narrows-agent clean` removes them.
+    /// Until `narrows-agent clean` removes them.
     Always,
 }
 
-/// The pins of a data plane. Dropping this value removes the pins if their life is [`Life::UntilStopped`]. If the agent
-/// is killed, this value is not dropped, so the pins stay.
+/// The pins of a data plane. With [`Life::UntilStopped`], dropping this value removes the pins. If the agent is killed,
+/// this value is not dropped, so the pins stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
@@ -47,7 +47,7 @@ impl Drop for Pins {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
-        // This fails if other agents have pins in the folder, which then stays.
+        // This fails if other agents have pins here, and the folder then stays.
         let _ = fs::remove_dir(bpffs::AGENTS);
     }
 }
@@ -57,8 +57,8 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another value of `pin` may have died without removing its pins. If they stayed, the program
-            // of that agent and the new program would both write into each packet.
+            // An agent with another `pin` may have died and left its pins. Its program and the new one would then both
+            // write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }
@@ -105,8 +105,8 @@ fn report_unpinned(reason: &str) {
     tracing::info!(event = "not-pinned", reason, "if the agent is killed, its flows are lost");
 }
 
-/// Takes over the pinned data plane of an agent that died, if there is one. A data plane that does not fit the
-/// configuration is removed.
+/// Takes over the pinned data plane of an agent that died, if there is one. Removes it if it does not fit the
+/// configuration.
 fn taken_over(config: &config::Switch, folder: &Path, rtnl: &mut Rtnl) -> Result<Option<Plane>, Failure> {
     if !is_pinned(folder) {
         return Ok(None);
@@ -129,7 +129,7 @@ fn is_pinned(folder: &Path) -> bool {
     folder.join("program").exists()
 }
 
-/// Removes the data plane that a dead agent has pinned in this folder, if there is one.
+/// Removes the data plane that a dead agent has pinned in this folder, if any.
 fn replace(folder: &Path, reason: &str) -> Result<(), Failure> {
     match fs::remove_dir_all(folder) {
         Ok(()) => {
@@ -154,8 +154,8 @@ fn refusal(folder: &Path, key: &str, text: String) -> Failure {
     config::Invalid { source: folder.display().to_string(), problems }.into()
 }
 
-/// Returns the reason why this data plane does not fit the configuration, or `None` if it fits. A flow table of another
-/// size is accepted. The table keeps its size, and the difference is logged.
+/// Returns why this data plane does not fit the configuration, or `None` if it fits. A flow table of another size is
+/// accepted and keeps its size. The difference is logged.
 fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Option<String>, Failure> {
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);
@@ -171,7 +171,7 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     Ok(mismatch)
 }
 
-/// Returns an error message about a data plane that was loaded for the other kind of rate controllers.
+/// Returns an error message: the data plane is for the other kind of rate controllers.
 fn other_kind(keeps_flows: bool) -> &'static str {
     if keeps_flows {
         "found the pinned maps of a switch with bdr, expected maps with room for flows (narrows-agent clean removes them)"
@@ -180,8 +180,8 @@ fn other_kind(keeps_flows: bool) -> &'static str {
     }
 }
 
-/// Refuses a folder in which another mount hides the pinned data plane of an earlier agent. If a new data plane were
-/// loaded in addition, two programs would write into each packet.
+/// Refuses a folder if another mount hides an earlier agent's data plane there. Its program and a new one would both
+/// write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
     let text = match bpffs::is_hidden(&folder.join("program")) {
         Ok(false) => return Ok(()),
@@ -204,10 +204,9 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
     Err(refusal(folder, "pin", text))
 }
 
-/// Compares the pinned ports with the `wanted` ports, because flows identify their port by its number. Returns a
-/// description of the difference. New ports may follow the pinned ports. If the interface of a port had vanished, the
-/// number of this port is missing in `pinned`. A pinned index without an interface is accepted, because an interface
-/// that is created again has another index.
+/// Compares the pinned ports with the `wanted` ports, because flows identify a port by its number. Returns the
+/// difference as text. New ports may follow the pinned ones. `pinned` lacks ports whose interface had vanished. An
+/// index without an interface is accepted, because an interface that is created again has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();

@@ -1,4 +1,4 @@
-//! Applies a new configuration to a running switch. Flows keep their slots and their rates.
+//! Applies a new configuration to a running switch. Flows keep their slots and rates.
 
 use narrows_control::rate::{Class, LEAVES, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
@@ -13,8 +13,8 @@ use crate::switch::core::Port;
 use crate::switch::link::PortDescription;
 
 impl Runner {
-    /// Applies the new configuration, if the agent was asked to read it again. If the kernel refuses a part of the new
-    /// configuration, the refusal is logged, and the other parts apply.
+    /// Applies the new configuration, if the agent was asked to reload. If the kernel refuses a part, this is logged,
+    /// and the rest applies.
     pub(super) fn reload(&mut self, services: &mut Services, now: Time) -> Result<(), Failure> {
         let Some(Config::Switch(new)) = services.reloaded(|| Config::Switch(self.config.clone())) else {
             return Ok(());
@@ -26,7 +26,7 @@ impl Runner {
             let applied = match old.ports.get(usize::from(number)) {
                 Some(before) => {
                     let applied = self.reload_port(number, before, port, now);
-                    // If the interface has vanished, the error is expected. The port gets the new values when its
+                    // If the interface has vanished, the error is expected. The port gets the new values when the
                     // interface is back.
                     if applied.is_err() && self.lost_interface(services)? {
                         self.reload_port(number, before, port, now)
@@ -53,8 +53,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Detaches the program from interfaces that are no longer configured, and adds the new interfaces. The agent then
-    /// starts to use these interfaces as if they had just appeared.
+    /// Detaches the program from removed interfaces, and adds new ones, which are then used as if they had just
+    /// appeared.
     fn reload_interfaces(
         &mut self,
         old: &config::Switch,
@@ -93,7 +93,7 @@ impl Runner {
                 record.set_syn(rate, burst);
             }
         }
-        // A rate that a client of the status socket has set stays until the rate in the configuration file changes.
+        // A rate from the status socket stays until the rate in the configuration changes.
         if (old.capacity, old.shape) != (new.capacity, new.shape)
             && let Some(rate) = rate_of(new)
         {
@@ -110,7 +110,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Adds a port. The switch then starts to use the port's interface as if it had just appeared.
+    /// Adds a port. Its interface is then used as if it had just appeared.
     fn add_port(&mut self, number: u8, port: &config::Port, now: Time) -> Result<(), Failure> {
         let found = Rtnl::open()?.link(&port.interface);
         let mtu = found.as_ref().map_or(1500, |link| link.mtu);
@@ -137,7 +137,7 @@ impl Runner {
     }
 }
 
-/// Returns the rate to which the port is shaped, or `None` if it is not shaped.
+/// Returns the rate to which the port is shaped, if any.
 fn rate_of(port: &config::Port) -> Option<Rate> {
     match port.capacity {
         Capacity::Known(rate) => Some(rate),

@@ -1,5 +1,5 @@
-//! Starts a switch. The steps are: load the program, build the queues, fill the ports' records, attach the program to
-//! the interfaces, and connect to the SDN controller.
+//! Starts a switch: loads the program, builds the queues, fills the ports' records, attaches the program to the
+//! interfaces, and connects to the SDN controller.
 
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
@@ -21,9 +21,9 @@ use crate::switch::link::{Link, PortDescription};
 use crate::switch::reports::Reported;
 use crate::switch::view::Meters;
 
-/// If an interface of the list no longer exists, returns an error that names it.
+/// Returns an error that names an interface of the list that no longer exists, if any.
 fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
-    // nix 0.31 returns an empty name if no interface has this index.
+    // nix 0.31 returns an empty name if there is no such interface.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
     let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
     Some(format!("{name}: the interface no longer exists").into())
@@ -33,15 +33,14 @@ impl Runner {
     /// Loads the program, builds the queues, and attaches the program to all existing interfaces.
     ///
     /// # Errors
-    /// If the kernel refuses, if no port has an existing interface, or if the keys for the SDN controller cannot be
-    /// read.
+    /// If the kernel refuses, if no port has an existing interface, or if the SDN controller's keys cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
         Self::build(config, services, &mut interfaces)
             .map_err(|error| missing_interface(&interfaces).unwrap_or(error))
     }
 
-    /// Does the work of [`start`](Runner::start). Adds the existing interfaces to `found`, even if a later step fails.
+    /// Does the work of [`start`](Runner::start). Adds existing interfaces to `found`, even if it fails later.
     fn build(
         config: &config::Switch,
         services: &mut Services,
@@ -68,7 +67,7 @@ impl Runner {
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
             prepare(&record, config, &mut *controller);
-            // A pinned record still has the counts of an earlier agent.
+            // A pinned record still has an earlier agent's counts.
             controlled.reported = Reported::of(&record.counters());
             cores.push(Port::new(controller, counters));
             ports.push(controlled);
@@ -81,7 +80,7 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // If no port exists, the configuration is probably for another machine.
+        // Without any port, the configuration is probably for another machine.
         if let (true, Some(port)) = (found.is_empty(), config.ports.first()) {
             return Err(htb::Error::NoInterface(port.interface.clone()).into());
         }
@@ -123,14 +122,13 @@ impl Runner {
         runner.switch.start(now, &mut runner.asked);
         runner.carry_out()?;
         runner.publish_grants(now);
-        // The first snapshot is published before a reader can connect.
+        // Publish the first snapshot before a reader can connect.
         services.board.publish(runner.snapshot(now, false));
         Ok(runner)
     }
 }
 
-/// Looks up an interface, and adds it to `found` if it exists. The agent starts to use a missing interface when the
-/// interface appears.
+/// Looks up an interface, and adds it to `found` if it exists. A missing one is used when it appears.
 fn existing(
     rtnl: &mut Rtnl,
     name: &str,
@@ -153,7 +151,7 @@ fn existing(
     }
 }
 
-/// Writes the settings of a controlled port into its record.
+/// Writes a controlled port's settings into its record.
 pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: &mut dyn Aggregated) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
@@ -165,7 +163,7 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // Until the rate controller sets UDP's rate, UDP stays policed if it was policed before.
+    // Until the rate controller sets UDP's rate, policing of UDP stays as it was.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     if let Some(counter) = controller.report_counter() {
         record.set_report_max(counter.report_max());
@@ -175,15 +173,15 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
     record.beat(clock::now());
 }
 
-/// Writes the settings into the record that all uncontrolled interfaces share.
+/// Writes the settings into the record of all uncontrolled interfaces.
 pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
     record.set_mode(common_mode(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }
 
-/// Returns the mode flags that are the same at all ports, controlled or not, because both directions of a flow must get
-/// the same key.
+/// Returns the mode flags of all ports, controlled or not. They are equal, so that both directions of a flow get the
+/// same key.
 fn common_mode(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,

@@ -14,7 +14,8 @@ crate::parameters! {
     pub struct Params {
         /// Rounds in each of the two periods of the filter.
         pub rounds: u32 = 5, whole(1, 1000).unit("rounds").from("bbr_extra_acked_win_rtts");
-        /// Maximum enlargement of the window for aggregation, as time at the estimated bandwidth.
+        /// The window grows for aggregation by at most the data that a flow sends in this time at the estimated
+        /// bandwidth.
         pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
     }
     and {
@@ -49,8 +50,7 @@ impl Aggregation {
         self.epoch_acked = 0;
     }
 
-    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use, and `cwnd` limits the number of segments in a
-    /// burst.
+    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use. The excess is limited to `cwnd`.
     pub fn on_ack(
         &mut self,
         ack: &Ack,
@@ -78,7 +78,7 @@ impl Aggregation {
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        // The excess is computed only if it exceeds the present maximum. The comparison saves a division per ACK.
+        // Computes the excess only if it exceeds the present maximum. This saves a division per ACK.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
@@ -86,8 +86,8 @@ impl Aggregation {
         }
     }
 
-    /// Returns the enlargement of the window for aggregation, in segments. The enlargement is the excess, but at most
-    /// the data that a flow sends at rate `bw` in the time `max`.
+    /// Returns the number of segments to add to the window. This is the excess, limited to the data that a flow sends
+    /// at rate `bw` in the time `max`.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {
@@ -101,7 +101,7 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
 }
 
-/// Returns whether `bytes` bytes hold at least this many segments. Uses no division.
+/// Returns whether `bytes` bytes hold at least this many segments, without a division.
 fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
     bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }

@@ -1,5 +1,5 @@
-//! BBQ: BBR v1 with short probes while a queue persists. With short probes, a flow on a long path injects no more data
-//! than a flow on a short path.
+//! BBQ: BBR v1 with short probes while a queue persists. Without short probes, a flow on a long path injects more data
+//! per probe than a flow on a short path.
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
 //! (arXiv:1706.09115); BBQ-1 to BBQ-3. The paper's criterion for a queue was not available, so this file uses its own
@@ -18,8 +18,8 @@ crate::parameters! {
     pub struct Params {
         /// Longest probe while a queue persists.
         pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
-        /// A round has a queue if its mean RTT exceeds the propagation time by more than this amount. The excess must
-        /// also be more than the share `bbq_queue_share` of the propagation time.
+        /// A round has a queue if its mean RTT exceeds the propagation time by more than this time. The excess must
+        /// also be more than 1/`bbq_queue_share` of the propagation time.
         pub queue: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(10)).from("ours");
         /// A round has a queue only if its mean RTT exceeds the propagation time by more than 1/n of that time.
         pub queue_share: u64 = 20, whole(1, 1000).from("ours: 5 %");
@@ -36,7 +36,7 @@ pub struct Bbq {
     rtt: RoundRtt,
     /// Number of consecutive rounds with a queue.
     queued_rounds: u32,
-    /// Whether the present probe is short. The length of a probe is decided when the probe begins.
+    /// Whether the present probe is short. This is decided when the probe begins.
     short: bool,
 }
 

@@ -51,7 +51,7 @@ fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     assert!(stands(10_000, &[11_001; 4]));
 }
 
-/// Checks the test vectors that a test of the eBPF program also uses.
+/// A test of the eBPF program uses the same test vectors.
 #[test]
 fn probes_are_those_of_the_vectors() {
     let vectors = include_str!("../../../../../tests/vectors/bbq-probes.csv");
@@ -68,8 +68,7 @@ fn probes_are_those_of_the_vectors() {
     assert_eq!(count, 21);
 }
 
-/// The length is decided when the probe begins. If the queue drains during the probe, the probe does not
-/// become longer.
+/// The length does not change if the queue drains during the probe.
 #[test]
 fn a_short_probe_stays_short() {
     let mut cycle = after(50_000, &[60_000; 2]);

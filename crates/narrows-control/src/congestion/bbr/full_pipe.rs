@@ -6,7 +6,7 @@ use crate::units::Rate;
 /// Detects a plateau of the bandwidth in Startup and Up.
 #[derive(Clone, Debug, Default)]
 pub struct FullPipe {
-    /// The reference bandwidth. The bandwidth grows in a round if it exceeds the reference by a quarter.
+    /// The reference bandwidth. A round has growth if its bandwidth is at least the growth factor times the reference.
     bw: Rate,
     /// Number of consecutive rounds without growth.
     rounds: u32,
@@ -42,7 +42,7 @@ impl FullPipe {
         self.reached |= self.now;
     }
 
-    /// Marks the pipe as full for a reason that is not a plateau.
+    /// Marks the pipe as full, although no plateau was detected.
     pub fn reach(&mut self) {
         self.reached = true;
     }

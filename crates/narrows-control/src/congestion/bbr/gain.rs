@@ -26,8 +26,8 @@ impl Gain {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
-    /// Returns `gain * amount`, rounded down. Uses only 64 bits, because 128-bit divisions are several times slower.
-    /// Returns `None` if the product overflows.
+    /// Returns `gain * amount`, rounded down, or `None` if the product overflows. Uses 64 bits, because 128-bit
+    /// divisions are several times slower.
     #[inline]
     pub fn of_u64(self, amount: u64) -> Option<u64> {
         amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)

@@ -1,8 +1,8 @@
 //! BBR-A, BBR-B and BBR-C: BBR v1 with two ProbeBW gains that depend on the RTT (GAIN-3 to GAIN-6).
 //!
-//! Source: Yang et al. (see [`super::gain_model`]), section 4. Only the gains differ from BBR v1.
-//! On a policed path the gain is 1, as in v1. The paper does not say when omega is measured or when
-//! the phases end. [`Params`] holds our choices, with literal readings of the paper as options.
+//! Source: Yang et al. (see [`super::gain_model`]), section 4. Only the gains differ from BBR v1. On a policed path the
+//! gain is 1, as in v1. The paper does not say when omega is measured or when the phases end. [`Params`] holds our
+//! choices, and options that follow the paper literally.
 
 use super::gain::Gain;
 use super::gain_model::{self, OMEGA_ONE, Variant};
@@ -17,11 +17,11 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// The choices that the paper leaves open, with their names in scenarios.
     pub struct Choices {
-        /// The conditions that end the phases. With `literal`, as in the paper, a probe ends at 1.25 BDP for any
-        /// gain, and the cycle drains only after a loss in the probe.
+        /// How the phases end. With `literal`, as in the paper, a probe ends at 1.25 BDP for any gain, and the cycle
+        /// drains only after a loss in the probe.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
-        /// Time for which the largest RTT counts. With `none`, the largest RTT counts for the whole connection, as in
-        /// the paper. With `none`, one spike keeps omega low forever, so P_up stays high and P_down stays near 1.
+        /// The largest RTT counts for this time. With `none`, it counts for the whole connection, as in the paper. One
+        /// spike then keeps omega low forever, so P_up stays high and P_down stays near 1.
         pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
             .or_none()
             .from("GAIN-1");
@@ -31,9 +31,9 @@ crate::parameters! {
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// Whether a probe with any gain ends when 1.25 BDP are in flight or a loss occurs. The probe also ends after two
-    /// propagation times, because with a gain near 1 the data in flight never reaches 1.25 BDP. By default, the probe
-    /// ends as in BBR-16, with the cycle's gain instead of the gain 1.25.
+    /// Whether a probe with any gain ends at 1.25 BDP in flight or at a loss. The probe also ends after two propagation
+    /// times, because a gain near 1 never reaches 1.25 BDP in flight. By default, the probe ends as in BBR-16, but with
+    /// the cycle's own gain.
     pub exit_125: bool,
     /// Whether the cycle drains only after a loss in the probe and otherwise cruises. The paper's condition is
     /// "inflight is greater than 1.25 BDP and packet loss occurs". By default the cycle always drains, because
@@ -67,8 +67,7 @@ pub struct GainModel {
     rtt: RoundRtt,
     /// T_max, the largest RTT. Samples from Startup also count.
     max_rtt: WindowedMax<Span>,
-    /// Omega, as computed for the last entry of the cycle that needed it. An update on each ACK would cause positive
-    /// feedback (GAIN-4).
+    /// Omega, computed when an entry that uses it begins. An update on each ACK would cause positive feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,

@@ -25,7 +25,7 @@ fn model() -> Model {
     model
 }
 
-/// Passes a round that begins at `at` and has this RTT. The round is complete when the next round begins.
+/// Passes a round with this RTT that begins at `at`. The start of the next round completes it.
 fn round(cycle: &mut GainModel, at: u64, rtt_millis: u64) {
     let mut model = model();
     model.round_start = true;
@@ -90,7 +90,7 @@ fn step(probe: &mut ProbeBw, cycle: &mut GainModel, at: u64, in_flight: u32, los
     probe.on_ack(&view, cycle);
 }
 
-/// GAIN-6: with omega 1 the gain is 1, so a condition on data in flight would never be met.
+/// GAIN-6: with omega 1 the gain is 1, so the data in flight never reaches the end condition.
 #[test]
 fn a_probe_with_gain_one_ends_like_a_cruise() {
     let mut cycle = GainModel::new("x", Variant::C, Params::default());
@@ -110,8 +110,8 @@ fn a_probe_ends_when_its_own_gain_times_the_bdp_is_in_flight() {
     let level = Gain::ratio(320, 197);
     assert!(gain_model::up(Variant::A, 614) < level);
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
-    // The sum of 1.25 times 167 segments, three quanta of 2 segments, 1 segment to make the number even, and 2
-    // segments for the probe.
+    // 1.25 times 167 segments, three quanta of 2 segments, 1 segment to round up to an even number, and 2 segments for
+    // the probe.
     let full = 209 + 6 + 1 + 2;
     step(&mut probe, &mut cycle, 230, full - 2, 0);
     assert_eq!(probe.index(), PROBE);
@@ -190,8 +190,8 @@ fn a_lone_flow_fills_the_link() {
     for name in NAMES {
         let o = run(catalogue::build(name).expect(name), Path::new(LINK, 20), 5);
         assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
-        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1 does not have. With
-        // BBR-A, the queue grows until the window of two BDP is full.
+        // GAIN-7: at a low omega the mean gain exceeds 1, so a queue persists. With BBR-A, the queue grows until the
+        // window of two BDP is full.
         let most = if name == "bbr-a" { 21.0 } else { 12.0 };
         assert!((5.0..most).contains(&o.delay), "{name}: mean queueing delay {:.2} ms", o.delay);
         assert!((o.min_rtt - 0.02).abs() < 3e-4);

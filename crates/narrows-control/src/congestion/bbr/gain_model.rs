@@ -4,11 +4,10 @@
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
 //! 23(9):4431, 2023), equations 12 to 14. GAIN-2 reconstructs BBR-B's P_down.
 //!
-//! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed number of
-//! iterations. The unit of omega is 1/1024, and the unit of gains is 1/256. Every function rounds to the nearest unit,
-//! and rounds up if the value is halfway between two units. The rounding is exact: for all 1024 omegas the result
-//! equals the rounded value of the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values, which
-//! another program computed.
+//! An eBPF program can run this arithmetic: it uses `u64`, no floats, and loops with a fixed number of iterations. The
+//! unit of omega is 1/1024, and the unit of gains is 1/256. Every function rounds to the nearest unit, with halves
+//! rounded up. The rounding is exact: for all 1024 omegas the result equals the formula's real value, rounded in this
+//! way. `tests/vectors/bbr-gains.csv` holds these results, computed by another program.
 
 use super::gain::Gain;
 
@@ -37,8 +36,7 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// Returns P_up, the gain of the probing entry. The gain is 1 to 2 for A, and 1 to 1.5 for B and C. Omega is clamped to
-/// its range.
+/// Returns P_up, the gain of the probing entry: 1 to 2 for A, and 1 to 1.5 for B and C. Clamps omega to its range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -46,22 +44,20 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
         Variant::A => nearest(2 * 256 * 1024, w + 1024),
         // 3 / (w + 2)
         Variant::B => nearest(3 * 256 * 1024, w + 2048),
-        // 1.5 - 0.5 w^(1/4). The roots give twice 128 w^(1/4), because 256 (w / 2^10)^(1/4) = (w
-        // 2^22)^(1/4).
+        // 1.5 - 0.5 w^(1/4). The roots give twice 128 w^(1/4), because 256 (w / 2^10)^(1/4) = (w 2^22)^(1/4).
         Variant::C => 384 - ((root(root(w << 22)) + 1) >> 1),
     })
 }
 
-/// Returns P_down, the gain of the draining entry. The gain is 0.54 to 1 for A, and 0.5 to 1 for B and C. Omega is
-/// clamped to its range.
+/// Returns P_down, the gain of the draining entry: 0.54 to 1 for A, and 0.5 to 1 for B and C. Clamps omega to its
+/// range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
         Variant::A => (cosine(w) + (1 << 21)) >> 22,
         // 3 / (w - 3) + 2 = (3 - 2 w) / (3 - w)
         Variant::B => nearest(256 * (3 * 1024 - 2 * w), 3 * 1024 - w),
-        // 1 - 0.5 w^4. 128 w^4 / 2^40 is rounded to the nearest integer, with halves rounded down, so that halves of
-        // the gain are rounded up.
+        // 1 - 0.5 w^4. The code rounds halves of 128 w^4 / 2^40 down, so that the difference rounds halves up.
         Variant::C => 256 - ((w * w * w * w + (1 << 32) - 1) >> 33),
     })
 }
@@ -74,8 +70,8 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// Returns `numerator / denominator`, rounded to the nearest integer, and up if it is halfway between two integers. The
-/// numerator must be below 2^63, and the denominator must not be 0.
+/// Returns `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator must be
+/// below 2^63, and the denominator must not be 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
@@ -210,8 +206,7 @@ mod tests {
         assert_eq!(omega(1, u64::MAX), 1);
         assert_eq!(omega(u64::MAX, u64::MAX), 1024);
         assert_eq!(omega(u64::MAX, 10), 1024);
-        // Values are rounded to the nearest integer, and up if they are halfway between two integers. The exact values
-        // here are 1.5 and 1.499...
+        // The exact values are 1.5 and 1.499...
         assert_eq!(omega(3, 2048), 2);
         assert_eq!(omega(2999, 2_048_000), 1);
     }

@@ -1,8 +1,8 @@
 //! The BBR family: congestion controllers that use a model of the path.
 //!
 //! All versions share the [`model`] of the path, [`pacing`], the filter of ACK [`aggregation`], the [`full_pipe`]
-//! detector and [`probe_rtt`]. [`v1`] takes a cycle of gains as a parameter. [`bbq`], BBR-A, BBR-B and BBR-C
-//! ([`gain_cycle`]) are [`v1`] with other cycles. [`v2`] and [`v3`] are two sets of parameters of [`bounded`].
+//! detector and [`probe_rtt`]. [`v1`] takes the cycle of gains as a parameter. [`bbq`], BBR-A, BBR-B and BBR-C
+//! ([`gain_cycle`]) are [`v1`] with other cycles. [`v2`] and [`v3`] are [`bounded`] with different parameters.
 
 pub mod aggregation;
 pub mod bbq;

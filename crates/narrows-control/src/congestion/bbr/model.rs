@@ -10,8 +10,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The properties of the path, estimated from ACKs. `F` is the bandwidth filter. The filter's window is a number of
-/// rounds in v1, and two probe cycles in v2 and v3.
+/// The properties of the path, estimated from ACKs. `F` is the bandwidth filter. It covers a number of rounds in v1,
+/// and two probe cycles in v2 and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
@@ -21,21 +21,22 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub round: u64,
     /// Whether the last ACK began a round.
     pub round_start: bool,
-    /// The round ends with the first ACK of a segment that was sent after this number of segments had been delivered.
+    /// The round ends with the first ACK of a segment sent after this number of segments had been delivered.
     next_round_delivered: u64,
     /// Minimum RTT of the filter's window, or [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// When `min_rtt` was measured.
     pub min_rtt_at: Time,
-    /// The range of `delivered` in which BBR itself limited sending. Samples of segments sent in this range are too
-    /// low.
+    /// The range of `delivered` in which BBR itself limited sending. Segments sent in this range give samples that are
+    /// too low.
     self_limited: Option<(u64, u64)>,
     /// Whether Startup has found the bandwidth.
     pub full_pipe: FullPipe,
     /// The aggregation of ACKs.
     pub aggregation: Aggregation,
-    /// Cache of the bandwidth-delay product. The next field caches the multiple of it that was requested last.
+    /// Cache of the bandwidth-delay product.
     bdp: Memo<(Rate, Span), u32>,
+    /// Cache of the last multiple of the bandwidth-delay product with a gain other than 1.
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
 
@@ -78,8 +79,8 @@ impl Model {
 }
 
 impl Model<TwoPeriodMax<Rate>> {
-    /// Returns the bottleneck bandwidth, which is the largest delivery rate of this and the previous probe cycle, L3
-    /// bytes/s.
+    /// Returns the bottleneck bandwidth in L3 bytes/s. It is the largest delivery rate of this and the previous probe
+    /// cycle.
     #[inline]
     pub fn max_bw(&self) -> Rate {
         self.max_bw.get()
@@ -93,8 +94,7 @@ impl Model<TwoPeriodMax<Rate>> {
         }
     }
 
-    /// Ends the cycle. If the cycle has no sample, the previous cycle is not discarded (Linux
-    /// `bbr_advance_max_bw_filter`).
+    /// Ends the cycle. If the cycle has no sample, keeps the previous cycle (Linux `bbr_advance_max_bw_filter`).
     pub fn advance_bw(&mut self) {
         if self.max_bw.current() > Rate::ZERO {
             self.max_bw.advance();
@@ -159,8 +159,8 @@ impl<F> Model<F> {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// Returns whether the sample is below the path's capacity because the sender was limited by the application or by
-    /// BBR itself.
+    /// Returns whether the application or BBR itself limited the sender, so that the sample is below the path's
+    /// capacity.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
@@ -169,9 +169,8 @@ impl<F> Model<F> {
     /// Called when the data in flight was sent slowly on purpose (ProbeRTT). Samples of this data give no information
     /// about the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). Here the sampler is a part of the transport, so the model stores
-    /// the same interval of `delivered`. One interval is enough, because the data of an older interval is no longer
-    /// in flight.
+    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the model stores the same
+    /// interval of `delivered`. One interval is enough, because data of an older interval is no longer in flight.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {
@@ -181,8 +180,8 @@ impl<F> Model<F> {
         self.self_limited = Some((from, until));
     }
 
-    /// Returns `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the estimate.
-    /// Before any RTT is known, this is the initial window (BBR-12).
+    /// Returns `gain` bandwidth-delay products in segments, rounded up, because rounding down would shrink the
+    /// estimate. Before any RTT is known, returns the initial window (BBR-12).
     #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {
         let (rtt, find) = (self.min_rtt, || self.find_bdp(bw, gain));

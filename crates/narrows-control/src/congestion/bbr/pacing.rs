@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 crate::parameters! {
     /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
     pub struct Params {
-        /// Margin of the pacing rate below the estimate. This margin prevents a slow growth of queues.
+        /// The pacing rate is this percentage below the estimate. This margin keeps queues from growing slowly.
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
         /// RTT assumed for the first pacing rate if the handshake gave no RTT.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
@@ -21,7 +21,7 @@ crate::parameters! {
         /// (`bbr_min_tso_rate`).
         pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
         /// Maximum time between two paced packets, in seconds. Without this limit, one wrong bandwidth sample could
-        /// stop the flow forever. Linux has no such limit, but its fixed-point numbers cannot express a rate below one
+        /// stop the flow forever. Linux needs no limit, because its fixed-point numbers cannot express a rate below one
         /// packet in 17 s.
         pub slowest_packet: u64 = 10;
     }
@@ -48,7 +48,8 @@ impl Params {
         self.rate(Rate::of(Bytes::new(bytes), rtt), gain, packet_bytes)
     }
 
-    /// Returns the number of segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
+    /// Returns the number of segments that an offloading sender sends in one burst at this pacing rate
+    /// (`bbr_tso_segs_goal`).
     #[inline]
     pub fn quantum(&self, rate: Rate, packet_bytes: u32) -> u32 {
         let segments = rate.bytes_in(self.quantum).get() / u64::from(packet_bytes.max(1));
@@ -57,7 +58,7 @@ impl Params {
     }
 }
 
-/// Returns `gain * rate * kept / 100`, rounded down twice, as Linux does.
+/// Returns `gain * rate * kept / 100`, rounded down after the gain and at the end, as in Linux.
 fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
     if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
         return product / 100;

@@ -7,14 +7,14 @@ use crate::units::{Span, Time};
 /// The progress of ProbeRTT.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeRtt {
-    /// Earliest end, set when the data in flight has fallen to the minimum.
+    /// Earliest end of ProbeRTT. It is set when the data in flight has fallen to the minimum.
     done_at: Option<Time>,
     round_done: bool,
 }
 
 impl ProbeRtt {
-    /// Processes an ACK. Returns true when ProbeRTT ends. ProbeRTT ends after the time `stay` and one round with at
-    /// most `few` segments in flight.
+    /// Processes an ACK. Returns true when ProbeRTT ends. ProbeRTT ends when the time `stay` and one round have passed
+    /// since the data in flight fell to `few` segments.
     pub fn on_ack<F>(&mut self, ack: &Ack, model: &mut Model<F>, few: u32, stay: Span) -> bool {
         model.mark_self_limited(ack.delivered, ack.in_flight);
         match self.done_at {
@@ -45,12 +45,12 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// Returns the time at which ProbeRTT ends if the ACKs report an RTT of `rtt_millis`. At the first ACK, the data in
-    /// flight is already at the minimum.
+    /// Returns the time at which ProbeRTT ends with an RTT of `rtt_millis`. The data in flight is at the minimum from
+    /// the first ACK on.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();
-        // One segment is acknowledged per millisecond. Each ACK samples the segment that was sent an RTT ago.
+        // Each millisecond, an ACK samples the segment that was sent an RTT ago.
         (1000..)
             .find(|&ms: &u64| {
                 let rate = RateSample {

@@ -16,7 +16,7 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. If `cut` is true, the window has already been reduced, and the larger of `cwnd` and the saved
+    /// Saves the window. If `cut` is true, the window has already been reduced. Then the larger of `cwnd` and the saved
     /// window is kept.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
@@ -47,11 +47,10 @@ impl SavedWindow {
         self.conserving = false;
     }
 
-    /// Returns the window that recovery sets after this ACK, and whether recovery alone determines the window. Sets
-    /// `new_round` when recovery begins, because its first round starts then.
+    /// Returns the window that recovery sets after this ACK, and whether recovery alone determines the window. When
+    /// recovery begins, sets `new_round` to start a round.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
-        // An ACK of n segments lets the sender send at most 2n segments. The next line subtracts the losses, and slow
-        // start adds n.
+        // Subtracts the losses. Slow start later adds n for an ACK of n segments, so the sender may send 2n segments.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(1);
         if ack.state == State::Recovery && self.last_state != State::Recovery {
             self.conserving = true;

@@ -13,8 +13,8 @@ pub struct RoundRtt {
 }
 
 impl RoundRtt {
-    /// Processes an ACK. An ACK that begins a round belongs to the new round. Returns true if a
-    /// round with samples was completed.
+    /// Processes an ACK. An ACK that begins a round belongs to the new round. Returns true if this ACK completed a
+    /// round with samples.
     ///
     /// Only segments that were sent once give RTT samples (Karn's algorithm).
     pub fn on_ack(&mut self, ack: &Ack, round_start: bool) -> bool {
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(ack(Some(10), true), (false, None));
         assert_eq!(ack(Some(20), false), (false, None));
         assert_eq!(ack(Some(100), true), (true, Some(15)));
-        // A retransmitted segment gives no sample. A round of retransmitted segments changes nothing.
+        // Retransmitted segments give no sample.
         assert_eq!(ack(None, false), (false, Some(15)));
         assert_eq!(ack(None, true), (true, Some(100)));
         assert_eq!(ack(Some(40), true), (false, Some(100)));

@@ -10,8 +10,7 @@ pub fn bbr2() -> Bounded {
     Bounded::new(params())
 }
 
-/// Returns the parameters of v2. Where the module's defaults differ from v3, the parameters are the module's defaults.
-/// All other parameters are those of v3.
+/// Returns the parameters of v2: the module's defaults where they differ from v3, and v3's parameters otherwise.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);

@@ -11,8 +11,7 @@ pub fn bbr3() -> Bounded {
     Bounded::new(params())
 }
 
-/// Returns the draft's constants. The draft gives some values with only two digits. These values are rounded as in
-/// Google's module.
+/// Returns the draft's constants. Values that the draft gives with only two digits are rounded as in Google's module.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);

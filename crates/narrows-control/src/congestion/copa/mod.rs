@@ -5,22 +5,22 @@
 //! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. The
 //! loss only changes delta, and only in competitive mode.
 //!
-//! The paper leaves these points open, or this file deviates from it:
+//! Deviations from the paper, and choices that the paper leaves open:
 //!
 //! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper, it may end up
 //!   to an RTT later.
 //! - The velocity changes the window by at most its own size per RTT. Without this limit a decrease can remove the
 //!   whole window.
 //! - The window is at least two segments, as in the authors' program.
-//! - An application-limited sender always finds the queue empty. So its window does not grow (RFC 7661).
+//! - An application-limited sender always finds the queue empty, so its window does not grow (RFC 7661).
 //! - After a timeout Copa restarts in slow start. The paper has no timeouts.
 //! - An ECN echo counts as a loss.
 //! - A flow that resumes after idle time begins in default mode, because it has not measured the queue recently.
 //!
-//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. If the product is
-//! smaller, the queue never empties, and Copa flows treat each other as flows that fill the buffer. The same happens
-//! for a while after the rate of a path has fallen. If 1/delta grows beyond the bandwidth-delay product during that
-//! time, this state lasts until a loss.
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. With a smaller
+//! product, the queue never empties, and Copa flows mistake each other for flows that fill the buffer. The same happens
+//! for a while after the rate of a path has fallen. If 1/delta meanwhile exceeds the bandwidth-delay product, this
+//! state lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -42,8 +42,7 @@ crate::parameters! {
         pub delta: u32 = 1 << 15, number(0.01, 10.0).per(1 << 16).unit("1/packets").from("section 2.2: 0.5");
         /// Length of the window of RTTmin, the propagation-time estimate.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
-        /// RTTstanding is the minimum RTT over a recent window. The length of the window is srtt divided by this
-        /// number.
+        /// RTTstanding is the minimum RTT over a window of srtt divided by this number.
         pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");
         /// The velocity doubles only after the window has moved in one direction for this number of RTTs.
         pub steady_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("section 2.1");
@@ -62,8 +61,8 @@ crate::parameters! {
 
 /// Windows and 1/delta are in units of 1/65536 segment.
 const UNIT: u64 = 1 << 16;
-/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. The pacing rate is twice the
-/// rate of the window, so the window limits the flow, and pacing does not.
+/// The pacing rate in windows per RTTstanding (section 2.1). The pacing rate is twice the rate of the window, so only
+/// the window limits the flow, and pacing only avoids bursts.
 const PACED_WINDOWS: u64 = 2;
 
 /// The Copa controller.
@@ -76,8 +75,7 @@ pub struct Copa {
     /// The window in 1/[`UNIT`] of a segment.
     cwnd: u64,
     slow_start: bool,
-    /// The window before a timeout that may turn out to be spurious. The second value is whether the flow was in slow
-    /// start.
+    /// The window before a timeout that may be spurious, and whether the flow was in slow start.
     before_timeout: Option<(u64, bool)>,
     packet_bytes: u64,
 }
@@ -103,8 +101,8 @@ impl Copa {
         }
     }
 
-    /// Returns whether the present rate is at most the target: cwnd/RTTstanding <= 1/(delta dq). Both sides are
-    /// multiplied by the denominators, so an empty queue needs no special case.
+    /// Returns whether the present rate is at most the target: cwnd/RTTstanding <= 1/(delta dq). The code multiplies
+    /// out the denominators, so an empty queue needs no special case.
     fn is_below_target(&self, path: &Path) -> bool {
         let queued = u128::from(self.cwnd) * u128::from(path.queueing_delay().as_nanos());
         queued <= u128::from(self.mode.inverse_delta()) * u128::from(path.standing().as_nanos())
@@ -116,7 +114,7 @@ impl Copa {
         (per_rtt * UNIT / self.cwnd.max(1)) * u64::from(acked)
     }
 
-    /// Returns the largest velocity that moves the window by no more than its own size per RTT.
+    /// Returns the largest velocity that changes the window by at most its own size per RTT.
     fn fastest(&self) -> u64 {
         self.cwnd / self.mode.inverse_delta()
     }
@@ -130,13 +128,13 @@ impl Copa {
     fn decide(&mut self, window: &mut Window) {
         self.cwnd = self.cwnd.clamp(u64::from(self.params.min_window) * UNIT, u64::from(u32::MAX) * UNIT);
         window.cwnd = (self.cwnd / UNIT) as u32;
-        // If the window is below the threshold, the transport assumes slow start.
+        // The transport assumes slow start if the window is below the threshold.
         window.ssthresh = if self.slow_start { INFINITE_SSTHRESH } else { window.ssthresh.min(window.cwnd) };
     }
 }
 
-/// Returns whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is never
-/// full for a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
+/// Returns whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is not full
+/// for a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
 fn is_used(ack: &Ack, window: &Window) -> bool {
     !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
 }
@@ -155,8 +153,8 @@ impl Controller for Copa {
         self.packet_bytes = u64::from(connection.packet_bytes);
         self.cwnd = u64::from(window.cwnd) * UNIT;
         self.mode.restart(connection.now);
-        // The handshake's RTT is not a sample of the path. The handshake's short packets take less time than data
-        // packets, so the extra delay of data would look like a queue that never empties.
+        // The handshake's RTT is not used as a sample of the path, because the short packets of the handshake take less
+        // time than data packets. The extra delay of data packets would look like a queue that never empties.
         window.pacing_rate = connection.rtt.map(|rtt| self.pacing_rate(rtt));
     }
 
@@ -208,7 +206,7 @@ impl Controller for Copa {
             self.slow_start = true;
             self.decide(window);
         } else {
-            // A later undo concerns this episode, which has not changed the window.
+            // A later undo would belong to this loss, which has not changed the window. So the saved window is dropped.
             self.before_timeout = None;
         }
     }
@@ -224,8 +222,8 @@ impl Controller for Copa {
         self.mode.restart(now);
     }
 
-    /// Keeps the window under the control of Copa during recovery: a loss does not reduce the window, so PRR must not
-    /// do so either.
+    /// Copa keeps control of the window during recovery. A loss does not reduce Copa's window, so PRR must not reduce
+    /// it either.
     fn recovery(&self) -> Recovery {
         Recovery::Controller
     }

@@ -1,8 +1,8 @@
 //! The default mode and the competitive mode, and the delta of each mode (section 2.2).
 //!
-//! Copa flows without other traffic empty the queue at least every five RTTs (section 3). If the queue does not
-//! become empty, some flow fills the buffer. Copa would get little bandwidth next to that flow. So in competitive
-//! mode, 1/delta grows and shrinks in the same way as the window of NewReno.
+//! Copa flows without other traffic empty the queue at least every five RTTs (section 3). If the queue does not become
+//! empty, another flow fills the buffer. Copa would then get little bandwidth. So in competitive mode, 1/delta grows
+//! and shrinks like the window of NewReno.
 
 use super::{Params, UNIT};
 use crate::units::{Span, Time};
@@ -13,8 +13,9 @@ const LARGEST: u64 = (1 << 30) * UNIT;
 /// The mode and 1/delta.
 #[derive(Clone, Debug)]
 pub struct Mode {
-    /// 1/delta and its value in default mode, in 1/65536 of a packet.
+    /// 1/delta in 1/65536 of a packet.
     inverse: u64,
+    /// The value of `inverse` in default mode.
     default: u64,
     competitive: bool,
     /// The last time at which the queue was nearly empty.
@@ -62,11 +63,11 @@ impl Mode {
         }
     }
 
-    /// Halves 1/delta, once per RTT. 1/delta never falls below its default. The paper's limit, delta <= 0.5 in
-    /// competitive mode, follows from its default of 0.5.
+    /// Halves 1/delta, once per RTT. 1/delta never falls below its default. With the default delta of 0.5, this is the
+    /// paper's limit in competitive mode, delta <= 0.5.
     ///
-    /// Every loss counts, not only the loss that begins a recovery. A small buffer may overflow for the whole
-    /// recovery, and 1/delta must not grow meanwhile.
+    /// Every loss counts, not only the first loss of a recovery. A small buffer may overflow for the whole recovery,
+    /// and 1/delta must not grow during this time.
     pub fn on_loss(&mut self) {
         if !std::mem::replace(&mut self.lost, true) {
             self.inverse = (self.inverse / 2).max(self.default);

@@ -25,12 +25,12 @@ impl Path {
         }
     }
 
-    /// Takes a sample. `srtt` sets the length of the two short windows.
+    /// Takes a sample. `srtt` sets the length of the windows of RTTstanding and RTTmax.
     pub fn update(&mut self, now: Time, rtt: Span, srtt: Span, params: &Params) {
         let at = now.as_nanos();
         self.min.update(params.min_rtt_window.as_nanos(), at, Reverse(rtt));
-        // The minimum over half an RTT filters out delayed and compressed ACKs. The RTTs of such ACKs are longer than
-        // the queue alone explains. A longer window would hide the queue's growth.
+        // The minimum over half an RTT filters out delayed and compressed ACKs, whose RTTs are too long. A longer
+        // window would hide the queue's growth.
         self.standing.update(srtt.scale(1, params.standing_divisor).as_nanos(), at, Reverse(rtt));
         self.max.update(srtt.scale(params.max_rtts, 1).as_nanos(), at, rtt);
     }
@@ -45,9 +45,9 @@ impl Path {
         self.standing() - self.min.get().0
     }
 
-    /// Returns whether the queue is nearly empty: dq < 0.1 (RTTmax - RTTmin) (section 2.2). Through RTTmax, the
-    /// threshold adapts to variations of the path's delay that no queue causes. If both sides are equal, the queue
-    /// counts as nearly empty, so that this holds for a path without any queue.
+    /// Returns whether the queue is nearly empty: dq < 0.1 (RTTmax - RTTmin) (section 2.2). RTTmax adapts the threshold
+    /// to delay variations that no queue causes. Equality also counts as nearly empty, because both sides are 0 on a
+    /// path without any queue.
     pub fn is_nearly_empty(&self, params: &Params) -> bool {
         let range = self.max.get() - self.min.get().0;
         self.queueing_delay() <= range.scale(params.empty_percent, 100)

@@ -57,7 +57,6 @@ impl Script {
         (0..acks).for_each(|_| self.ack(rtt, gap));
     }
 
-    /// Passes ACKs until Copa's present RTT ends.
     fn rtt(&mut self, rtt: u64) {
         let start = self.copa.velocity.clone();
         while !self.copa.velocity.has_ended(&start) {
@@ -85,8 +84,8 @@ fn the_window_changes_by_one_over_delta_packets_per_rtt() {
     }
 }
 
-/// With RTTmin = 90 ms, RTTstanding = 100 ms and delta = 0.5, the target is 1/(0.5 * 10 ms) = 200 packets per second.
-/// This rate corresponds to a window of 20.
+/// RTTmin is 90 ms, RTTstanding is 100 ms, and delta is 0.5. The target is 1/(0.5 * 10 ms) = 200 packets per second, or
+/// a window of 20.
 #[test]
 fn the_window_grows_up_to_the_target_and_shrinks_above_it() {
     for (cwnd, grows) in [(19, true), (20, true), (21, false)] {
@@ -141,8 +140,8 @@ fn slow_start_doubles_the_window_per_rtt_until_the_target_is_reached() {
         script.round(RTT);
         assert_eq!((script.window.cwnd, script.copa.slow_start), (window, true));
     }
-    // With a queue of 5 ms, the target is 400 packets per second, which is 42 packets per RTT. RTTstanding follows
-    // after half an RTT.
+    // With a queue of 5 ms, the target is 400 packets per second, or 42 packets per RTT. RTTstanding follows after half
+    // an RTT.
     script.round(RTT + 5);
     assert!(!script.copa.slow_start);
     assert!((80..130).contains(&script.window.cwnd), "{}", script.window.cwnd);
@@ -267,8 +266,8 @@ fn it_fills_a_lossy_link() {
     assert!(share > 0.95, "{share:.3} of the link carries data, 2 % is lost");
 }
 
-/// The rate of the path is halved, and later restored. In competitive mode, the flow would conclude that another flow
-/// causes the queue after the first change.
+/// The rate of the path is halved, and later restored. The test excludes competitive mode, because in this mode the
+/// flow would conclude that another flow causes the queue after the first change.
 #[test]
 fn in_default_mode_it_follows_a_change_of_the_rate_within_some_rtts() {
     let mut sender = alone(Params { compete: false, ..Params::default() }, 50);

@@ -1,8 +1,8 @@
 //! The velocity: how fast the window follows a target that is far away (section 2.1, step 4).
 //!
-//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state, the window moves in the same
-//! direction for 2.5 RTTs at a time, and the velocity stays 1. If the window moves in the same direction for longer,
-//! the velocity doubles every RTT.
+//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state, the window reverses its
+//! direction every 2.5 RTTs, and the velocity stays 1. After a longer movement in one direction, the velocity doubles
+//! every RTT.
 
 use core::cmp::Ordering;
 
@@ -13,10 +13,9 @@ use crate::congestion::Ack;
 pub struct Velocity {
     velocity: u64,
     direction: Ordering,
-    /// Number of consecutive RTTs, not counting the first, in which the window moved in this direction.
+    /// Number of consecutive RTTs, after the first, in which the window moved in this direction.
     repeated: u32,
-    /// The window at the start of the RTT. The RTT ends when a segment that was sent after the RTT's start is
-    /// acknowledged.
+    /// The window at the start of the RTT. The ACK of a segment sent after this start ends the RTT.
     start: u64,
     start_delivered: u64,
 }
@@ -53,9 +52,9 @@ impl Velocity {
     /// Sets the direction in which the window moves from now on. A reversal ends a high velocity at once, and begins
     /// a new RTT.
     ///
-    /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could move
-    /// beyond its target by up to its own size. On its way back, it could move equally far beyond the target in the
-    /// other direction. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
+    /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could overshoot
+    /// its target by up to its own size, and again on its way back. Meta's `Copa.cpp` resets the velocity in the same
+    /// way (`changeDirection`).
     pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
         if self.velocity > 1 && direction == self.direction.reverse() {
             *self = Velocity { direction, ..Velocity::new(delivered, cwnd) };
@@ -67,8 +66,7 @@ impl Velocity {
         if ack.rate.prior_delivered < self.start_delivered || ack.rate.delivered == 0 {
             return false;
         }
-        // The acknowledged segment is the first that was sent in this RTT, so `start` is the window at the time when
-        // it was sent.
+        // The acknowledged segment was the first of this RTT, so `start` is the window at the time when it was sent.
         let direction = cwnd.cmp(&self.start);
         if direction == self.direction && direction != Ordering::Equal {
             self.repeated += 1;

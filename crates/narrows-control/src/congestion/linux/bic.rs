@@ -1,9 +1,11 @@
 //! BIC: a binary search for the window of the last congestion, and then a search for a larger window.
 //!
-//! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for
-//! Fast Long-Distance Networks" (INFOCOM 2004). The integer arithmetic is that of Linux. There are
-//! two deviations from Linux. Time is in nanoseconds, not jiffies. The ACK ratio uses the recovery
-//! state after an ACK, not the state before the ACK.
+//! Source: Linux `tcp_bic.c`, after Xu, Harfoush and Rhee, "Binary Increase Congestion Control for Fast Long-Distance
+//! Networks" (INFOCOM 2004). The integer arithmetic is that of Linux.
+//!
+//! Deviations from Linux:
+//! * Time is in nanoseconds, not jiffies.
+//! * The ACK ratio uses the recovery state after an ACK, not the state before the ACK.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
@@ -25,7 +27,7 @@ crate::parameters! {
         pub beta: u32 = 819, number(0.1, 0.95).per(1024).from("tcp_bic.c; 0.8").module("beta", 1024.0);
         /// Whether the flow yields to new flows if its window has not reached the last maximum.
         pub fast_convergence: bool = true, flag().from("tcp_bic.c").module("fast_convergence", 1.0);
-        /// Maximum number of ACKed segments per segment of growth while no last maximum of the window is known.
+        /// Until the last maximum is known, the window grows by at least one segment per this number of ACKed segments.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_bic.c");
     }
     and {
@@ -36,7 +38,7 @@ crate::parameters! {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of the scale of the ACK ratio. A new value has a weight of 1/2^n in the mean, where n is this number
+/// log2 of the scale of the ACK ratio. In the mean, a new value has the weight 1/2^n, where n is this number
 /// (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
@@ -45,15 +47,16 @@ const RATIO_SHIFT: u32 = 4;
 pub struct Bic {
     params: Params,
     increase: AdditiveIncrease,
-    /// Window at the last congestion, lowered by fast convergence. This window is `None` before the first congestion
-    /// and after a timeout.
+    /// Window at the last congestion, lowered by fast convergence. `None` before the first congestion and after a
+    /// timeout.
     w_max: Option<u32>,
     /// Segments per ACK: a moving average in units of 1/16 (`delayed_ack`).
     ack_ratio: u32,
-    /// Number of ACKed segments for which the window grows by one segment (`cnt`). The next fields are the window and
-    /// the time for which this number was computed.
+    /// After this number of ACKed segments, the window grows by one segment (`cnt`).
     acks_per_segment: u32,
+    /// The window for which `acks_per_segment` was computed.
     last_cwnd: u32,
+    /// The time at which `acks_per_segment` was computed.
     last_update: Time,
 }
 
@@ -78,8 +81,8 @@ impl Bic {
         }
     }
 
-    /// Returns the number of ACKed segments for which the window grows by one segment, if the receiver ACKs each
-    /// segment (Linux `bictcp_update`).
+    /// Returns the number of ACKed segments per segment of growth, for a receiver that ACKs each segment (Linux
+    /// `bictcp_update`).
     fn cost(&self, cwnd: u32) -> u32 {
         let p = &self.params;
         let divisor = p.search_divisor.max(1);
@@ -87,16 +90,16 @@ impl Bic {
         let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
         let w_max = self.w_max.unwrap_or(0);
         let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
-            // Binary search. In the paper, a step is half of the distance to the maximum. With Linux's divisor, it is a
-            // quarter of this distance. Far from the maximum, the step is limited to additive increase. Close to the
-            // maximum, the window grows slowly.
+            // Binary search. A step covers half of the distance to the maximum in the paper, and a quarter with Linux's
+            // divisor. Far from the maximum, additive increase limits the step. Close to the maximum, the window grows
+            // slowly.
             match below / divisor {
                 0 | 1 => slowest,
                 step if step > p.max_increment => fastest,
                 step => cwnd / step,
             }
         } else {
-            // Beyond the maximum the window grows slowly at first, then as fast as during the approach.
+            // Beyond the maximum the window grows slowly at first, then as fast as on its way to the maximum.
             let above = cwnd - w_max;
             if above < divisor {
                 slowest
@@ -146,7 +149,8 @@ impl Controller for Bic {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        // If the window has not reached the last maximum, another flow has joined. Lower the goal.
+        // If the window has not reached the last maximum, another flow has joined. Fast convergence then lowers the
+        // goal.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT.saturating_add(self.params.beta), 2 * UNIT)
@@ -215,8 +219,8 @@ mod tests {
         assert_eq!(bic.acks_per_segment, 10);
     }
 
-    /// A receiver that ACKs every second segment does not slow the search. Linux's older code
-    /// counted ACKs, not segments, and the ratio compensated for that.
+    /// A receiver that ACKs every second segment does not slow the search. Linux's older code counted ACKs instead of
+    /// segments, and the ratio corrected this.
     #[test]
     fn the_cost_falls_with_the_segments_per_ack() {
         let mut bic = after_congestion_at(200);
@@ -242,9 +246,8 @@ mod tests {
         assert_eq!((bic.w_max, bic.ack_ratio), (None, 32));
     }
 
-    /// The window approaches the last maximum by a quarter of the distance per RTT. After a
-    /// reduction to four fifths of 500, the window returns in far fewer RTTs than the 100 that Reno
-    /// needs. After that, the window stays close to the maximum.
+    /// The window approaches the last maximum by a quarter of the distance per RTT. After a reduction from 500 to 400,
+    /// Reno needs 100 RTTs to return. BIC needs far fewer, and then stays close to the maximum.
     #[test]
     fn the_search_returns_to_the_maximum_quickly_and_stays_near_it() {
         let mut bic = after_congestion_at(500);
@@ -262,7 +265,7 @@ mod tests {
         assert!((20..=80).contains(&rtts[1]), "{rtts:?}");
     }
 
-    /// On a wide link with rare losses, BIC's mean window exceeds Reno's mean window, which is sqrt(3/(2p)).
+    /// On a wide link with rare losses, BIC's mean window exceeds Reno's mean window of sqrt(3/(2p)).
     #[test]
     fn rare_losses_cost_less_than_they_cost_reno() {
         let per_rtt = per_rtt_with_rare_losses(Box::new(Bic::default()));

@@ -26,10 +26,10 @@ crate::parameters! {
         pub fast_convergence: bool = true, flag().from("RFC 9438, section 4.7").module("fast_convergence", 1.0);
         /// Whether the window grows at least as fast as Reno's window.
         pub reno_friendly: bool = true, flag().from("RFC 9438, section 4.3").module("tcp_friendliness", 1.0);
-        /// Minimum number of ACKed segments per segment of growth. With the default, the window grows by at most a
-        /// half per RTT.
+        /// Minimum number of ACKed segments per segment of growth. The default limits the growth to a half of the
+        /// window per RTT.
         pub min_acks_per_segment: u32 = 2, whole(1, 1000).unit("segments").from("tcp_cubic.c");
-        /// Maximum number of ACKed segments per segment of growth while no last maximum of the window is known.
+        /// Until the last maximum is known, the window grows by at least one segment per this number of ACKed segments.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_cubic.c");
     }
     and {
@@ -37,8 +37,8 @@ crate::parameters! {
         pub refresh: Span = Span::from_nanos(NANOS_PER_SEC / 32);
         /// RTT samples within this time after the start of an epoch do not update the minimum delay (Linux: 1 s).
         pub settle: Span = Span::from_secs(1);
-        /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves HyStart out of the parameters to keep the
-        /// state of a flow small.
+        /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves HyStart out of the parameters, so that the
+        /// state of a flow stays small.
         pub hystart: Option<Box<hystart::Params>> = Some(Box::default());
     }
 }
@@ -96,12 +96,11 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), reno: cwnd, acked: 0 }
     }
 
-    /// Returns the window of the curve, in segments, at the time `since` after the start of the curve (RFC 9438
-    /// equation 1).
+    /// Returns the window of the curve, in segments, after the time `since` (RFC 9438 equation 1).
     fn window_at(&self, since: Span, c: u64) -> u32 {
         let ticks = u128::from(since.as_nanos()) << TICK_SHIFT;
         let ticks = u64::try_from(ticks / u128::from(NANOS_PER_SEC)).unwrap_or(u64::MAX);
-        // 2^38 ticks are 8 years. Beyond that the cube would exceed 128 bits.
+        // 2^38 ticks are 8 years. A longer time would overflow 128 bits.
         let offset = u128::from(ticks.abs_diff(self.k).min(1 << 38));
         let delta = (u128::from(c) * offset * offset * offset) >> (10 + 3 * TICK_SHIFT);
         let delta = u32::try_from(delta).unwrap_or(u32::MAX);
@@ -118,16 +117,17 @@ pub struct Cubic {
     hystartpp: Option<Box<HystartPlusPlus>>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
-    /// Window at the last congestion, lowered by fast convergence. This window is `None` before the first congestion
-    /// and after a timeout.
+    /// Window at the last congestion, lowered by fast convergence. `None` before the first congestion and after a
+    /// timeout.
     w_max: Option<u32>,
     epoch: Option<Epoch>,
     /// The minimum RTT; `None` before the first sample.
     delay_min: Option<Span>,
-    /// Number of ACKed segments for which the window grows by one segment (`cnt`). The next fields are the window and
-    /// the time for which this number was computed.
+    /// After this number of ACKed segments, the window grows by one segment (`cnt`).
     acks_per_segment: u32,
+    /// The window for which `acks_per_segment` was computed.
     last_cwnd: u32,
+    /// The time at which `acks_per_segment` was computed.
     last_update: Time,
 }
 
@@ -215,7 +215,7 @@ impl Cubic {
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
-            // Linux subtracts the cost while `acked` exceeds the cost, so up to one whole cost remains.
+            // Linux subtracts `cost` only while `acked` exceeds it, so `acked` may stay equal to `cost`.
             let earned = epoch.acked.saturating_sub(1) / cost;
             epoch.acked -= earned * cost;
             epoch.reno = epoch.reno.saturating_add(earned);
@@ -278,8 +278,8 @@ impl Controller for Cubic {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
-        // The curve must not grow during idle time (RFC 9438 section 5.8). The start of the curve is therefore moved by
-        // the idle time, but not into the future.
+        // The curve must not grow during idle time (RFC 9438 section 5.8). So its start moves by the idle time, but not
+        // into the future.
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }

@@ -1,9 +1,11 @@
 //! DCTCP: reduces the window in proportion to the share of marked packets.
 //!
-//! Source: RFC 8257. The integer arithmetic and its order follow Linux `tcp_dctcp.c`. The window
-//! grows as in Reno, so without marks DCTCP behaves as Reno does. There are two deviations from
-//! Linux. The share is updated after the transport has handled the ACK, not before. A loss during a
-//! reduction for marks does not halve the window again.
+//! Source: RFC 8257. The integer arithmetic and its order follow Linux `tcp_dctcp.c`. The window grows as in Reno, so
+//! without marks DCTCP behaves as Reno does.
+//!
+//! Deviations from Linux:
+//! * The share is updated after the transport has handled the ACK, not before.
+//! * A loss during a reduction for marks does not halve the window again.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -31,8 +33,9 @@ pub struct Dctcp {
     reno: Reno,
     /// Moving average of the share of marked segments, in 1/1024.
     alpha: u32,
-    /// Number of segments delivered in this window. The next field is the number of segments whose ACK echoed a mark.
+    /// Number of segments delivered in this window.
     delivered: u64,
+    /// Number of these segments whose ACK echoed a mark.
     marked: u64,
     /// The observation window ends when `snd_una` reaches this number.
     end: u64,
@@ -76,7 +79,7 @@ impl Controller for Dctcp {
         if ack.ece {
             self.marked = self.marked.saturating_add(u64::from(ack.acked));
         }
-        // An observation window of the RFC is one window of data (section 3.3, step 4).
+        // An observation window is one window of data (RFC 8257 section 3.3, step 4).
         if ack.snd_una >= self.end {
             self.update_alpha();
             (self.delivered, self.marked, self.end) = (0, 0, ack.snd_nxt);
@@ -150,8 +153,7 @@ mod tests {
         }
     }
 
-    /// Linux is in state CWR when the probe repairs the loss, and `dctcp_react_to_loss` handles only Recovery and
-    /// timeouts.
+    /// When a probe repairs the loss, Linux is in state CWR. `dctcp_react_to_loss` handles only Recovery and timeouts.
     #[test]
     fn a_loss_repaired_by_a_probe_is_answered_like_a_mark() {
         let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };

@@ -1,9 +1,13 @@
 //! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B. This file computes the table as
-//! the RFC's program does. In Linux, a row applies to windows up to the window of the row. In the RFC, a row applies to
-//! that window and to larger windows. Linux therefore adds two segments per RTT at windows of 39 and more, but RFC 3649
-//! adds two segments only at windows of 118 and more. Deviation from Linux: the window is at most 2^32 / 128 segments.
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B, computed as the RFC's program
+//! computes it.
+//!
+//! Linux and the RFC use the table differently, and this file follows Linux. In Linux, a row applies to windows up to
+//! its own window. In the RFC, a row applies from its own window on. So Linux adds two segments per RTT from a window
+//! of 39 on, and the RFC from a window of 118 on.
+//!
+//! Deviation from Linux: the window is at most 2^32 / 128 segments.
 
 use crate::parameter::whole;
 use std::sync::LazyLock;
@@ -35,7 +39,7 @@ const ROWS: usize = 72;
 /// The scale of a row's decrease.
 const DECREASE_SHIFT: u32 = 8;
 
-/// A row of the table. Rows are numbered from 1, and the number of a row is the increase in segments per RTT.
+/// A row of the table. Row n, counted from 1, increases the window by n segments per RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     /// The largest window of the row, segments.
@@ -44,7 +48,7 @@ struct Row {
     decrease: u32,
 }
 
-/// Returns b(w) of RFC 3649 section 5, which is the share of the window that congestion removes.
+/// Returns b(w) of RFC 3649 section 5: the share of the window that congestion removes.
 fn decrease(w: f64) -> f64 {
     let way = (libm::log(w) - libm::log(LOW_WINDOW)) / (libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW));
     (HIGH_DECREASE - LOW_DECREASE) * way + LOW_DECREASE
@@ -56,8 +60,7 @@ fn increase(w: f64) -> f64 {
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
 }
 
-/// The table of RFC 3649 appendix B. A new row begins where the increase is larger by one segment than in the
-/// previous row.
+/// The table of RFC 3649 appendix B. A new row begins where the increase has grown by one segment.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
     let low = LOW_WINDOW as u32;
     let mut last = 1.0;
@@ -190,7 +193,8 @@ mod tests {
         for _ in 0..1100 {
             highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
         }
-        // The row for windows from 1059 to 1284 adds nine segments per RTT. The window grows meanwhile.
+        // Windows from 1059 to 1284 grow by nine segments per RTT. The window grows during the RTT, which delays the
+        // last step.
         assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
     }
 

@@ -1,10 +1,12 @@
 //! H-TCP: the increase grows with the time since the last congestion, and the decrease depends on
 //! the depth of the queue.
 //!
-//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet
-//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The growth factor, alpha and beta are integers,
-//! as in Linux. There are two deviations from Linux. Times are in nanoseconds, not jiffies. A
-//! sample uses the recovery state after the ACK, not the state before the ACK.
+//! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004),
+//! draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The growth factor, alpha and beta are integers, as in Linux.
+//!
+//! Deviations from Linux:
+//! * Times are in nanoseconds, not jiffies.
+//! * A sample uses the recovery state after the ACK, not the state before the ACK.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
@@ -40,33 +42,34 @@ const SHIFT: u32 = 7;
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,
-    /// Growth in segments per RTT. The next field is the share of the window that is kept on congestion. Both fields
-    /// are in units of 1/128.
+    /// Growth in segments per RTT, in units of 1/128.
     alpha: u32,
+    /// Share of the window that congestion keeps, in units of 1/128.
     beta: u32,
-    /// Whether a congestion event had a throughput similar to the throughput of the previous event (`modeswitch`).
+    /// Whether the last two congestion events had a similar throughput (`modeswitch`).
     adaptive: bool,
     /// Time at which congestion last ended.
     congestion: Time,
-    /// The value of `congestion` before the present congestion. Linux also saves the largest RTT and the throughput,
-    /// but only after the congestion has changed them. An undo therefore does not restore their old values.
+    /// The value of `congestion` before the present congestion, for an undo. Linux also saves the largest RTT and the
+    /// throughput, but only after the congestion has changed them. So an undo does not restore their old values.
     before: Option<Time>,
     min_rtt: Option<Span>,
     /// Largest recent RTT, which decays at each congestion.
     max_rtt: Span,
-    /// Number of segments of the last ACK in state Open (`pkts_acked`). The next field is the sum of these numbers
-    /// since the window last grew.
+    /// Number of segments of the last ACK in state Open (`pkts_acked`).
     acked: u32,
+    /// Sum of `acked` since the window last grew.
     credit: u32,
     /// The last known window, for the throughput measurement.
     cwnd: u32,
     /// Segments ACKed since `counted_since`.
     counted: u32,
     counted_since: Time,
-    /// Recent throughput, its maximum since congestion, and its maximum before that congestion, in
-    /// segments/s (`Bi`, `maxB`, `old_maxB`).
+    /// Recent throughput, segments/s (`Bi`).
     rate: u64,
+    /// Maximum throughput since the last congestion, segments/s (`maxB`).
     max_rate: u64,
+    /// Maximum throughput before the last congestion, segments/s (`old_maxB`).
     old_max_rate: u64,
 }
 
@@ -104,7 +107,7 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
-            // The condition ignores outliers. An outlier would lower beta until it has decayed.
+            // Ignores outliers, because an outlier would lower beta until it has decayed.
             if rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = self.max_rtt.max(rtt);
             }
@@ -115,7 +118,7 @@ impl Htcp {
     fn take_throughput(&mut self, now: Time, acked: u32) {
         self.counted = self.counted.saturating_add(acked);
         let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
-        // A measurement needs a window of ACKs, less the growth of the window during that time.
+        // A measurement needs a window of ACKs, minus the growth of the window during that time.
         let enough = self.cwnd.saturating_sub((self.alpha >> SHIFT).max(1));
         let took = now.since(self.counted_since);
         if self.counted < enough || took < min_rtt {
@@ -150,11 +153,11 @@ impl Htcp {
         }
         match self.min_rtt {
             Some(rtt) if self.adaptive && rtt > self.params.adaptive_above && self.max_rtt > Span::ZERO => {
-                // A reduction of the window to RTTmin/RTTmax of its size just empties the queue.
+                // With beta = RTTmin/RTTmax, the reduction just empties the queue.
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
-            // The first congestion after a change still halves the window. The next congestion may use the adaptive
+            // The first congestion after a change still halves the window. Only the next one may use the adaptive
             // back-off.
             _ => self.adaptive = true,
         }
@@ -308,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Linux's factor is an integer. The integer is 11 where the test vector has 11.25.
+    /// Linux's integer factor is 11. The test vector has 11.25.
     #[test]
     fn tv_s3_alpha_by_the_time_since_congestion() {
         for (since, beta, rtt, alpha) in
@@ -318,7 +321,7 @@ mod tests {
             htcp.update_alpha(secs(since));
             assert_eq!(htcp.alpha, alpha, "{since} s, beta {beta}, {rtt} ms");
         }
-        // Here the scaled factor would be below 1, so the minimum factor of 1 applies.
+        // The scaled factor would be below 1, so the minimum factor of 1 applies.
         let mut near = with_rtts(1, 1);
         near.update_alpha(secs(0.5));
         assert_eq!(near.alpha, 128);
@@ -365,7 +368,7 @@ mod tests {
         assert_eq!(htcp.congestion, secs(3.2));
     }
 
-    /// For this timeout Linux `tcp_enter_loss` does not ask for a new threshold, but `htcp_state` sees the loss.
+    /// Linux `tcp_enter_loss` does not ask for a new threshold at this timeout, but `htcp_state` sees the loss.
     #[test]
     fn a_timeout_within_an_episode_backs_off_no_further() {
         let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };

@@ -1,9 +1,11 @@
-//! Hybla: the rate of a flow on a long path grows as fast as the rate of a flow with an RTT of 25 ms.
+//! Hybla: a flow on a long path increases its rate as fast as a flow with an RTT of 25 ms.
 //!
-//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN
-//! 22, 2004); Linux `tcp_hybla.c`, with its integers. There are two deviations from Linux. If the
-//! handshake gave no RTT, the first sample sets rho, while Linux keeps rho = 1 forever. Growth
-//! below 1/128 segment per ACK has its own counter and does not use Reno's counter.
+//! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN 22, 2004); Linux
+//! `tcp_hybla.c`, with its integers.
+//!
+//! Deviations from Linux:
+//! * If the handshake gave no RTT, the first sample sets rho. Linux keeps rho = 1 forever.
+//! * Growth below 1/128 segment per ACK has its own counter and does not use Reno's counter.
 
 use super::reno::Reno;
 use super::slow_start::in_slow_start;
@@ -14,7 +16,7 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of [`Hybla`].
     pub struct Params {
-        /// Reference RTT. The rate grows as the rate of a Reno flow on a path with this RTT.
+        /// Reference RTT. A flow increases its rate as fast as a Reno flow with this RTT.
         pub reference_rtt: Span = Span::from_millis(25), time_from(Span::from_millis(1), Span::from_secs(10)).from("the paper, section 3").module("rtt0", 1e-6);
         /// In slow start, the window grows by a factor of at most about 2^n per RTT.
         pub max_doublings: u32 = 16, whole(1, 16).from("tcp_hybla.c");
@@ -32,7 +34,7 @@ const UNIT: u32 = 128;
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: Params,
-    /// Reno's controller, which is used on congestion and in all states except Open.
+    /// Reno's controller, for congestion and for all states except Open.
     reno: Reno,
     /// The RTT divided by the reference RTT, in units of 1/8. The minimum is 8 (`rho_3ls`).
     rho: u32,
@@ -228,8 +230,8 @@ mod tests {
             sender.run_for(Span::from_secs(1));
             growth.push(f64::from(sender.window().cwnd - before) / (rtt as f64 / 1e3));
         }
-        // A second has 40 RTTs of 25 ms, and each adds one segment to the window. Rounding to 1/128 segment per ACK
-        // reduces the growth by up to a third. Reno's rate would grow by 1600, 400 and 100.
+        // Reno's rate grows by 1600, 400 and 100 segments/s per second on these paths. Hybla aims at 1600 on each path.
+        // Rounding to 1/128 segment per ACK costs up to a third of this.
         for g in &growth {
             assert!((1100.0..1600.0).contains(g), "segments/s gained per second: {growth:?}");
         }

@@ -1,9 +1,12 @@
 //! HyStart: ends slow start before the queue overflows. The signal is a long ACK train or a rising delay.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux `tcp_cubic.c`
-//! (`hystart_update`). There are two deviations. Linux reads from the socket whether the socket is paced, and here
-//! this is a parameter. Linux also reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt, which
-//! is the socket's pacing rate in slow start.
+//! (`hystart_update`).
+//!
+//! Deviations from Linux:
+//! * A parameter states whether the transport paces. Linux reads this from the socket.
+//! * The pacing rate is 2 x cwnd per srtt, which is the socket's pacing rate in slow start. Linux reads it from the
+//!   socket.
 
 use crate::congestion::Ack;
 use crate::parameter::{time_from, whole};
@@ -24,14 +27,13 @@ crate::parameters! {
         pub delay_min: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MIN");
         /// Maximum delay threshold.
         pub delay_max: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MAX");
-        /// Limit on the time by which segmentation offload may lengthen an ACK train.
+        /// Limit of the time that segmentation offload may add to an ACK train.
         pub max_ack_delay: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delay");
     }
     and {
         /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
         pub gso_bytes: u32 = 65_536;
-        /// Whether the transport paces. If the transport does not pace, a train that lasts half the minimum delay is
-        /// long enough.
+        /// Whether the transport paces. Without pacing, a train of half the minimum delay is long enough.
         pub paced: bool = false;
     }
 }
@@ -85,15 +87,14 @@ impl Hystart {
         if self.found {
             return false;
         }
-        // Rounds are tracked even below `low_window`, because a train must be measured from the start of its
-        // flight.
+        // Rounds are tracked even below `low_window`, because a train is measured from the start of its flight.
         if ack.snd_una > self.end_seq {
             self.start_round(ack.now, ack.snd_nxt);
         }
         if cwnd < self.params.low_window {
             return false;
         }
-        // Both detectors must see every ACK, because each detector keeps state.
+        // Both detectors keep state, so each must see every ACK.
         let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);
         let delay = self.delay_has_risen(rtt, delay_min);
         self.found = train || delay;
@@ -125,8 +126,7 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// Returns the maximum delay of the last segment of a burst, which is the time in which four offloaded bursts are
-    /// sent.
+    /// Returns the maximum delay of the last segment of a burst: the time to send four offloaded bursts.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn rounds_are_counted_below_the_minimum_window() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
-        // As in Linux hystart_update(), the first ACK of a flight begins the detector's round, even if the window is
-        // below the minimum at that time.
+        // As in Linux hystart_update(), the first ACK of a flight begins the round, even if the window is below the
+        // minimum.
         let first = Ack { snd_una: 1, snd_nxt: 10, ..ack_at(Time::ZERO + Span::from_millis(40)) };
         assert!(!hystart.on_ack(&first, 10, DELAY_MIN, DELAY_MIN, 1500));
         assert_eq!((hystart.end_seq, hystart.round_start), (10, first.now));

@@ -1,8 +1,8 @@
 //! HyStart++: when the delay rises, slow start continues at a quarter of its pace. The slower pace shows whether a
 //! queue has caused the rise.
 //!
-//! Source: RFC 9406. Microsoft Windows and QUIC stacks implement HyStart++, and Linux does not. The RFC counts bytes,
-//! and this code counts segments. As the RFC requires, HyStart++ applies only to the slow start before the first
+//! Source: RFC 9406. Microsoft Windows and QUIC stacks implement HyStart++, and Linux does not. This code counts
+//! segments, and the RFC counts bytes. As the RFC requires, HyStart++ applies only to the slow start before the first
 //! congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
@@ -23,12 +23,12 @@ crate::parameters! {
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
         /// Conservative slow start grows at 1/n of the pace of slow start.
         pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
-        /// Slow start ends after this number of rounds of conservative slow start, because HyStart++ then assumes that
-        /// there is a queue.
+        /// Slow start ends after this number of rounds of conservative slow start. HyStart++ then assumes that there is
+        /// a queue.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
         /// Maximum growth per ACK. Without this limit, a late ACK of many segments would cause a burst of twice as
-        /// many segments. Paced senders do not need the limit and may use `none`. The default also applies to paced
-        /// flows, because the controller has no information about pacing.
+        /// many segments. Paced senders may use `none`. The default also limits paced flows, because the controller has
+        /// no information about pacing.
         pub limit: Option<u32> = Some(8), whole(1, 1_000_000).unit("segments").or_none().from("RFC 9406, L");
     }
 }
@@ -51,9 +51,9 @@ pub struct HystartPlusPlus {
     conservative: Option<Conservative>,
     /// The round ends when `snd_una` reaches this number (windowEnd).
     end: u64,
-    /// Minimum RTT of the last round. The next field is the minimum RTT of the present round. Each is [`Span::MAX`] if
-    /// there are no samples.
+    /// Minimum RTT of the last round, or [`Span::MAX`] without samples.
     last: Span,
+    /// Minimum RTT of the present round, or [`Span::MAX`] without samples.
     least: Span,
     samples: u32,
 }
@@ -125,7 +125,7 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Returns the threshold of the delay test, which is the smallest rise over the last round's delay that counts.
+    /// Returns the threshold of the delay test: the smallest rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
@@ -195,8 +195,8 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // The first eight ACKs count fully. The other two ACKs of this round count a quarter each, and so do ten ACKs
-        // in each of four more rounds. Slow start ends in the sixth round after the rise.
+        // The first eight ACKs count fully, and all later ACKs count a quarter. Slow start ends in the sixth round
+        // after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }

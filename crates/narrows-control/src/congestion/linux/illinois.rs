@@ -2,10 +2,15 @@
 //! speed of growth.
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
-//! networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`. The integer arithmetic is that of Linux, so
-//! the minimum of alpha is 38/128. The paper has 0.3. As in Linux, the largest RTT is never forgotten. Segments count
-//! when they are acknowledged in order, even if they were SACKed before (`pkts_acked` of `tcp_clean_rtx_queue`). The
-//! ACK that ends a recovery therefore counts the segments of a whole window. No deviation is known.
+//! networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`.
+//!
+//! As in Linux:
+//! * The arithmetic uses integers, so the minimum of alpha is 38/128. The paper has 0.3.
+//! * The largest RTT is never forgotten.
+//! * A segment counts when it is acknowledged in order, even if it was SACKed before (`pkts_acked` of
+//!   `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts the segments of a whole window.
+//!
+//! No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -40,24 +45,25 @@ const BETA_SHIFT: u32 = 6;
 pub struct Illinois {
     params: Params,
     credit: AdditiveIncrease,
-    /// Growth per RTT, in units of 1/128 segment. The next field is the share of the window that a loss removes, in
-    /// units of 1/64.
+    /// Growth per RTT, in units of 1/128 segment.
     alpha: u32,
+    /// Share of the window that a loss removes, in units of 1/64.
     beta: u32,
-    /// Least and largest RTT of the connection, us. The field is `None` before the first RTT sample.
+    /// Least and largest RTT of the connection, us. `None` before the first RTT sample.
     rtts: Option<(u32, u32)>,
-    /// Sum of the RTT samples of the round, us. The next field is the number of samples.
+    /// Sum of the RTT samples of the round, us.
     sum: u64,
+    /// Number of RTT samples of the round.
     samples: u32,
     /// The round ends when `snd_una` exceeds this number.
     end: u64,
-    /// Number of segments that the last ACK acknowledged in order (`acked`). The next field is the number of the
-    /// segment that follows them.
+    /// Number of segments that the last ACK acknowledged in order (`acked`).
     acked: u32,
+    /// Number of the first unacknowledged segment after the last ACK.
     una: Option<u64>,
-    /// Whether the queueing delay has been above 1 % of its maximum, and the number of rounds since it fell
-    /// below that value (`rtt_above`, `rtt_low`).
+    /// Whether the queueing delay has been above 1 % of its maximum (`rtt_above`).
     above: bool,
+    /// Number of rounds since the delay fell to this 1 % (`rtt_low`).
     low: u32,
 }
 
@@ -99,7 +105,7 @@ impl Illinois {
         let low = most / 100;
         if mean <= low {
             if self.above {
-                // One round of low delay is not sufficient to resume the fastest growth.
+                // One round of low delay does not resume the fastest growth.
                 self.low += 1;
                 if self.low < self.params.low_rounds {
                     return self.alpha;
@@ -189,8 +195,7 @@ impl Controller for Illinois {
         if event.signal == Signal::Timeout {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
             (self.above, self.low) = (false, 0);
-            // Here the next ACK begins the round, when the window is one segment. In Linux the round has already
-            // begun.
+            // The next ACK begins the round here, when the window is one segment. Linux has already begun the round.
             self.begin_round(0);
         }
     }
@@ -207,8 +212,8 @@ mod tests {
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
     use crate::units::{Span, Time};
 
-    /// The expected values use Linux's integers. The test vector's alpha is 1 % larger, because
-    /// Linux has 38/128 where the vector has 0.3. The vector's beta is larger by up to 1/64.
+    /// The expected values are Linux's integers. The test vector's alpha is 1 % larger, because the vector has 0.3
+    /// where Linux has 38/128. The vector's beta is larger by up to 1/64.
     #[test]
     fn tv_s5_alpha_falls_and_beta_rises_with_the_delay() {
         for (delay, alpha, beta) in [

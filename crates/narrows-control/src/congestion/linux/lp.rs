@@ -1,33 +1,33 @@
 //! TCP-LP: Reno that yields to other flows when the one-way delay shows a queue. On Linux, it
 //! behaves as Reno does in most connections.
 //!
-//! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control"
-//! (ToN 14(4), 2006); Linux `tcp_lp.c`. Linux's 32-bit integers determine how it behaves:
-//! - The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the
-//!   receiver's timestamps start at a random value per connection, so the difference is an
-//!   arbitrary 32-bit number.
-//! - The mean is kept in eighths, modulo 2^32. For seven in eight offsets, the difference exceeds 29 bits. The mean is
-//!   then truncated and stays below the least delay. So LP never detects a queue and behaves as Reno does.
-//! - For one in eight offsets, the difference has at most 29 bits. The first delay is then both the least and the
-//!   largest delay. In this case any delay counts as a queue, so the window is halved. Linux then sets the largest
-//!   delay to twice the mean, including the offset. No queue reaches the new threshold, so LP behaves as Reno does from
-//!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
-//! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios. Each ratio is
-//!   the time between two ACKs at the receiver, in milliseconds, divided by the time between the same ACKs at this
-//!   host. If the receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks
-//!   at the receiver and one tick at this host give 2000 Hz. For ACKs 1 to 3 ms apart the mean therefore exceeds 1000
-//!   Hz, although both clocks run at the same speed. At other intervals between ACKs, the mean leaves the range of 501
-//!   to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different
-//!   number. Then any of the cases above occurs, or the window is cut without a queue. If ACKs are less than a tick
-//!   apart, there may be no two ACKs between which both clocks tick. Then there is no estimate and no delay.
+//! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control" (ToN 14(4), 2006);
+//! Linux `tcp_lp.c`. Linux's 32-bit integers determine how LP behaves:
+//! * The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the receiver's timestamps start
+//!   at a random value per connection. So the difference is an arbitrary 32-bit number.
+//! * The mean is kept in eighths, modulo 2^32. For seven in eight offsets, the difference exceeds 29 bits. The
+//!   truncated mean then stays below the least delay. So LP never detects a queue and behaves as Reno does.
+//! * For one in eight offsets, the difference has at most 29 bits. The first delay is then both the least and the
+//!   largest delay. So any delay counts as a queue, and the window is halved. Linux then sets the largest delay to
+//!   twice the mean, including the offset. No queue reaches the new threshold, so LP behaves as Reno does from then on.
+//!   LP yields repeatedly only if the receiver's clock is ahead by less than a second.
+//! * The delay also depends on an estimate of the receiver's clock rate. The estimate is a mean of samples. Each sample
+//!   is the number of receiver ticks between two ACKs, divided by the number of ticks at this host. One receiver tick
+//!   for two ticks here gives 500 Hz. Two receiver ticks for one tick here give 2000 Hz. So for ACKs 1 to 3 ms apart
+//!   the mean exceeds 1000 Hz, although both clocks run at the same speed. At other intervals between ACKs, the mean
+//!   leaves the range of 501 to 1000 Hz when delays vary.
+//! * Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases
+//!   above occurs, or the window is cut without a queue.
+//! * If ACKs are less than a tick apart, the two clocks may never tick between the same two ACKs. Then there is no
+//!   estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. If the window
 //! is one segment, the receiver's delayed ACKs look like a queue.
 //!
 //! Deviations from Linux:
 //! * If an ACK without progress causes a cut, the cut waits for the next ACK with progress.
-//! * If the ACK that begins recovery causes a cut, this code omits the cut, because the transport has already
-//!   handled that ACK. Linux cuts first, and recovery halves the remaining window.
+//! * A cut by the ACK that begins recovery is omitted, because the transport has already handled that ACK. Linux cuts
+//!   first, and recovery halves the remaining window.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
@@ -47,8 +47,8 @@ crate::parameters! {
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
         /// A new delay has a weight of 1/2^n in the mean.
         pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
-        /// Length of the inference phase after a cut. In the inference phase the window does not grow. If the delay
-        /// rises again, the window falls to one segment.
+        /// Length of the inference phase after a cut. In this phase the window does not grow. If the delay rises again,
+        /// the window falls to one segment.
         pub inference_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("tcp_lp.c");
     }
 }
@@ -62,8 +62,9 @@ const CLOCK_SHIFT: u32 = 6;
 #[derive(Clone, Debug, Default)]
 struct Clock {
     hz: u32,
-    /// Timestamp and echo of the last ACK, or 0 before the first ACK.
+    /// Timestamp of the last ACK, or 0 before the first ACK.
     value: u32,
+    /// Echo of the last ACK, or 0 before the first ACK.
     echo: u32,
 }
 
@@ -71,7 +72,7 @@ impl Clock {
     fn take(&mut self, value: u32, echo: u32) {
         let (passed_there, passed_here) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
         if self.value != 0 && self.echo != 0 && passed_there != 0 && passed_here != 0 {
-            // The new estimate is 63/64 of the old estimate plus 1/64 of the ratio of both clocks since the last ACK.
+            // The new estimate is 63/64 of the old one plus 1/64 of the ratio of both clocks since the last ACK.
             let sample = i64::from(HZ.wrapping_mul(passed_there) / passed_here);
             let old = i64::from(self.hz.wrapping_shl(CLOCK_SHIFT));
             let new = if old > 0 { old + sample - (old >> CLOCK_SHIFT) } else { sample << CLOCK_SHIFT };
@@ -92,9 +93,9 @@ struct Delays {
     /// The mean delay in units of `1 / 2^mean_shift` ticks (`sowd`), or 0 if there is none.
     smoothed: u32,
     min: u32,
-    /// The second largest delay and the largest delay (`owd_max`, `owd_max_rsv`). The threshold uses the second
-    /// largest, so that a single outlier does not count.
+    /// The second largest delay (`owd_max`). The threshold uses this delay, so that a single outlier does not count.
     max: u32,
+    /// The largest delay (`owd_max_rsv`).
     largest: u32,
 }
 
@@ -108,7 +109,7 @@ impl Delays {
     fn take(&mut self, delay: u32, shift: u32) {
         self.min = self.min.min(delay);
         if delay > self.max {
-            // A single outlier only changes the largest delay. A second outlier changes the maximum in use.
+            // The first outlier only changes `largest`. A second one changes `max`.
             if delay > self.largest {
                 self.max = if self.largest == 0 { delay } else { self.largest };
                 self.largest = delay;
@@ -116,8 +117,7 @@ impl Delays {
                 self.max = delay;
             }
         }
-        // The products wrap at 32 bits, as in Linux. Because the products wrap, LP never yields on most connections
-        // (see above).
+        // The products wrap at 32 bits, as in Linux. This is why LP never yields on most connections (see above).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -217,8 +217,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // The time after a cut is the paper's inference phase. The effect of a cut is visible an RTT later, so
-        // another sign of a queue in this phase means that the cut was not enough.
+        // The time after a cut is the paper's inference phase. The effect of a cut is visible an RTT later, so another
+        // sign of a queue in this phase means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {
@@ -227,8 +227,8 @@ impl Controller for Lp {
         // According to a FIXME in tcp_lp.c, the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
-        // If this ACK ended a reduction, or in state Cwr or Recovery, Linux would overwrite the cut window: at the end
-        // of the reduction, or by PRR.
+        // There is no cut in the states Cwr and Recovery, because PRR would overwrite the cut window in Linux. There is
+        // no cut at the end of a reduction, because Linux then sets the window as well.
         if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_queue_halves_the_window_then_holds_it_and_then_leaves_one_segment() {
-        // The offset is one millisecond, so a delay of twice the mean is possible.
+        // With an offset of one millisecond, a delay can reach twice the mean.
         let mut lp = ahead_by(1);
         let mut w = Window { cwnd: 100, ssthresh: 50, pacing_rate: None };
         step(&mut lp, &mut w, &ack(0, 10));
@@ -411,8 +411,8 @@ mod tests {
         assert_eq!(w.ssthresh, 5);
     }
 
-    /// Returns LP's share of a link of 60 Mbit/s and 50 ms, the mean queueing delay (50 ms at most) and the losses,
-    /// measured after 10 s.
+    /// Returns LP's share of a link of 60 Mbit/s and 50 ms, its mean queueing delay (at most 50 ms) and its losses. The
+    /// measurement begins after 10 s.
     fn alone(offset: u32) -> (f64, f64, u64) {
         let rate = Rate::from_bits_per_sec(60_000_000);
         let path = Path { queue: 250, ..Path::new(rate, 50) };
@@ -425,9 +425,8 @@ mod tests {
         (share, (sender.queue_seconds() - queued) / 50.0, sender.lost() - lost)
     }
 
-    /// LP's goal is a short queue for other flows. With synchronised clocks, LP achieves this goal but leaves most of
-    /// the link unused. Until a loss has set `ssthresh`, slow start follows each cut, and its bursts build the next
-    /// queue.
+    /// LP's goal is a short queue for other flows. With synchronised clocks, LP reaches this goal but leaves most of
+    /// the link unused. Before the first loss, slow start follows each cut, and its bursts build the next queue.
     #[test]
     fn with_synchronised_clocks_it_keeps_the_queue_short() {
         let (share, queue, lost) = alone(0);

@@ -18,7 +18,7 @@
 //! | [`illinois`] | backs off on losses; the queueing delay sets the speed of growth and the size of the decrease |
 //! | [`lp`] | yields when the one-way delay rises; needs synchronised clocks |
 //! | [`slow_start`] | shared parts: slow start, additive increase |
-//! | [`rounds`] | RTTs per round trip, for Vegas, Veno and YeAH |
+//! | [`rounds`] | the minimum RTT of each round trip, for Vegas, Veno and YeAH |
 //! | [`hystart`] | the end of CUBIC's slow start |
 //! | [`hystartpp`] | RFC 9406's slow start for CUBIC and Reno |
 

@@ -106,9 +106,9 @@ mod tests {
         }
     }
 
-    /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window of ACKs takes one
-    /// RTT and recovery takes no time. Windows are whole segments, so the result is about a tenth lower here. The
-    /// sawtooth goes from 5 to 11 segments, and the law's sawtooth goes from 5.77 to 11.55 segments.
+    /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)), if a window of ACKs takes one RTT and
+    /// recovery takes no time. Here windows are whole segments, so the sawtooth goes from 5 to 11 segments instead of
+    /// from 5.77 to 11.55. The mean is about a tenth lower.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();
@@ -127,8 +127,7 @@ mod tests {
         assert!((0.88 * 8.66..8.66).contains(&mean), "mean window {mean:.2}");
     }
 
-    /// Tests the mean window on a link. Recovery takes one RTT, which reduces the mean only slightly if losses are
-    /// rare.
+    /// Recovery takes one RTT, which hardly reduces the mean window if losses are rare.
     #[test]
     fn rare_losses_on_a_link_give_the_throughput_of_the_square_root_law() {
         let path =

@@ -1,4 +1,4 @@
-//! Measures RTTs by round trip, for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
+//! Measures the minimum RTT of each round trip, for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
 //!
 //! As in Linux, one microsecond is added to each time, so that no time is zero.
 
@@ -60,8 +60,8 @@ impl Rounds {
         self.least = u32::MAX;
     }
 
-    /// Called when the sender resumes after idle time (Linux CA_EVENT_TX_START). The minimum RTTs are reset, because
-    /// the path may have changed. The end of the round does not change, because all data before it is acknowledged.
+    /// Called when the sender resumes after idle time (Linux CA_EVENT_TX_START). Resets the minimum RTTs, because the
+    /// path may have changed. Keeps the end of the round, because all data before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;
@@ -71,7 +71,7 @@ impl Rounds {
 }
 
 fn micros(rtt: Span) -> u32 {
-    // The maximum is `u32::MAX - 1`, because `u32::MAX` means that there is no sample.
+    // The largest RTT is `u32::MAX - 1`, because `u32::MAX` means that there is no sample.
     u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
 

@@ -11,8 +11,7 @@ use crate::parameter::whole;
 crate::parameters! {
     /// Parameters of [`Scalable`].
     pub struct Params {
-        /// Maximum number of ACKed segments per segment of growth. A window smaller than this number grows as Reno's
-        /// window does.
+        /// Maximum number of ACKed segments per segment of growth. Smaller windows grow as in Reno.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT; the paper: a = 0.01");
         /// Congestion removes 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(0, 16).from("TCP_SCALABLE_MD_SCALE; the paper: b = 1/8");
@@ -43,8 +42,8 @@ impl Controller for Scalable {
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Below `acks_per_segment` segments, Reno's window grows faster, and Linux uses Reno's growth. The paper
-            // uses a legacy window instead.
+            // Below `acks_per_segment` segments, Reno grows faster, so Linux uses Reno's growth. The paper uses a
+            // legacy window instead.
             let per = window.cwnd.min(self.params.acks_per_segment);
             self.increase.on_ack(window, per, acked);
         }
@@ -86,8 +85,8 @@ mod tests {
         }
     }
 
-    /// Kelly 2003, section 3: growth and decrease balance at a window of a/(b p). A loss reduces that window by an
-    /// eighth, so the mean window is 15/16 of that window.
+    /// Kelly 2003, section 3: growth and decrease balance at the window W = a/(b p). A loss reduces W by an eighth, so
+    /// the mean window is 15/16 W.
     #[test]
     fn the_mean_window_is_inverse_to_the_loss_rate() {
         for segments_per_loss in [5_000, 10_000, 40_000] {
@@ -95,7 +94,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // The first half, in which the window moves from 100 segments to the balance, is not measured.
+                // The first half is not measured, because the window still moves from 100 segments to the balance.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
@@ -112,14 +111,14 @@ mod tests {
         }
     }
 
-    /// Scalable's goal is that the time to recover from a loss does not depend on the rate. The time is
-    /// ln(8/7)/ln(1.01) = 13.4 RTTs, and one or two RTTs more until the loss is detected and repaired.
+    /// Scalable's goal: the recovery time after a loss does not depend on the rate. It is ln(8/7)/ln(1.01) = 13.4 RTTs.
+    /// Detection and repair of the loss take one or two RTTs more.
     #[test]
     fn the_time_between_losses_does_not_depend_on_the_rate() {
         for mbit in [100, 1000] {
             let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
             let mut sender = Sender::new(Box::new(Scalable::default()), path);
-            // This skips the overflow at the end of slow start and the recovery from this overflow.
+            // Skips the overflow at the end of slow start and the recovery from it.
             sender.run_for(Span::from_secs(20));
             let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
             let end = sender.now() + Span::from_secs(20);

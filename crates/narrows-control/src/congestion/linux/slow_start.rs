@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. The window does
-/// not grow if it does not limit the sender (RFC 7661; Linux `tcp_is_cwnd_limited`). At or above the threshold, this
-/// function does not change the window.
+/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. Does not grow the
+/// window if it does not limit the sender (RFC 7661; Linux `tcp_is_cwnd_limited`). Changes nothing at or above the
+/// threshold.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,
@@ -43,7 +43,7 @@ impl AdditiveIncrease {
     /// Grows the window by one segment per `per` ACKed segments.
     pub fn on_ack(&mut self, window: &mut Window, per: u32, acked: u32) {
         let per = per.max(1);
-        // `per` may have become smaller than the saved credit. The saved credit is worth only one segment.
+        // If `per` has become smaller than the saved credit, the credit is still worth only one segment.
         if self.acked >= per {
             self.acked = 0;
             window.cwnd = window.cwnd.saturating_add(1);
@@ -54,8 +54,8 @@ impl AdditiveIncrease {
         window.cwnd = window.cwnd.saturating_add(segments);
     }
 
-    /// Counts towards `per` and does not change the window. Returns true if the count had reached
-    /// `per` before this ACK. If it had, this ACK is not counted.
+    /// Counts towards `per` without a change of the window. Returns true if the count had reached `per` before this
+    /// ACK. The count then restarts at 0, and this ACK is not counted.
     pub fn count(&mut self, per: u32, acked: u32) -> bool {
         let full = self.acked >= per;
         self.acked = if full { 0 } else { self.acked.saturating_add(acked) };

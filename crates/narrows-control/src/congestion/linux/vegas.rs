@@ -2,9 +2,11 @@
 //! number from the delay.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995). As in Linux
-//! `tcp_vegas.c`, Vegas has no retransmissions of its own, treats losses as Reno does, and doubles the window every
-//! RTT in slow start. There is one deviation. Linux does not check whether the window limits the sender, so the
-//! window of an application-limited sender grows. Here the window does not grow in this case (RFC 7661).
+//! `tcp_vegas.c`, Vegas has no retransmissions of its own, and treats losses as Reno does. In slow start, it doubles
+//! the window every RTT.
+//!
+//! Deviation from Linux: if the window does not limit the sender, the window does not grow (RFC 7661). Linux does not
+//! check this, so the window of an application-limited sender grows.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -22,8 +24,8 @@ crate::parameters! {
         pub beta: u32 = 4, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("beta", 1.0);
         /// Slow start ends if the queue has more packets of the flow than this number.
         pub gamma: u32 = 1, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("gamma", 1.0);
-        /// A round with at most this number of samples may consist only of delayed ACKs, so Vegas behaves as Reno
-        /// after such a round.
+        /// After a round with at most this number of samples, Vegas behaves as Reno, because all of these samples may
+        /// come from delayed ACKs.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_vegas.c");
         /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_vegas.c");
@@ -71,7 +73,7 @@ impl Vegas {
     }
 }
 
-/// Limits the threshold to the window (Linux `tcp_vegas_ssthresh`). In traces of Linux the threshold is equal to the
+/// Limits the threshold to the window (Linux `tcp_vegas_ssthresh`). Traces of Linux show a threshold equal to the
 /// window, not one segment lower.
 fn leave_slow_start(window: &mut Window) {
     window.ssthresh = window.ssthresh.min(window.cwnd).max(1);
@@ -144,8 +146,8 @@ mod tests {
         Window { cwnd, ssthresh, pacing_rate: None }
     }
 
-    /// TV-S6: a window of 20 and an RTT of 60 ms on a path of 50 ms give 4.0 queued packets, so the window does not
-    /// change. In slow start, the window becomes the target of 16.67 (16 in integers) plus one.
+    /// TV-S6: the window is 20, and the RTT is 60 ms on a path of 50 ms. This gives 4.0 queued packets, so the window
+    /// does not change. In slow start, the window becomes the target of 16.67 (16 in integers) plus one.
     #[test]
     fn tv_s6_four_queued_packets_are_enough_and_end_slow_start_at_the_target() {
         assert_eq!(after_round(window(20, 10), 50, 60).cwnd, 20);

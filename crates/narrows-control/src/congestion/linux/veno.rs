@@ -1,11 +1,15 @@
-//! Veno: Reno that uses the delay to decide whether congestion caused a loss. If the queue was
-//! short, a loss removes a fifth of the window, not half.
+//! Veno: Reno that uses the delay to decide whether congestion caused a loss. If the queue was short, a loss removes a
+//! fifth of the window instead of half.
 //!
-//! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks"
-//! (JSAC 21(2), 2003); Linux `tcp_veno.c`, with its integers. These integers count half packets and are rounded up, so
-//! the limit of three packets is reached slightly early. As in Linux, the queue is not estimated from the RTTs of one
-//! round trip. The estimate uses all RTTs since the last ACK that was allowed to grow the window. There is one
-//! deviation from Linux. In states other than Open, Veno and Reno do not share the count towards the next segment.
+//! Source: Fu and Liew, "TCP Veno: TCP enhancement for transmission over wireless access networks" (JSAC 21(2), 2003);
+//! Linux `tcp_veno.c`, with its integers.
+//!
+//! As in Linux:
+//! * The queue is counted in half packets and rounded up, so the limit of three packets is reached slightly early.
+//! * The estimate of the queue uses all RTTs since the last ACK that was allowed to grow the window, not the RTTs of
+//!   one round trip.
+//!
+//! Deviation from Linux: in states other than Open, Veno and Reno do not share the count towards the next segment.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -21,7 +25,7 @@ crate::parameters! {
         pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
         /// Share of the window that remains after a loss without congestion.
         pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
-        /// Until there are more samples than this number, Veno behaves as Reno does.
+        /// Veno behaves as Reno does until there are more samples than this number.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_veno.c");
         /// Minimum window and minimum `ssthresh`.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_veno.c");
@@ -43,7 +47,7 @@ pub struct Veno {
     /// Number of packets in the queue, in units of half a packet (`diff`).
     queued: u32,
     /// Whether the next window of ACKs adds a segment (`inc`). On a congested path, only every second window of ACKs
-    /// adds a segment.
+    /// does so.
     turn: bool,
 }
 
@@ -90,7 +94,7 @@ impl Controller for Veno {
         if !ack.cwnd_limited {
             return;
         }
-        // If there are only two samples, both may come from delayed ACKs.
+        // Two samples may both come from delayed ACKs.
         if !self.sampled {
             self.reno.on_ack(ack, window);
             self.rounds.forget_least();
@@ -162,9 +166,9 @@ mod tests {
         (veno, w)
     }
 
-    /// The window is 30 on a path of 50 ms. For an RTT of 55 ms, the test vector has 2.73 queued packets and thus a
-    /// threshold of 24. Linux's integers give 60 - floor(54.55) = 6 half packets, and thus a threshold of 15. For 54
-    /// ms, the integers give 60 - 55 = 5 half packets, and thus a threshold of 24.
+    /// The window is 30 on a path of 50 ms. With 55 ms, the test vector has 2.73 queued packets and a threshold of 24.
+    /// Linux's integers give 60 - floor(54.55) = 6 half packets and a threshold of 15. For 54 ms, 60 - 55 = 5 half
+    /// packets give a threshold of 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {
@@ -182,8 +186,8 @@ mod tests {
             (0..84).for_each(|_| step(&mut veno, &mut w, &ack(rtt)));
             w.cwnd
         };
-        // On the congested path, each segment of growth takes 41 or 42 ACKs. Reno needs 20 + 21 + 22 ACKs for three
-        // segments of growth, and has 22 of the 23 ACKs for the next segment.
+        // On the congested path, each segment of growth takes 41 or 42 ACKs. On the other path, 20 + 21 + 22 ACKs add
+        // three segments. With the ACK of `after`, 22 ACKs remain. This is one too few for a fourth segment.
         assert_eq!((windows(65_000), windows(50_000)), (22, 23));
     }
 

@@ -2,12 +2,16 @@
 //! not a share of the old window.
 //!
 //! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+ TCP congestion
-//! control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its integers and jiffies. The window
-//! grows as in Reno. During recovery, the target is half the window, as in Reno. RTTs are rounded up to jiffies, so a
-//! short path gets the same window as a path with an RTT of one jiffy. The filters round down, so the estimate of a
-//! rising rate is up to about 14 bytes per jiffy too low. There are two deviations from Linux. All ACKs are processed
-//! as on Linux's slow path. This matters only after repaired losses. The size of a segment is its L3 size. This size
-//! cancels out except for rounding.
+//! control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`.
+//!
+//! As in Linux:
+//! * The window grows as in Reno. During recovery, the target is half the window, as in Reno.
+//! * RTTs are rounded up to jiffies. So a short path gets the same window as a path with an RTT of one jiffy.
+//! * The filters round down, so the estimate of a rising rate is up to about 14 bytes per jiffy too low.
+//!
+//! Deviations from Linux:
+//! * All ACKs are processed as on Linux's slow path. This matters only after repaired losses.
+//! * The size of a segment is its L3 size. It cancels out except for rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -34,19 +38,23 @@ pub struct Westwood {
     params: Params,
     reno: Reno,
     packet_bytes: u32,
-    /// The rate after one filter, and the rate after both filters, bytes per jiffy (`bw_ns_est`, `bw_est`).
+    /// The rate after the first filter, bytes per jiffy (`bw_ns_est`).
     once: u32,
+    /// The rate after both filters, bytes per jiffy (`bw_est`).
     rate: u32,
-    /// Number of bytes ACKed since the time `since`, which is in jiffies (`bk`, `rtt_win_sx`).
+    /// Number of bytes ACKed since the time `since` (`bk`).
     counted: u32,
+    /// Start of the count, jiffies (`rtt_win_sx`).
     since: u64,
     /// `snd_una` of the last ACK.
     una: Option<u64>,
-    /// Bytes counted for duplicate ACKs. The cumulative ACK of these bytes does not count them again (`accounted`).
+    /// Bytes counted for duplicate ACKs, which the later cumulative ACK does not count again (`accounted`).
     accounted: u32,
-    /// RTTs in jiffies. If `forget` is true, the next ACK restarts the minimum.
+    /// The latest RTT, jiffies.
     rtt: u32,
+    /// The minimum RTT, jiffies.
     min_rtt: u32,
+    /// Whether the next ACK restarts the minimum RTT.
     forget: bool,
     /// Whether a timeout started the present episode.
     timeout: bool,
@@ -144,7 +152,7 @@ impl Controller for Westwood {
         // Linux counts first and takes the RTT of this ACK afterwards.
         let now = self.clock(ack.now);
         let took = now.saturating_sub(self.since);
-        // The minimum is HZ / 20, rounded down. For jiffies of 4 ms, this is 12 jiffies.
+        // HZ / 20, rounded down. For jiffies of 4 ms, this is 12 jiffies.
         let floor = self.params.min_interval.as_nanos() / self.params.jiffy.as_nanos().max(1);
         let least = u64::from(self.rtt).max(floor);
         if self.rtt > 0 && took > least {
@@ -259,8 +267,8 @@ mod tests {
     fn duplicate_acks_count_a_segment_and_the_covering_ack_the_rest() {
         let mut westwood = Westwood { packet_bytes: 1000, ..Westwood::default() };
         let counts: Vec<u32> = [10, 12, 12, 12, 12, 14, 20].map(|una| westwood.count(una)).to_vec();
-        // There are three duplicate ACKs. As in Linux, the ACK of two segments that follows them
-        // still counts one segment. The total is thus eleven segments, not ten.
+        // After three duplicate ACKs, the ACK of two segments still counts one segment, as in Linux. The total is
+        // eleven segments instead of ten.
         assert_eq!(counts, [0, 2000, 1000, 1000, 1000, 1000, 5000]);
         assert_eq!(westwood.accounted, 0);
     }

@@ -25,8 +25,8 @@ crate::parameters! {
         pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
         /// A loss removes at least 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
-        /// After this number of consecutive rounds of Reno, YeAH assumes that other flows compete. While it does so,
-        /// a loss removes half of the window.
+        /// After this number of consecutive rounds in Reno mode, YeAH assumes that other flows compete. A loss then
+        /// removes half of the window.
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
         /// After more than this number of rounds in fast mode, YeAH assumes that the other flows have left.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
@@ -45,7 +45,7 @@ pub struct Yeah {
     increase: AdditiveIncrease,
     /// Estimated number of packets in the queue in the last evaluated round (`lastQ`).
     queued: u32,
-    /// Number of consecutive rounds of Reno, which is 0 in fast mode (`doing_reno_now`).
+    /// Number of consecutive rounds in Reno mode (`doing_reno_now`). It is 0 in fast mode.
     slow_rounds: u32,
     /// Estimated window of a competing Reno flow (`reno_count`). Draining leaves at least this window.
     reno_window: u32,
@@ -76,14 +76,14 @@ impl Yeah {
     /// Chooses the mode of the next round.
     fn judge(&mut self, window: &mut Window) {
         let p = &self.params;
-        // The minimum RTT of the round filters out delayed ACKs, but it shows a queue later (tcp_yeah.c).
+        // The minimum RTT of the round filters out delayed ACKs, but reacts later to a queue (tcp_yeah.c).
         let delay = self.rounds.least.saturating_sub(self.rounds.base);
         // The queue holds the part of the window beyond the bandwidth-delay product, W (RTT - RTTmin) / RTT.
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // After many rounds without a queue, YeAH assumes that Reno flows no longer share the path. YeAH then
-            // resets the estimate of the Reno flows' window.
+            // After many rounds without a queue, YeAH assumes that no Reno flows share the path. It then resets the
+            // estimate of their window.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -100,8 +100,8 @@ impl Yeah {
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
-        // In the first slow round, the estimate of Reno's window is half the present window. After that, the estimate
-        // grows by one segment per round, as Reno's window does.
+        // In the first slow round, the estimate of Reno's window is half the present window. Then it grows by one
+        // segment per round, as in Reno.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {
@@ -126,8 +126,8 @@ impl Controller for Yeah {
         }
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Scalable adds a segment per `acks_per_segment` ACKed segments. If the window is smaller than that
-            // number, it adds a segment per window, as Reno does.
+            // Scalable adds a segment per `acks_per_segment` ACKed segments. A smaller window grows by a segment per
+            // window, as in Reno.
             let fast = self.slow_rounds == 0;
             let per = if fast { window.cwnd.min(self.params.acks_per_segment) } else { window.cwnd };
             self.increase.on_ack(window, per, acked);
@@ -146,8 +146,9 @@ impl Controller for Yeah {
         }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
-        // If the flow is alone on the path, the link stays full when the queue is removed. If Reno flows share the
-        // path, removing the queue would cost YeAH its share, so it halves its window as they do.
+        // If the flow is alone, the link stays full without the queue. A loss then removes about the queue, and between
+        // 1/2^`decrease_shift` and a half of the window. If Reno flows share the path, YeAH halves its window as they
+        // do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {
@@ -256,8 +257,8 @@ mod tests {
         }
     }
 
-    /// YeAH's goal: it fills a wide link and keeps the queue almost empty. The queue has room for two BDP here. With
-    /// Reno the queue would fill and overflow.
+    /// YeAH's goal: it fills a wide link and keeps the queue almost empty. The queue has room for two BDP, which Reno
+    /// would overflow.
     #[test]
     fn a_wide_link_is_full_and_its_queue_short() {
         let rate = Rate::from_bits_per_sec(240_000_000);

@@ -4,13 +4,14 @@
 //! the paper is silent, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
 //! bit "not limited by the application" (BRF-100).
 //!
-//! Silence is a time without feedback. With the halving of BRF-92 alone, a flow would then stay at two packets per
-//! RTT. However, BRF-105 requires a change to an ordinary controller soon. After `max(4 srtt, 200 ms)` without
-//! feedback, the sender therefore halves its rate every srtt. The allocation is then outdated, and congestion may be
-//! the reason why the switch is silent. After four halvings CUBIC takes over. CUBIC starts with the window of the
-//! halved rate. CUBIC's slow-start threshold is half the window of the last allocation, because that share was safe
-//! recently. When feedback returns, the halving ends at once. If CUBIC was active, it ends too, and the rate doubles
-//! per RTT from CUBIC's rate.
+//! Silence is a time without feedback. After `max(4 srtt, 200 ms)` of silence, the sender halves its rate every srtt.
+//! The allocation is then outdated, and congestion may be the reason for the silence. With the halving of BRF-92 alone,
+//! a flow would stay at two packets per RTT. However, BRF-105 requires a change to an ordinary controller soon. So
+//! CUBIC takes over after four halvings.
+//!
+//! CUBIC starts with the window of the halved rate. Its slow-start threshold is half the window of the last allocation,
+//! because that share was safe recently. When feedback returns, the halving or CUBIC ends at once. After CUBIC, the
+//! rate doubles per RTT from CUBIC's rate.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -28,9 +29,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum RTT. Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
-/// RTT samples are limited to this multiple of the minimum RTT (our choice). The first RTT sample after an outage is as
+/// RTT samples are limited to this multiple of the minimum RTT (our choice). The first sample after an outage is as
 /// long as the outage. Without this limit, the sender would send only two packets in a time as long as the outage, so
-/// that the next RTT sample would be equally late.
+/// the next sample would be equally late.
 const LONGEST_RTT: u64 = 8;
 
 /// An increase starts from at least this number of segments per RTT of the path (our choice, equal to the floor of
@@ -40,16 +41,17 @@ const FIRST_STEP: u64 = 2;
 /// At a rate below this number of segments per RTT of the path, the gaps between segments vary (our choice).
 const SPARSE: u64 = 2;
 
-/// For [`SPARSE`], a shorter RTT counts as this time, which is the minimum period of a switch (BRF-30). Otherwise the
-/// switch would mistake the variation of gaps for a change of the rate.
+/// For [`SPARSE`], shorter RTTs count as this time, the minimum period of a switch (BRF-30). Otherwise the switch would
+/// mistake the varying gaps for a change of the rate.
 const SPARSE_LEAST: Span = Span::from_millis(10);
 
 /// The mean gap between two segments, in the unit of the variable gaps.
 const EVEN: i64 = 1024;
+/// The largest difference between a gap and the mean gap.
 const MOST_VARIED: i64 = EVEN / 3;
 
 crate::parameters! {
-    /// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
+    /// Parameters of [`Brf`]. `None` disables a safeguard that the paper does not have.
     pub struct Params {
         /// Maximum factor by which the rate grows per RTT.
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
@@ -63,7 +65,7 @@ crate::parameters! {
         pub restart_segments: Option<u64> = Some(10), whole(1, 100_000).unit("segments").or_none().from("BRF-94");
         /// RTT assumed before the first sample.
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
-        /// Whether the gaps between segments vary if the rate is below two segments per RTT.
+        /// Whether the gaps between segments vary at rates below two segments per RTT.
         pub vary_gaps: bool = true, flag().from("ours");
         /// Whether one packet per RTT is designated and reports the time since the last designated packet. Ports with
         /// `bdr` and `signal = "ack"` need these reports.
@@ -76,8 +78,7 @@ crate::parameters! {
         pub silence: Option<Silence> = Some(Silence::default());
         /// Whether every rate after the SYN-ACK arrives in a separate message (PAC-3b) instead of an ACK.
         pub by_message: bool = false;
-        /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
-        /// (TCP_RTO_MIN).
+        /// A retransmission timeout is about srtt plus this time: Linux's minimum variance term (TCP_RTO_MIN).
         pub rto_floor: Span = Span::from_millis(200);
     }
 }
@@ -99,8 +100,8 @@ crate::parameters! {
 crate::parameters! {
     /// The choice of the reading.
     pub struct Choices {
-        /// `literal` is the sender of the paper: no limits on growth and window, and no fallback after the first
-        /// rate. `literal` changes the defaults of the other parameters.
+        /// `literal` is the sender of the paper: no limits on growth and window, and no fallback after the first rate.
+        /// It also changes the defaults of the other parameters.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BRF paper");
     }
 }
@@ -112,9 +113,9 @@ impl Params {
         Params { silence, ..self.with("", values) }
     }
 
-    /// Returns the parameters for PACEC's sources that get their rates out of band. Sources that get their rates in
-    /// band use [`Brf`] with its defaults. A rate stays valid until the next update (PAC-4). The ingress repeats an
-    /// unchanged rate every half second, so after a second without a rate the source falls back.
+    /// Returns the parameters for PACEC's sources that get their rates out of band. Sources with in-band rates use
+    /// [`Brf`] with its defaults. A rate stays valid until the next update (PAC-4). The ingress repeats an unchanged
+    /// rate every half second. So a source falls back after a second without a rate.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params {
@@ -126,8 +127,8 @@ impl Params {
         }
     }
 
-    /// Returns the parameters of the paper's sender, which uses the rate from feedback and no window. This sender's
-    /// only fallback is CUBIC for paths without a switch.
+    /// Returns the parameters of the paper's sender, which uses the rate from feedback and no window. Its only fallback
+    /// is CUBIC for paths without a switch.
     pub fn literal() -> Self {
         Params {
             up_per_rtt: None,
@@ -148,9 +149,9 @@ enum Mode {
     /// CUBIC, because the handshake had no option for feedback. Feedback that arrives later is
     /// treated as forged and ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps the ACKs cross a
-    /// switch to which no advertisement of the flow has come yet (BRF-63), or the switch was down during the handshake
-    /// (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as a flow that follows rates.
+    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps a switch on the
+    /// path of the ACKs has no advertisement of the flow yet (BRF-63), or was down during the handshake (BRF-105).
+    /// Feedback may come at any time, because a switch treats every BRF flow as one that follows rates.
     Orphaned(Cubic),
 }
 
@@ -166,8 +167,9 @@ pub struct Brf {
     target: Rate,
     /// The target, limited by the bound on growth per RTT.
     granted: Rate,
-    /// The value of `granted` when the current RTT began, and the time at which it began.
+    /// The value of `granted` at the start of the current RTT.
     base: Rate,
+    /// The start of the current RTT.
     base_at: Time,
     /// Maximum rate after idle time until the next feedback.
     restart: Option<Rate>,
@@ -180,15 +182,15 @@ pub struct Brf {
     halvings: u32,
     halved_at: Time,
     srtt: Span,
-    /// Minimum RTT. The rate doubles once per minimum RTT, not per srtt. After an outage, srtt equals the length of
-    /// the outage for many RTTs, and a rate that doubles every five seconds would not recover.
+    /// Minimum RTT. The rate doubles once per minimum RTT, not per srtt. After an outage, srtt is as long as the outage
+    /// for many RTTs. A rate that doubles once per srtt, for example every five seconds, would not recover.
     path: Span,
-    /// The last measured RTT, for limits in segments per RTT. If a minimum rate ignored the queueing delay, the queue
-    /// would grow.
+    /// The last measured RTT, for limits in segments per RTT. It includes the queueing delay. A minimum rate that
+    /// ignored the queueing delay would make the queue grow.
     recent: Span,
-    /// The present gap of a sparse flow. The next field is the sum of the variations of its gaps.
-    /// In both fields, [`EVEN`] stands for the mean gap.
+    /// The present gap of a sparse flow, in units in which [`EVEN`] is the mean gap.
     gap: i64,
+    /// The sum of the differences between the gaps and the mean gap, in the unit of `gap`.
     varied: i64,
     rng: Pcg32,
     is_established: bool,
@@ -251,7 +253,7 @@ impl Brf {
 
     /// Returns the lowest rate that silence can cause (BRF-92).
     fn floor(&self) -> Rate {
-        // Without a response to silence, as in the paper, the only minimum is a rate above zero.
+        // Without a response to silence, as in the paper, the rate only has to be above zero.
         self.params
             .silence
             .as_ref()
@@ -260,10 +262,9 @@ impl Brf {
 
     /// Returns the lowest rate that feedback can cause (BRF-104).
     ///
-    /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT, senders
-    /// that never go below that floor overload the port forever. With this lower minimum, the sender follows
-    /// every rate of an honest switch. A forged rate of zero makes the flow as slow as repeated timeouts
-    /// would.
+    /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT, senders at that floor
+    /// overload the port forever. With this lower minimum, the sender follows every rate of an honest switch. A forged
+    /// rate of zero makes the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
@@ -302,8 +303,8 @@ impl Brf {
             None => Rate::MAX,
         };
         self.granted = self.target.min(most).max(self.least());
-        // After a fall, the next rise starts from the lower rate. The rate therefore does not jump if the target varies
-        // within an RTT.
+        // After a fall, the next rise starts from the lower rate. So a target that varies within an RTT causes no
+        // jumps.
         self.base = self.base.min(self.granted);
     }
 
@@ -319,10 +320,9 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, also during a recovery. During an outage of a fast path, all packets of a large
-    /// window may be lost. Without a change to CUBIC, the recovery at the lowest rate of BRF-92 would take hundreds of
-    /// RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that the switch would demote the
-    /// flow.
+    /// Switches to CUBIC or back, also during a recovery. An outage of a fast path may lose all packets of a large
+    /// window. Without CUBIC, the recovery at the lowest rate of BRF-92 would take hundreds of RTTs. Without the change
+    /// back, CUBIC would exceed the flow's rate for so long that the switch would demote the flow.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         match &self.mode {
             Mode::Rated => {
@@ -374,10 +374,9 @@ impl Brf {
 
     /// Chooses the next gap of a sparse flow.
     ///
-    /// With equal gaps, flows that start together would send together forever, because each flow sends one segment
-    /// per gap. The gaps therefore vary uniformly by up to a third of their mean. Each gap also compensates for a
-    /// sixteenth of the sum of all variations. Long-term rates are therefore exact, but a segment can still leave at
-    /// almost any time within a mean gap.
+    /// With equal gaps, flows that start together would send together forever. So the gaps vary uniformly by up to a
+    /// third of their mean. Each gap also compensates for a sixteenth of the sum of all variations. This keeps
+    /// long-term rates exact, but a segment can still leave at almost any time within a mean gap.
     fn choose_gap(&mut self) {
         let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
         self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);
@@ -393,8 +392,8 @@ impl Brf {
         };
     }
 
-    /// Returns whether the flow's packets carry BDR's reports. The reports end if the handshake shows that no switch
-    /// on the path gives rates.
+    /// Returns whether the flow's packets carry BDR's reports. The reports end if the handshake shows that no switch on
+    /// the path gives rates.
     fn designates(&self) -> bool {
         self.params.designate && (!self.is_established || !matches!(self.mode, Mode::Unrated(_)))
     }
@@ -424,8 +423,7 @@ impl Controller for Brf {
             Some(feedback) => {
                 self.mode = Mode::Rated;
                 self.hear(connection.now, feedback);
-                // The switch chooses the first rate. The bound on growth does not apply to this rate, because there is
-                // no earlier rate.
+                // The switch chooses the first rate. There is no earlier rate, so the bound on growth does not apply.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
@@ -464,8 +462,8 @@ impl Controller for Brf {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        // During a reduction, the transport sets CUBIC's window and does not call `on_ack`. The transport returns the
-        // window to this controller with the next ACK.
+        // During a reduction, the transport sets CUBIC's window and does not call `on_ack`. This controller gets the
+        // window back with the next ACK.
         if matches!(self.mode, Mode::Orphaned(_))
             && matches!(ack.state, State::Cwr | State::Recovery)
             && ack.feedback.is_some()
@@ -498,8 +496,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // No feedback is expected while nothing is sent. The idle time therefore does not count as silence, but the
-        // time before the idle time does. Otherwise a flow of short bursts would never detect that its switch is gone.
+        // No feedback is expected while nothing is sent, so idle time does not count as silence. Silence before the
+        // idle time still counts. Otherwise a flow of short bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor
@@ -561,7 +559,7 @@ impl Controller for Brf {
         };
         match report {
             Some(report) => Header::Bdr(Bdr { report, advice: None }),
-            // A flow that follows no rate must not join the queue of flows that follow rates.
+            // A flow that does not follow rates must not join the queue of flows that do.
             None if matches!(self.mode, Mode::Rated) => Header::Member,
             None => Header::None,
         }

@@ -70,7 +70,7 @@ fn a_rate_of_zero_becomes_a_packet_per_second() {
     assert_eq!(w.cwnd, 4);
 }
 
-/// If a hundred flows share 10 Mbit/s, each flow may send a sixth of a packet per RTT.
+/// With a hundred flows on 10 Mbit/s, each flow may send a sixth of a packet per RTT.
 #[test]
 fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
     let (mut brf, mut w) = established(exact(), Some(mbit(50)));
@@ -232,8 +232,7 @@ fn feedback_that_returns_takes_over_during_a_recovery() {
     }
 }
 
-/// If the transport runs a reduction, the controller gets the window back with the first ACK after the
-/// feedback.
+/// If the transport runs a reduction, the controller gets the window back with the first ACK after the feedback.
 #[test]
 fn feedback_during_a_reduction_returns_the_window_to_the_controller() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));

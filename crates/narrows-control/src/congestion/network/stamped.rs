@@ -1,5 +1,5 @@
-//! The senders of RCP and OBP. These senders use the sender of [`brf`](super::brf), but the rate is in a congestion
-//! header of each packet, not in an option of ACKs (RCP-4, OBP-1).
+//! The senders of RCP and OBP. They use the sender of [`brf`](super::brf), but their rate is in a congestion header of
+//! each packet, not in an option of ACKs (RCP-4, OBP-1).
 
 use super::brf::{Brf, Params};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Window};
@@ -16,8 +16,8 @@ pub struct Stamped {
 
 impl Stamped {
     fn new(name: &'static str, header: fn(&Departing, &Window) -> Header, empty: Header) -> Self {
-        // RCP's routers keep rates from growing faster than the path allows. OBP has no such limit.
-        // The sender itself does not bound the growth of its rate.
+        // The sender does not bound the growth of its rate. RCP's routers keep rates from growing faster than the path
+        // allows. OBP has no such limit.
         let rated = Brf::new(name, Params { up_per_rtt: None, ..Params::default() });
         Stamped { rated, header, header_bytes: empty.wire_bytes() }
     }
@@ -31,11 +31,11 @@ impl Stamped {
         Stamped::new("rcp", header, Header::Rcp(Rcp { rate: Rate::MAX, rtt: None }))
     }
 
-    /// Returns the OBP sender. The OBP sender's packets carry its permitted rate, not the rate that its application
-    /// uses (our choice).
+    /// Returns the OBP sender. Its packets carry its permitted rate, not the rate that its application uses (our
+    /// choice).
     pub fn obp() -> Self {
         const EMPTY: Obp = Obp { own: None, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX };
-        // If the network has given no rate, the sender does not pace, and only the window limits it.
+        // Without a rate from the network, the sender does not pace, and only the window limits it.
         let header = |_: &Departing, window: &Window| Header::Obp(Obp { own: window.pacing_rate, ..EMPTY });
         Stamped::new("obp", header, Header::Obp(EMPTY))
     }
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    /// If the echo of the SYN contains no limit, there is no router on the path. The sender then uses CUBIC,
-    /// which does not pace.
+    /// An echo of the SYN without a limit means that there is no router on the path. The sender then uses CUBIC, which
+    /// does not pace.
     #[test]
     fn the_echo_of_an_untouched_header_is_not_a_rate() {
         for sender in [Stamped::rcp(), Stamped::obp()] {

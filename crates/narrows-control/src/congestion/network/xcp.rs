@@ -1,11 +1,12 @@
 //! The XCP sender: the network changes its window by a small amount with each ACK (Katabi, Handley
 //! and Rohrs, SIGCOMM 2002; XCP-5).
 //!
-//! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, each packet
-//! also requests the largest possible increase. Routers lower the request to the amount that they grant. The
-//! sender responds to losses as Reno does, because a router without XCP may be on the path. On a path without
-//! XCP nothing lowers the request, and the sender cannot detect that from the SYN. The sender therefore ignores the
-//! echo of an untouched request.
+//! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, each packet also
+//! requests the largest possible increase. Routers lower the request to the amount that they grant.
+//!
+//! The sender responds to losses as Reno does, because a router without XCP may be on the path. On a path without XCP,
+//! nothing lowers the request, and the SYN does not reveal this. So the sender ignores the echo of an unchanged
+//! request.
 
 use crate::congestion::linux::slow_start::slow_start;
 use crate::congestion::{
@@ -15,7 +16,7 @@ use crate::feedback::header::{Echo, Header};
 use crate::rate::xcp;
 use crate::units::{Span, Time};
 
-/// The largest request. No grant has this value, so an untouched request is recognisable.
+/// The largest request. No grant has this value, so an unchanged request is recognisable.
 const ALL: i64 = i32::MAX as i64;
 
 /// The XCP sender.
@@ -48,8 +49,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // After a timeout, the sender is in slow start, as any TCP sender is, until its window reaches half of the
-            // window before the timeout. After the slow start, the network decides again.
+            // After a timeout, the sender is in slow start, as in any TCP, up to half of the window before the timeout.
+            // Then the network decides again.
             slow_start(window, ack.acked);
             return;
         }
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: without an RTT, nothing is requested");
     }
 
-    /// A spurious timeout leaves the threshold infinite. The window must not grow to that threshold.
+    /// A spurious timeout leaves the threshold infinite. The window must not grow to it.
     #[test]
     fn after_a_timeout_half_the_window_is_recovered_and_after_a_spurious_one_nothing_more() {
         let (mut xcp, mut window) = established();

@@ -1,8 +1,8 @@
 //! Estimates the number of flows from the reports of designated packets. The state is a few words, and there is no
 //! flow table.
 //!
-//! Each flow reports the time since its last report, so the reports of a flow add up to its lifetime. The estimators
-//! differ in the time over which they average. An estimate may be below 1.
+//! A flow's reports add up to its lifetime, because each report is the time since the flow's previous report. The
+//! estimators differ in the time over which they average. An estimate may be below 1.
 
 use super::params::{Estimator, Params};
 use crate::parameter::Reading;
@@ -107,8 +107,7 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // There was no report for longer than all buckets together, so all buckets are empty. Without this reset, the
-        // loop below could go round the ring several times.
+        // All buckets have expired. Without this reset, the loop below could go round the ring several times.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -194,8 +193,7 @@ mod tests {
         steady(&mut count, 100, 0.0, 5.0);
         assert!((count.read(at(5.0), 0.5) - 100.0).abs() < 0.5);
         steady(&mut count, 400, 5.0, 6.0);
-        // The window is 2.25 s to 2.5 s long. In the last second of the window, there are four times as many flows as
-        // before.
+        // The window is 2.25 s to 2.5 s long. In its last second there are 400 flows, and before that 100.
         let read = count.read(at(6.0), 0.5);
         assert!((100.0 + 300.0 / 2.5..100.0 + 300.0 / 2.2).contains(&read), "{read}");
         steady(&mut count, 400, 6.0, 7.5);
@@ -217,9 +215,8 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report, when the count is highest. For a single flow and
-    /// a tau of five times the time between reports, the packet reads 0.2 / (1 - exp(-0.2)). The mean of the count over
-    /// time is 1.
+    /// A designated packet reads the count just after its own report, when the count is highest. With one flow, and tau
+    /// five times the time between reports, it reads 0.2 / (1 - exp(-0.2)). The mean over time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

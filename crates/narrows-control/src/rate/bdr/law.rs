@@ -11,8 +11,8 @@ use crate::parameter::Reading;
 use crate::rate::aggregate::Reports;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum of the mean time between reports, seconds. The minimum keeps the time to drain the queue above zero, even
-/// if all reports are zero.
+/// Minimum of the mean time between reports, seconds. With it, the time to drain the queue (T_q) is above zero even if
+/// all reports are zero.
 const MEAN_MIN: f64 = 1e-4;
 /// Weight of a new report in the mean time between reports (BDR-21).
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
@@ -20,8 +20,8 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// If the estimated number of flows is below this limit, the port counts as a port without flows. The law makes this
-/// comparison before it raises the number to at least 1.
+/// A port counts as idle if the estimated number of flows is below this limit. The law makes this comparison before it
+/// raises the number to at least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -31,16 +31,15 @@ pub struct Report {
     pub syn: bool,
     /// The packet carries the flow's last report.
     pub fin: bool,
-    /// The packet carries the flow's first report after the SYN. A router without a table cannot recognise the first
-    /// report, so one of the unused flag bits of BDR-6 marks it.
+    /// The packet carries the flow's first report after the SYN. A router without a flow table cannot recognise this
+    /// report, so an unused flag bit of BDR-6 marks it.
     pub first_data: bool,
     /// Time since the sender sent this flow's previous designated packet.
     pub t_rep: Span,
-    /// Packets since the previous designated packet. The number includes the previous designated
-    /// packet, but not this one. Used only in literal mode.
-    pub size_cwin: u32,
-    /// Time that the flow needed to send its last window and to receive the ACKs of this window. Used only in literal
+    /// Number of packets from the previous designated packet up to, but not including, this one. Used only in literal
     /// mode.
+    pub size_cwin: u32,
+    /// Time in which the flow sent its last window and received the ACKs for it. Used only in literal mode.
     pub time_per_cwin: Span,
     /// Size of the flow's full packets, L3 bytes. Used only in literal mode.
     pub packet_size: Bytes,
@@ -56,8 +55,8 @@ pub enum Recommendation {
 }
 
 impl Recommendation {
-    /// Applies the min rule of BDR-3. Returns the new value of the field in a packet that arrived with `field`. A path
-    /// with routers of both modes is a configuration error. In that case the packet keeps the first recommendation.
+    /// Returns the new value of the field in a packet that arrived with `field`: the minimum (BDR-3). If a path has
+    /// routers of both modes, which is a configuration error, the packet keeps the first recommendation.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -150,10 +149,9 @@ impl Law {
         }
     }
 
-    /// In resolved mode, handles the sums of the reports that arrived since the last call. The law treats all these
-    /// reports as if they arrived now. Each time in these reports is at most `t_rep_max`, because the data plane limits
-    /// it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains parts of
-    /// reports that `number` does not count yet.
+    /// Handles the sums of the reports since the last call, as if all of them arrived now (resolved mode only). The
+    /// data plane limits the time of each report to `t_rep_max`. `lived` may contain parts of reports that `number`
+    /// does not count yet, so the mean is limited too.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
@@ -176,7 +174,7 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // Rounds the elapsed time to the nearest whole number of waits, which is at least one. `wait` is never zero.
+        // The elapsed time in timer periods, rounded. `wait` is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.is_literal() {
@@ -210,14 +208,13 @@ impl Law {
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
     }
 
-    /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). The port writes this rate
-    /// into packets that carry a rate but are not designated. In literal mode the rate is C / N, which is another
-    /// reading of the paper's recommendation (BDR-D3).
+    /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). In literal mode the rate is
+    /// C / N, another reading of the paper's recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
 
-    /// Returns the value that [`rate`](Law::rate) would have if there were this many more flows.
+    /// Returns the rate of each flow if there were this many more flows.
     pub fn rate_with(&self, now: Time, more: u64) -> Rate {
         let counted = self.count.read(now, self.tau()).max(0.0);
         let excess = self.flows(now) - counted.max(1.0);
@@ -297,7 +294,7 @@ impl Law {
     }
 
     /// Updates the mean time between reports with `reports` new reports, whose mean is `said` seconds. The first report
-    /// sets the mean, because the law has no other information about the paths.
+    /// sets the mean.
     fn learn_mean(&mut self, said: f64, reports: u64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);
@@ -313,8 +310,8 @@ impl Law {
         }
     }
 
-    /// Returns whether the queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a share
-    /// of the data that the link sends in T_q (ours).
+    /// Returns whether the queue is above its threshold (BDR-24), which is a share of the queue's limit. For a queue
+    /// without a limit, the bytes that the link sends in T_q take the place of the limit (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
         self.queued.as_f64() > self.params.queue_threshold * buffer

@@ -50,7 +50,7 @@ impl Meter {
         self.load
     }
 
-    /// Returns the load in the last two samples, not averaged: "used bandwidth" of equation (3) (BDR-26).
+    /// Returns the load of the last two samples: "used bandwidth" of equation (3) (BDR-26).
     pub(super) fn used(&self) -> f64 {
         let [(bytes, secs), (more, longer)] = self.last;
         let secs = secs + longer;
@@ -74,9 +74,9 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// In one mean time between reports after a step, the average load covers 1 - exp(-1) of the step. The first sample
-    /// after the step changes the average background by 1/8 of the step. The used bandwidth is the average of only two
-    /// samples.
+    /// After one mean time between reports, the load has covered 1 - exp(-1) of a step. Each sample moves the
+    /// background by 1/8 of the difference between the sample and the background. The used bandwidth is the mean of the
+    /// last two samples.
     #[test]
     fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();

@@ -2,7 +2,7 @@
 //! sends each flow its share.
 //!
 //! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)". `BDR-n`
-//! are the rules of `docs/reference/rules/bdr.md`. One packet per flow and window, the designated packet (DP),
+//! are the rules of `docs/reference/rules/bdr.md`. In each window, one packet of a flow is the designated packet. It
 //! reports the time since the flow's last designated packet. The sum of these times over all flows is the integral of
 //! the number of flows over time. [`Params::mode`] selects the paper's equations or the repaired equations.
 //!

@@ -1,19 +1,18 @@
-//! Newcomers: flows that have sent a SYN but no data. Without this code, the count would react to new flows only after
-//! a round trip and a tau (BDR-22).
+//! Newcomers: flows that have sent a SYN but no data. If the count ignored them, it would react to new flows only after
+//! a round trip plus tau (BDR-22).
 //!
-//! Deviation: BDR-22 as specified adds half of all newcomers. That would count handshakes twice, because the report in
-//! a flow's first data includes the time of its handshake. If half of a flow's life is its handshake, as in the paper's
-//! traffic, the count would be a quarter too high. The code therefore compares the number of newcomers with
-//! its average over the last tau, and adds half of the excess. The excess is zero in a steady state. In a burst, almost
-//! all newcomers are in excess.
+//! Deviation: BDR-22 as specified adds half of all newcomers. That would count handshakes twice, because a flow's first
+//! report includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, so the
+//! count would be a quarter too high. So the code compares the number of newcomers with its average over the last
+//! tau, and adds only half of the excess. In a steady state the excess is zero. In a burst, almost all newcomers are
+//! excess.
 
 use crate::units::Time;
 
 /// Weight of a newcomer before its first report (BDR-22).
 const WEIGHT: f64 = 0.5;
-/// Number of age classes. Each class covers half of the mean time between reports: one is the current half, and four
-/// are the halves before it. The timer expires twice per mean time between reports, so a newcomer is forgotten after 2
-/// to 2.5 times that mean (BDR-22: 2).
+/// Number of age classes. Each class covers one period of the timer, which is half of the mean time between reports. A
+/// newcomer is forgotten after 2 to 2.5 times that mean (BDR-22: 2 times).
 const AGES: usize = 5;
 
 /// The counter n_new and its average.
@@ -115,7 +114,7 @@ mod tests {
     fn syns_without_data_are_forgotten_after_two_reports_time() {
         let mut newcomers = Newcomers::new(Time::ZERO);
         newcomers.on_syns(at(0.01), 0.5, 1);
-        // The timer expires every 0.05 s. The mean time between reports is 0.1 s.
+        // The mean time between reports is 0.1 s, so the timer expires every 0.05 s.
         for i in 1..=4 {
             newcomers.age(at(0.05 * f64::from(i)), 0.5, 1);
         }

@@ -23,8 +23,8 @@ crate::words! {
 crate::parameters! {
     /// Parameters of BDR at a port.
     pub struct Params {
-        /// Use the paper's gains in packets (`literal`), or absolute rates (`resolved`). Literal mode ignores the
-        /// parameters below, except `t_rep_*`.
+        /// Use the paper's gains in packets (`literal`), or rates (`resolved`). Literal mode ignores the parameters
+        /// below, except `t_rep_*`.
         pub mode: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper");
         /// Share of the link to allocate.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("BDR-23");
@@ -44,15 +44,15 @@ crate::parameters! {
         pub u_threshold: f64 = 0.9, number(0.0, 1.0).from("BDR-24");
         /// A queue above this share of the buffer ends redistribution.
         pub queue_threshold: f64 = 0.01, number(0.0, 1.0).from("BDR-24");
-        /// Count flows that have sent a SYN but no data, if there are more such flows than usual.
+        /// If more flows than usual have sent a SYN but no data yet, count half of the excess.
         pub anticipation: bool = true, flag().from("BDR-22");
         /// How the number of flows is estimated.
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
-        /// Mean time between reports that is assumed before the first report.
+        /// Assumed mean time between reports, before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum time of a report. A longer time, from an idle sender or a false report, counts as this maximum. A
-        /// report counts as at most t_rep_max / tau flows. If signal is ack, t_rep_max is at most 4.194303 s, the
-        /// longest time that a report can contain.
+        /// Maximum time of a report. A longer time, from an idle sender or a false report, counts as this maximum. So a
+        /// report counts as at most t_rep_max / tau flows. If signal is ack, t_rep_max is at most 4.194303 s, because a
+        /// report in a TCP option cannot contain a longer time.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers as published (`header`), or in ACKs with BRF's option (`ack`). With
         /// `ack`, the senders must be `brf` with `designate`. An ACK carries a rate, not a gain, so ACKs require

@@ -25,8 +25,7 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// Passes the byte counts of BDR-42 to the law. Called only when the law needs the counts, not for each
-    /// packet.
+    /// Passes the byte counts of BDR-42 to the law, when the law needs them.
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
         let (own, other) = departed(port);
@@ -48,7 +47,7 @@ impl HeaderController for BdrPort {
 
     fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
-        // If the router restarts after an outage, the port's counters do not start at zero.
+        // After a restart of the router, the port's counters do not start at zero.
         self.seen = departed(port);
     }
 

@@ -25,9 +25,8 @@ struct Event {
     report: Report,
 }
 
-/// Returns the events of flows that arrive at random, `lambda` per second, for `secs` seconds. `rtts` draws the number
-/// of windows that a flow sends after its handshake. Each window takes 0.1 s. The sender's own code produces the
-/// reports.
+/// Returns the events of flows that arrive as a Poisson process, `lambda` per second, for `secs` seconds. `rtts` draws
+/// the number of windows that a flow sends after its handshake. Each window takes 0.1 s.
 fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) -> Vec<Event> {
     let mut rng = Pcg32::seed_from_u64(seed);
     let (mut start, mut events) = (0.0, Vec::new());
@@ -50,8 +49,8 @@ fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) 
     events
 }
 
-/// Statistics from 5 s on: mean and standard deviation of the estimate Nhat, mean of the true number, and mean
-/// relative error.
+/// Statistics from 5 s on: mean and standard deviation of the estimate, mean of the true number, and mean relative
+/// error.
 struct Outcome {
     mean: f64,
     sd: f64,
@@ -88,8 +87,8 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     Outcome { mean, sd, truth, error }
 }
 
-/// BDR-21: the standard deviation is sqrt(N T_rep / (2 tau)) if reports are a Poisson process and each flow lives for
-/// 0.1 s, which is the time of one report. This is 6.3 for N = 400 and 1.0 for N = 10.
+/// BDR-21: if reports are a Poisson process, the standard deviation is sqrt(N T_rep / (2 tau)). This is 6.3 for N = 400
+/// and 1.0 for N = 10. Each flow here sends one report, of 0.1 s.
 #[test]
 fn independent_reports_have_the_deviation_of_the_formula() {
     for (lambda, sd) in [(4000.0, 6.32), (100.0, 1.0)] {
@@ -101,9 +100,9 @@ fn independent_reports_have_the_deviation_of_the_formula() {
     }
 }
 
-/// The paper's traffic at 1 Gbit/s with 30 packets per RTT for each flow. A flow's reports are not
-/// independent. Two reports of 0.1 s each give 1 + exp(-0.1 / tau) times the formula's variance (Campbell's
-/// theorem), and longer flows increase the variance further.
+/// The paper's traffic at 1 Gbit/s, with windows of 30 packets. Here a flow's reports are not independent. For flows
+/// with two reports of 0.1 s, the variance is 1 + exp(-0.1 / tau) times the formula's (Campbell's theorem). For longer
+/// flows it is larger.
 #[test]
 fn the_papers_traffic_is_counted() {
     let windows = |rng: &mut Pcg32| libm::ceil(pareto(rng) / 30.0) as u32;

@@ -15,22 +15,22 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// Returns the bandwidth of BDR-23 before the division among flows: max(0, eta C - y_bg - q / T_q).
+    /// Returns the bandwidth to divide among flows (BDR-23): max(0, eta C - y_bg - q / T_q).
     pub(super) fn to_share(&self) -> f64 {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// Returns the share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the amount to
-    /// share.
+    /// Returns the share of one of `flows` flows, scaled by `growth`, but at most the bandwidth to divide. `flows`
+    /// counts as at least 1.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
     }
 }
 
-/// Returns the number of packets that each of `flows` flows may add to its window. Computes equations (2) and (3) of
-/// the paper in bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by
-/// zero: before the first report, and for a packet without a window (BDR-D6).
+/// Returns the number of packets that each flow may add to its window. These are the paper's equations (2) and (3), in
+/// bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by zero: before the
+/// first report, and for a packet without a window (BDR-D6).
 pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
     if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
         return 0.0;
@@ -50,17 +50,15 @@ pub(super) struct Usage {
     pub(super) threshold: f64,
     /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// There was no report for a long time. Shares do not grow on an idle port (ours). Otherwise g would grow without
-    /// traffic, and new flows would together get a multiple of the link's capacity. A single flow has the whole link
-    /// even without growth.
+    /// The port has no flows. Shares do not grow on an idle port (ours). Otherwise g would grow without traffic, and
+    /// new flows would together get a multiple of the link's capacity.
     pub(super) idle: bool,
 }
 
-/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere do not use
-/// their shares.
+/// BDR-24: the factor g by which shares grow while flows limited elsewhere leave part of their shares unused.
 ///
-/// g is at most eta / u. The measured u already contains the effect of g: u rises when the other flows use
-/// their larger shares. So g keeps its value while u is between the threshold and eta.
+/// g is at most eta / u. u rises as g grows, because the other flows use their larger shares. So g keeps its value
+/// while u is between the threshold and eta.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,
@@ -79,13 +77,13 @@ impl Redistribution {
         self.factor
     }
 
-    /// Returns to the fair share, because the link is full or has a queue.
+    /// Resets g to 1.
     pub(super) fn end(&mut self) {
         *self = Redistribution::default();
     }
 
-    /// Handles the expiry of the timer, `elapsed` seconds after its last expiry. The mean time between reports is
-    /// `mean` seconds, and g grows by `step` in that time.
+    /// Updates g. The timer last expired `elapsed` seconds ago. In the mean time between reports, `mean` seconds, g
+    /// grows by `step`.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
             return self.end();
@@ -95,7 +93,7 @@ impl Redistribution {
             return;
         }
         let since = *self.low_since.get_or_insert(now);
-        // u may be zero, so it is raised to at least a thousandth before the division.
+        // u may be zero, so the division uses at least 0.001.
         let most = usage.eta / usage.used.max(1e-3);
         if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
             // A late timer must not cause a larger step.
@@ -155,8 +153,7 @@ mod tests {
         }
     }
 
-    /// TV-D7, BDR-D2: the paper changes all windows by the same number of packets, so the differences between windows
-    /// remain.
+    /// TV-D7, BDR-D2: the paper changes all windows by the same number of packets, so large windows stay larger.
     #[test]
     fn tv_d7_equal_increments_are_not_fair_and_rates_are() {
         let over = -12.5 * 1000.0 / 0.1;

@@ -4,11 +4,10 @@
 //! not do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
 //!
 //! * All ACKs carry the present rate, while in the paper only the ACK of the designated packet carries it.
-//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only record of such
-//!   senders is [`Recent`], an array of fixed size. This array is indexed by a hash of addresses and ports, and holds
-//!   the times of the last designated packets.
-//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender paces
-//!   its packets, so it can send less than one packet per RTT.
+//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. It records only the times
+//!   of designated packets, in [`Recent`], an array indexed by a hash of addresses and ports.
+//! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. Senders pace
+//!   their packets, so they can also send at lower rates.
 
 use core::hash::BuildHasher;
 
@@ -24,15 +23,14 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Number of cells in which a port without a flow table stores the times of designated packets, by a hash of
-/// addresses and ports. A power of two.
+/// Number of cells for the times of designated packets; a power of two.
 pub const CELLS: u32 = 1 << 17;
 /// Flows whose last designated packet is older than this time get no rate (ours). A flow with data sends designated
 /// packets at most two timeouts apart (BDR-27).
 pub const FRESH: Span = Span::from_secs(4);
 
-/// The times of designated packets. Flows with the same hash share a cell, so a flow that designates no packets can
-/// get a rate, which its sender ignores.
+/// The times of designated packets. Flows with the same hash share a cell. So a flow without designated packets may get
+/// a rate, but its sender ignores the rate.
 #[derive(Clone, Debug, Default)]
 struct Recent(Vec<Time>);
 
@@ -76,8 +74,7 @@ impl Stateless {
         }
     }
 
-    /// Returns the first rate of a newcomer: of the next newcomer if `newcomers` is 1, of the one after it if
-    /// `newcomers` is 2, and so on.
+    /// Returns the first rate of the n-th newcomer from now, for n = `newcomers`.
     fn first_rate(&self, now: Time, newcomers: u64) -> Rate {
         self.law.rate_with(now, newcomers).max(Rate::from_bytes_per_sec(1))
     }
@@ -223,9 +220,8 @@ impl ReportCounter for Stateless {
         self.law.on_reports(now, reports, self.watch.port.queued, self.watch.port.limit);
     }
 
-    /// Returns the rate for the middle of the time until the next reports. The estimated number of flows decays until
-    /// the next reports, so the rate for the beginning of this time would be too low (by 2.5 % with reports every 10 ms
-    /// and tau = 200 ms).
+    /// Returns the rate for the middle of the time until the next reports, because the estimated number of flows decays
+    /// until then. The rate for now would be 2.5 % too low, with reports every 10 ms and tau = 200 ms.
     fn common_rate(&self, now: Time) -> Rate {
         self.present_rate(self.watch.ahead(now))
     }

@@ -1,5 +1,5 @@
-//! Tests a port without a flow table. The tests repeat the test vectors of the flow count with sums instead of
-//! packets, and check which flows get rates.
+//! Tests a port without a flow table: its count of flows, from sums instead of packets, and its choice of flows that
+//! get rates.
 
 use super::*;
 use crate::congestion::network::bdr::designator::window;
@@ -98,7 +98,6 @@ fn a_burst_of_syns_is_anticipated_with_sums() {
     assert!((after - 100.0).abs() < 2.0, "{after}");
 }
 
-/// A grant for the n-th newcomer is the rate with n more flows.
 #[test]
 fn grants_are_the_rates_of_newcomers() {
     let mut port = Port::new(plain(), 100.0);
@@ -107,8 +106,8 @@ fn grants_are_the_rates_of_newcomers() {
     assert!((one / ten - 20.0 / 11.0).abs() < 0.02, "{one} {ten}");
 }
 
-/// A report may be sent as several segments. The last segment may pass in a later tick than the other segments. The
-/// mean time between reports is nevertheless at most the maximum time of one report.
+/// A report may be sent in parts, and only the last part counts in `number`. If the last part passes in a later
+/// tick, the mean is still at most the maximum time of one report.
 #[test]
 fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
     let mean = |reports| {
@@ -151,8 +150,7 @@ fn reverse(port: &mut Port, packet: &PacketInfo) -> Option<Rate> {
     port.controller.on_reverse(ms(port.now), packet, &mut Vec::new())
 }
 
-/// Only flows that designate packets get rates and join the queue of rated flows. This lasts for four seconds after
-/// each report.
+/// Flows get rates, and join the queue of rated flows, for four seconds after each designated packet.
 #[test]
 fn rates_are_for_flows_that_designate_packets() {
     let mut port = Port::new(plain(), 100.0);
@@ -172,7 +170,6 @@ fn rates_are_for_flows_that_designate_packets() {
     assert_eq!(reverse(&mut port, &ack), None);
 }
 
-/// The SYN is a designated packet, so the SYN-ACK has the rate of a newcomer.
 #[test]
 fn the_answer_to_a_designated_syn_has_the_first_rate() {
     let mut port = Port::new(plain(), 100.0);
@@ -186,11 +183,10 @@ fn the_answer_to_a_designated_syn_has_the_first_rate() {
     offer(&mut port, &syn);
     let first = reverse(&mut port, &packet(1, 0, SYN_ACK, RateOption::Unassigned)).unwrap();
     let share = first.as_f64() / mbit(98.0).as_f64();
-    // The port counts the two flows fully, and a newcomer as half a flow until its first report.
+    // The rate is a share for 2.5 flows: the old flow, half of the counted newcomer, and one more newcomer.
     assert!((0.35..0.52).contains(&share), "{share}");
 }
 
-/// An agent's port has no record of any flow, so its state does not grow with the number of flows.
 #[test]
 fn an_agents_port_keeps_nothing_of_flows() {
     let mut port = Port::new(plain(), 100.0);

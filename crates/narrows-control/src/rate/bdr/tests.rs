@@ -1,4 +1,4 @@
-//! Tests the whole law with steps, steady streams of short flows, and two flows in a closed loop.
+//! Tests the whole law: steps, steady streams of short flows, and two flows in a closed loop.
 
 use super::*;
 use crate::congestion::network::bdr::designator::{apply_gain, window};
@@ -63,7 +63,7 @@ fn bdr_d1_the_literal_law_lags_behind() {
     assert!((law.flows(at(110.0)) - 127.27).abs() < 0.005, "{}", law.flows(at(110.0)));
 }
 
-/// In each 0.1 s, `per_rtt` flows begin. Each of them lives for this many RTTs.
+/// Passes the reports of short flows: `per_rtt` flows begin every 0.1 s, and each lives for `rtts` RTTs.
 fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     let mut now = Time::ZERO;
     for k in 0..(f64::from(per_rtt) * 10.0 * secs) as u32 {
@@ -80,7 +80,7 @@ fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     now
 }
 
-/// TV-D4 (Little's law) and the windows of TV-D3. Newcomers are counted as in the default configuration.
+/// TV-D4 (Little's law) and the windows of TV-D3.
 #[test]
 fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     for (capacity, per_rtt, rtts, flows, packets) in
@@ -97,8 +97,7 @@ fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     }
 }
 
-/// BDR-22: with anticipation, a burst of SYNs raises the estimated number of flows by half of the new flows, before
-/// any of these flows has sent data.
+/// BDR-22: with anticipation, 100 SYNs raise the estimated number of flows by 50 before any data arrives.
 #[test]
 fn a_burst_is_anticipated() {
     let shares = [false, true].map(|anticipation| {
@@ -111,9 +110,8 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Runs two flows on a link of 100 packets per RTT. The first flow starts with a window of 90 packets, and the second
-/// with 10. Each flow reports once per RTT. The reports of the two flows are half an RTT apart. The link forwards at
-/// most its capacity, and its queue is not reported. Returns the windows after 100 RTTs.
+/// Runs two flows with windows of 90 and 10 packets on a link of 100 packets per RTT. Each flow reports once per RTT,
+/// half an RTT after the other. The queue is not reported. Returns the windows after 100 RTTs.
 fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
@@ -123,8 +121,7 @@ fn two_flows(mode: Reading) -> [u32; 2] {
         law.on_bytes(Bytes::new(sum.min(100) * 500), Bytes::ZERO);
         law.on_timer(now, Rate::from_bytes_per_sec(1_000_000), Bytes::ZERO, None);
         let flow = (half % 2) as usize;
-        // The port measures for a second before the flows react. Without these measurements the paper's law would see
-        // an empty link.
+        // The port measures for a second before the flows react. Otherwise the paper's law would see an empty link.
         if half > 20 {
             let said = hear(&mut law, now, &Report { size_cwin: windows[flow], ..report() });
             windows[flow] = match said {
@@ -136,22 +133,22 @@ fn two_flows(mode: Reading) -> [u32; 2] {
     windows
 }
 
-/// BDR-D2: on a fully used link there is no spare capacity to distribute, so unequal windows stay unequal.
+/// BDR-D2: a full link has no spare capacity to distribute, so unequal windows stay unequal.
 #[test]
 fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
     assert_eq!(two_flows(Reading::Literal), [90, 10]);
 }
 
-/// The resolved law gives both flows equal shares of almost 98 packets. The designated packets see 2.1 flows instead
-/// of two, because each of them reads the count just after its own report.
+/// The two shares together are slightly below 98 packets. The designated packets read 2.1 flows instead of two, because
+/// each reads the count just after its own report.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
     let [a, b] = two_flows(Reading::Resolved);
     assert!(a == b && (88..=98).contains(&(a + b)), "{a} {b}");
 }
 
-/// BDR-24 in a closed loop: of ten flows, five send at most a fifth of their share. The other flows get a part of the
-/// rest, and the link is not overloaded.
+/// BDR-24 in a closed loop: five of ten flows can use only a fifth of their share. The others get part of the rest,
+/// without overloading the link.
 #[test]
 fn the_rest_of_limited_flows_is_redistributed() {
     let run = |redistribution| {
@@ -163,7 +160,7 @@ fn the_rest_of_limited_flows_is_redistributed() {
             let now = Time::ZERO + Span::from_millis(10 * slot);
             let rate = law.rate(now);
             let all = 5.0 * (rate.as_f64() + rate.min(limit).as_f64());
-            // The first two seconds are not checked, because the estimated number of flows settles in this time.
+            // The estimated number of flows needs two seconds to settle.
             if slot > 200 {
                 peak = peak.max(all / capacity.as_f64());
             }
@@ -206,7 +203,6 @@ fn a_queue_or_a_full_link_ends_redistribution_at_once() {
     assert_eq!(law.redistribution(), 1.0);
 }
 
-/// An idle port does not accumulate capacity to allocate.
 #[test]
 fn without_flows_the_share_does_not_grow() {
     let mut law = law(Params::default(), gbit());
@@ -227,7 +223,7 @@ fn other_traffic_keeps_its_rate() {
     }
     assert!((law.background().as_bits_per_sec() - 8e6).abs() < 100.0);
     assert!((law.rate(at(10.0)).as_bits_per_sec() - 90e6).abs() < 100.0);
-    // The queue of TV-D10 has 150 kbit. To drain the queue in 0.2 s, 0.75 Mbit/s are needed.
+    // Draining TV-D10's queue of 150 kbit in 0.2 s takes 0.75 Mbit/s.
     let queued = Bytes::new(150_000 / 8);
     let Recommendation::Rate(rate) = law.on_report(at(10.0), &Report::default(), queued, None) else {
         panic!("not a rate");
@@ -277,8 +273,8 @@ fn an_absurd_report_counts_for_little() {
     assert!(law.mean_report() < Span::from_millis(250), "{:?}", law.mean_report());
 }
 
-/// The time to the next timer is half of the mean time between reports. The first report sets the mean, and later
-/// reports have weight 1/16.
+/// The first report sets the mean time between reports, and later reports have weight 1/16. The timer's period is half
+/// of the mean.
 #[test]
 fn the_first_report_is_the_mean() {
     let mut law = law(Params::default(), gbit());
@@ -291,8 +287,7 @@ fn the_first_report_is_the_mean() {
     assert_eq!(law.next(), at(0.0605), "the next timer is due after half of the mean");
 }
 
-/// Reports a microsecond apart do not make the timer spin, and the paper's law measures over at
-/// least 10 ms.
+/// The resolved law waits at least 1 ms. The paper's law measures over at least 10 ms, and waits half of this time.
 #[test]
 fn timers_have_a_minimum_wait() {
     for (mode, wait) in [(Reading::Resolved, 1), (Reading::Literal, 5)] {
@@ -304,8 +299,7 @@ fn timers_have_a_minimum_wait() {
     }
 }
 
-/// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports. Soon after the flood, the
-/// flood no longer affects the average number of newcomers, with which the present number is compared.
+/// BDR-22: SYNs without data count for at most 2.5 times the mean time between reports.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());
@@ -319,7 +313,6 @@ fn a_flood_of_syns_is_soon_forgotten() {
     assert_eq!(law.flows(at(0.25)), 1.0);
 }
 
-/// On an almost unused link, one flow gets at most the whole link.
 #[test]
 fn one_flow_never_gets_more_than_the_link() {
     let mut law = law(Params::default(), gbit());
@@ -333,7 +326,6 @@ fn one_flow_never_gets_more_than_the_link() {
     assert_eq!(law.rate(at(10.0)), gbit().mul_f64(0.98));
 }
 
-/// If the timer is a minute late, redistribution takes one step, not six hundred.
 #[test]
 fn a_late_timer_takes_one_step() {
     let mut law = law(Params::default(), gbit());
@@ -346,7 +338,7 @@ fn a_late_timer_takes_one_step() {
     assert!((law.redistribution() - 1.1).abs() < 1e-9, "{}", law.redistribution());
 }
 
-/// If the queue has no limit, it counts as above its threshold when it takes more than 1 % of T_q = 0.2 s to drain.
+/// A queue without a limit is above its threshold if it takes more than 1 % of T_q = 0.2 s to drain.
 #[test]
 fn a_queue_without_a_limit_is_judged_by_its_delay() {
     let factor = |queued| {
@@ -359,13 +351,12 @@ fn a_queue_without_a_limit_is_judged_by_its_delay() {
         law.on_report(at(2.0), &report(), Bytes::new(queued), None);
         law.redistribution()
     };
-    // The limit of 250,000 bytes is 2 ms of 1 Gbit/s.
+    // 250,000 bytes take 2 ms at 1 Gbit/s.
     assert!(factor(249_000) > 1.0);
     assert_eq!(factor(251_000), 1.0);
 }
 
-/// BDR-3: a router keeps no state per flow. A structure without a destructor owns no memory on the heap, so its state
-/// has the same size for any number of flows.
+/// BDR-3: a router keeps no state per flow. A type without a destructor owns no heap memory, so its size is fixed.
 #[test]
 fn a_port_owns_no_memory_on_the_heap() {
     assert!(!std::mem::needs_drop::<BdrPort>());

@@ -1,9 +1,8 @@
 //! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
 //! These ACKs join the queue of other TCP but belong to no flow of this port. If only the numbers of flows determined
-//! the split, these ACKs would get no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as
-//! fast as the other direction, the ACKs for data in the fast direction need up to a fifth of the capacity of the slow
-//! direction.
+//! the split, these ACKs would get no share. A flow's ACKs need 1 to 2 % of the flow's rate. So if the other direction
+//! is ten times as fast, the ACKs for its data need up to a fifth of this port's capacity.
 
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -13,8 +12,8 @@ const HEADROOM: f64 = 1.05;
 /// Smaller relative changes of the rate are ignored, because every change of the reserved rate changes all
 /// allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. If a sample is above the average, it replaces the average, because a slowly
-/// growing reserve would delay the feedback in ACKs.
+/// Weight of a sample below the average. A larger sample replaces the average, because a slowly growing reserve would
+/// delay the feedback in ACKs.
 const WEIGHT: f64 = 0.25;
 
 /// Measures the rate of the ACKs for data of the reverse direction. It is the rate of all arrivals for the queue of

@@ -1,5 +1,5 @@
-//! Handles flows whose ACKs take another path: the rates that this switch writes into ACKs at the request of other
-//! switches (BRF-63).
+//! Advertisements for flows whose ACKs take another path than their data (BRF-63). A switch that sees only the ACKs
+//! writes the advertised rate into them.
 
 use rustc_hash::FxHashMap;
 
@@ -14,8 +14,8 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Validity of the advertisement, which is three periods T of the advertiser. This switch does not know
-    /// the flow's RTT and uses T instead, because the advertisement is repeated every T.
+    /// Validity of the advertisement: three periods T of the advertiser. This switch does not know the flow's RTT. It
+    /// uses T, a third of the validity, instead, because the advertisement is repeated every T.
     valid_for: Span,
     gate: Gate,
 }
@@ -48,8 +48,7 @@ impl<K: FlowIdentity> Adverts<K> {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // If two other switches advertise the flow, the smaller of the two rates applies until its advertisement
-            // expires.
+            // If two switches advertise the flow, the smaller rate applies until its advertisement expires.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}
             Some(known) => {
@@ -81,7 +80,7 @@ impl<K: FlowIdentity> Adverts<K> {
         self.heard.is_empty()
     }
 
-    /// Applies BRF-61 to the advertised value: the result is that value or `own`, whichever is smaller.
+    /// Returns the rate to write into this packet (BRF-61): the advertised rate or `own`, whichever is smaller.
     pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo<K>, own: Option<Rate>) -> Option<Rate> {
         let advertised = self.rate(now, &packet.key)?;
         let advert = self.heard.get_mut(&packet.key)?;

@@ -1,10 +1,10 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! The decisions are the same as those of a controller that gets each packet. Only the measurements differ. At the
-//! beginning of a counted interval, arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes
-//! of the rest of the interval are estimated in proportion to its length, because paced flows send evenly. A flow with
-//! frequent reports is moved to the end of its list only occasionally. So the flow may count as idle too early, by at
-//! most a quarter of [`Params::idle_after`](super::Params::idle_after).
+//! Decisions are the same as with packets, with two differences. First, a new allocation may take effect in the middle
+//! of a counted interval (see `judge::measured_from`). The bytes after that moment are estimated in proportion to the
+//! time, because paced flows send evenly. Second, a flow with frequent reports is moved to the end of its list only
+//! occasionally. So the flow may count as idle too early, by at most a quarter of
+//! [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::AppClass;
 use super::subscribers::WEIGHT;
@@ -84,8 +84,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
-        // T may be much shorter than the time between two reports. If the code assigned all bytes of a report to one T,
-        // the measured load of UDP would be several times too high.
+        // T may be much shorter than the time between reports. If all bytes of a report counted in one T, UDP's load
+        // would be several times too high.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
 
@@ -98,7 +98,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     ) -> Standing {
         let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
-        // While there are advertisements, messages and the passing of time can also change the decision.
+        // With advertisements, the decision can also change by a message or with time.
         let mut changed = !self.adverts.is_empty();
         if (counts.receiver_half.is_some() || counts.sender_half.is_some())
             && let Some(flow) = self.table.get_mut(id)
@@ -175,8 +175,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             return None;
         }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // A rated class without flows has no share yet. The grant therefore uses the share that the class will have
-        // with the newcomers.
+        // The grant uses the share that the rated class will have with the newcomers, because a class without flows has
+        // no share.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
             // The sum of weights if each newcomer has a subscriber of its own.

@@ -65,8 +65,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
         sender.says = true;
         sender.lose_every = sent.lose_every;
     }
-    // In either mode, a limited flow that fills its share during a measurement counts as unlimited until the
-    // next measurement. So the test compares medians over 1.5 seconds.
+    // A limited flow that happens to fill its share counts as unlimited until the next measurement. So the test
+    // compares medians over 1.5 seconds.
     let mut samples = vec![Vec::new(); senders.len()];
     for now in (2000..3500).step_by(20) {
         net.run(now);
@@ -81,8 +81,6 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms gives the same result as a data plane that sees each
-    /// packet.
     #[test]
     fn counts_decide_as_packets_do(
         senders in prop::collection::vec(
@@ -93,15 +91,13 @@ proptest! {
         let senders: Vec<Sent> = senders
             .into_iter()
             .map(|(rtt, start, limit, lose_every)| {
-                // Limited flows have no losses in this test. With losses, they would stay at the border between
-                // limited and unlimited in either mode (BRF-38).
+                // With losses, limited flows would stay at the border between limited and unlimited (BRF-38).
                 Sent { rtt, start, limit, lose_every: if limit.is_some() { 0 } else { lose_every } }
             })
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow gets 1.1 times its measured use. The use measured from packets and the
-            // use measured from counts can differ by one packet.
+            // A limited flow gets 1.1 times its measured use, which may differ by one packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }

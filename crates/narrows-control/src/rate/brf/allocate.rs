@@ -12,7 +12,7 @@ use crate::units::{Bytes, Rate, Span};
 /// The cause that limits a flow (BRF-38).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AppClass {
-    /// The flow has a rate, but no ACK has been able to change the rate yet (see `commitments`).
+    /// The flow still has its first rate, because no ACK could carry another rate yet (see `commitments`).
     Newcomer,
     /// The flow is new and not measured yet.
     #[default]
@@ -26,10 +26,9 @@ pub(super) enum AppClass {
     Held,
 }
 
-/// Returns the class according to BRF-38, or `None` if the count is inconclusive. Packets at the two ends of a window
-/// may or may not be counted, so a count may be wrong by `tolerance`. The paper's tolerance is zero. The tolerance
-/// here is one packet. Without the tolerance, a flow of ten packets per window would count as limited whenever only
-/// nine of them fall into the window.
+/// Returns the class according to BRF-38, or `None` if the count is inconclusive. A count may be wrong by `tolerance`,
+/// because of the packets at the two ends of a window. In resolved mode the tolerance is one packet. The paper's
+/// tolerance is zero, so a flow of ten packets per window counts as limited whenever only nine fall into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -48,7 +47,7 @@ pub(super) fn classify(
 }
 
 /// Minimum and maximum headroom of a flow held by another switch, per mille. With a headroom below the uncertainty of
-/// the count, a slow flow would never seem to fill its rate. Two switches would then keep the flow's rate low.
+/// the count, a slow flow would never seem to fill its rate. Two switches would then keep its rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit the flow.
@@ -63,10 +62,10 @@ pub(super) enum Found {
 /// Like [`classify`], for a flow whose sender says that its application does not limit the flow. `headroom` is the
 /// current headroom of the flow if it was held before.
 ///
-/// A headroom of `B_HEAD` (a tenth of the flow's rate) would take bandwidth from flows that can use it. A headroom
-/// closer to 1, with a threshold closer to 1, is as stable if the product of the two exceeds 1 by more than the
-/// uncertainty of the count (BRF-39). The headroom is therefore four times the uncertainty, which is the smallest
-/// stable value. The threshold is below the allocation by half of the headroom.
+/// The headroom of `B_HEAD`, a tenth of the rate, would take bandwidth from flows that can use it. A smaller headroom
+/// is as stable if the threshold is closer to the allocation. The condition is that (1 + headroom) * threshold exceeds
+/// 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is four times the uncertainty.
+/// The threshold is then half a headroom below the allocation.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -102,7 +101,7 @@ pub(super) fn floor(params: &Params, mtu: Bytes, period: Span, capacity: Rate, f
     Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
 }
 
-/// The values of the rule that belong to one flow: its level and its part of the remainder.
+/// The level and the part of the remainder that apply to one flow.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Terms {
     pub(super) level: u64,
@@ -183,8 +182,8 @@ impl<H: Host> Shares<H> {
         self.newcomers.share(capacity, self.index.len(), k)
     }
 
-    /// Returns the share of this newcomer. Newcomers of one subscriber divide the subscriber's equal share as newcomers
-    /// divide the capacity of a port.
+    /// Returns the share of this newcomer. Newcomers of one subscriber divide the subscriber's equal share by the same
+    /// rule.
     pub(super) fn share_of_newcomer(&self, flow: u32) -> Rate {
         let share = self.newcomer_share(self.capacity(), 1);
         let of_subscriber = self.subscribers.as_ref().and_then(|s| s.newcomer_share(flow, self.capacity()));
@@ -293,8 +292,8 @@ impl<H: Host> Shares<H> {
         self.subscribers.as_ref().map(Subscribers::rated)
     }
 
-    /// Returns the number by which the capacity is divided to get the equal share of an active flow, if `flows` flows
-    /// are active.
+    /// Returns N such that the equal share of this active flow is the capacity divided by N. `flows` is the number of
+    /// active flows.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
         self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
     }
@@ -339,8 +338,8 @@ impl<H: Host> Shares<H> {
 
     /// Returns the amount that each flow, or each subscriber, gets above its demand.
     fn leftover(&self) -> u64 {
-        // An unlimited flow uses everything, so nothing is left to spread. `tighten` may keep the
-        // level low and leave a remainder until the next settlement, but `spread` is zero then.
+        // If a level limits flows, nothing is left to spread. After `tighten`, a low level may leave a remainder until
+        // the next `settle`, but then `spread` is zero.
         if self.level != UNBOUNDED || self.index.is_empty() {
             return 0;
         }
@@ -356,15 +355,14 @@ impl<H: Host> Shares<H> {
     pub(super) fn full_sum(&self) -> f64 {
         let base = match self.level {
             UNBOUNDED => (self.index.bounded_sum() + self.newcomers.rate()) as f64,
-            // Flows with smaller demands get their demands, and all other flows get the level. Together they fill the
-            // capacity, or filled it when the level was computed.
+            // A level exists only if the demands exceed the capacity. So the flows fill the capacity, or filled it when
+            // the level was computed.
             _ => self.capacity.max(self.newcomers.rate()) as f64,
         };
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction. Rates are again computed from the stored demands (BRF-82). The code does not scale the reduced
-    /// rates up.
+    /// Ends a reduction. Rates follow from the stored demands again, and are not scaled up (BRF-82).
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }
@@ -494,9 +492,8 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// The error of the count may have any value within its tolerance. A held flow that has its headroom never counts
-    /// as filling its rate, and a flow that fills its rate never counts as held. So the condition of BRF-39 is also
-    /// true for the threshold and the headroom of held flows.
+    /// BRF-39 for held flows, for any error of the count within its tolerance. A held flow with its headroom never
+    /// counts as filling its rate. A flow that fills its rate never counts as held.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);

@@ -6,10 +6,9 @@
 //! queue, a probe raises the estimate. The higher estimate is kept if the flows used all of it and there was still no
 //! queue.
 //!
-//! BRF-101 specifies only this. But a radio's capacity can grow tenfold within a second, and probes of 5 %
-//! that take four periods each would need ten seconds to follow. Therefore, after a filled probe, a probe of
-//! twice the size follows at once, up to `probe_max`. A `probe_growth` of 1 disables this growth. The series
-//! of probes ends when there is a queue.
+//! BRF-101 specifies only this. But a radio's capacity can grow tenfold within a second. Probes of 5 % that take four
+//! periods each would need ten seconds to follow. So after a filled probe, a probe of twice the size follows at once,
+//! up to `probe_max`. The series ends when there is a queue. A `probe_growth` of 1 disables the growth.
 
 use std::collections::VecDeque;
 
@@ -23,13 +22,13 @@ const SAMPLE_PACKETS: u64 = 20;
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// This number of waiting packets, or fewer, does not count as a queue. The grants of a radio link's scheduler and
-/// bursts of senders also make a few packets wait.
+/// Up to this many waiting packets do not count as a queue. A radio link's scheduler and bursts of senders also make a
+/// few packets wait.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
-/// If the estimate is below this share of the maximum, a series of probes begins with the largest
-/// probe, because a radio can return to a recent rate.
+/// If the estimate is below this share of the maximum, a series of probes begins with the largest probe. A radio can
+/// return to a recent rate.
 const FALLEN: f64 = 0.5;
 
 /// The host's counters of the port.
@@ -57,8 +56,8 @@ pub(super) struct Estimator {
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// The last time at which no packet waited. A radio sends in grants, and traffic waits between grants. So only
-    /// data that does not drain within a period is a queue.
+    /// The last time at which no packet waited. A radio sends only at times that its scheduler grants, and packets wait
+    /// in between. So only data that does not drain within a period is a queue.
     empty_at: Time,
     /// Decaying maximum of the estimate.
     best: f64,
@@ -144,7 +143,8 @@ impl Estimator {
         }
     }
 
-    /// Returns the size of the next probe: after a filled probe of size `last`, or at the start of a series.
+    /// Returns the size of the next probe. `last` is the size of the filled probe before it, or `None` at the start of
+    /// a series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;
@@ -248,8 +248,7 @@ mod tests {
         assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
     }
 
-    /// A radio stops for two seconds and returns at the same rate. When the radio returns, the drain rate of the
-    /// backlog shows its rate.
+    /// A radio almost stops for two seconds. When it returns, the drain rate of the backlog shows its rate.
     #[test]
     fn an_outage_does_not_leave_a_tiny_estimate() {
         let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };

@@ -5,11 +5,10 @@
 //! within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end before
 //! they get a smaller rate.
 //!
-//! Therefore the port records the sum of these rates, and divides only the rest of the capacity. It divides the rest
-//! among the newcomer, the next newcomer within the RTT, and the established flows, whose next ACKs carry smaller
-//! rates. So the sum stays below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to
-//! the next newcomer. Dynamic thresholds with a factor of one divide a buffer among queues by the same rule (Choudhury
-//! and Hahne, 1998).
+//! Therefore the port records the sum of these rates, and gives a newcomer only a part of the remaining capacity. The
+//! other parts are for the next newcomer and for the established flows, whose next ACKs carry smaller rates. So the sum
+//! of rates stays below the capacity, except for minimum rates (BRF-47). Choudhury and Hahne (1998) divide a buffer
+//! among queues by the same rule: dynamic thresholds with a factor of one.
 
 use crate::units::Rate;
 

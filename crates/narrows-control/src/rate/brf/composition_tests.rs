@@ -87,8 +87,8 @@ impl Flow {
     }
 }
 
-/// Returns the rates of the flows after `until` ms, Mbit/s. `says` is the value of the bit of BRF-100 in the flows'
-/// data, or `None` if the data does not carry the bit.
+/// Returns the rates of the flows after `until` ms, Mbit/s. `says` is the senders' report of BRF-100, or `None` if they
+/// send no reports.
 fn run(says: Option<bool>, capacities: &[f64], mut flows: Vec<Flow>, until: u64) -> Vec<f64> {
     let mut switches: Vec<Switch> =
         capacities.iter().zip(1..).map(|(c, id)| Switch::new(Params::resolved(), id, mbit(*c))).collect();
@@ -108,9 +108,8 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// The second switch limits the flow that crosses both switches to 24.5 Mbit/s. The first switch gives the rest of its
-/// link to its other flow. The first switch reads the second switch's value in the ACKs. The rates are therefore
-/// correct even if the senders do not set the bit of BRF-100.
+/// The second switch limits the flow through both switches to 24.5 Mbit/s. The first switch reads this rate in the
+/// ACKs, and gives the rest of its link to its other flow. So the senders' reports of BRF-100 are not needed.
 #[test]
 fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     for says in [None, Some(true)] {
@@ -120,9 +119,9 @@ fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     }
 }
 
-/// The second switch gives each of its three flows 19.6 Mbit/s. The first switch gives each of its two flows the same
-/// rate. The third switch then has 98 - 39.2 Mbit/s left. The third switch must find by measurement that the other
-/// switches limit its flows. Flows without the bit get the full headroom of a tenth, at the expense of the last flow.
+/// The first and second switches give each of their flows 19.6 Mbit/s. The third switch must find by measurement that
+/// two of its flows are limited elsewhere. It then has 98 - 39.2 Mbit/s for the last flow. Without the senders'
+/// reports, the two flows get the full headroom of a tenth, at the expense of the last flow.
 #[test]
 fn a_parking_lot_with_different_rtts_reaches_them_too() {
     for (says, last) in [(Some(true), 58.8), (None, 98.0 - 1.1 * 39.2)] {

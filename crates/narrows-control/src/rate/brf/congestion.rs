@@ -88,7 +88,7 @@ impl Detector {
     /// Evaluates the port from this report and the reports of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
-            // A later report has arrived before this report. Rates over a negative time are meaningless.
+            // The reports are out of order, so no rates can be computed from them.
             self.history.clear();
         }
         let (mut netcard, mut arrivals) = (0.0, 0.0);

@@ -77,7 +77,7 @@ fn kinds(mode: Reading, reports: &[Report]) -> Vec<Option<CongestionKind>> {
 #[test]
 fn the_steady_state_at_eta_is_congested_only_in_literal_mode() {
     // 98 % of the link was allocated, and the departures are 98.1 % of the link. The literal rules report congestion
-    // here, which is the defect of TV-11 (BRF-41).
+    // although there is none (TV-11, BRF-41).
     let steady: Vec<Report> = (0..5).map(|i| report(i * 20, i * 245_250, i * 164, 1, 0)).collect();
     assert_eq!(kinds(Reading::Literal, &steady)[1..], [Some(CongestionKind::Burst); 4]);
     assert_eq!(kinds(Reading::Resolved, &steady), [None; 5]);

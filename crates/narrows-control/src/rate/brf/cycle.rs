@@ -18,7 +18,8 @@ const EMPTY_QUEUE: u32 = 2;
 /// single changes.
 const BULK_FLOWS: u64 = 1000;
 
-/// The phase of a port. INIT corresponds to `on_start`, BW_INIT takes no time, and ALLOC happens between two phases.
+/// The phase of a port. Other states of the paper take no time: INIT is `on_start`, BW_INIT is a flow's first rate, and
+/// ALLOC happens between two phases.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Senders learn the last allocation (BRF-36).
@@ -96,7 +97,7 @@ impl Cycle {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    /// Begins a new window. Counts of earlier windows do not apply to the new window.
+    /// Begins a new window, without the counts of earlier windows.
     fn count_window(&mut self) {
         self.windows = self.windows.wrapping_add(1);
     }
@@ -131,12 +132,12 @@ impl<K: FlowIdentity> Brf<K> {
         self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
-    /// Returns whether the random phases of many flows alone can explain the verdict (ours).
+    /// Returns whether the verdict may only be an effect of the random phases of many flows (ours).
     ///
-    /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with
-    /// probability exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts,
-    /// Mocci and Virtamo, "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets
-    /// during 1 % of the time. The arrivals of a period vary by more than the detector's 2 %.
+    /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with probability
+    /// exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
+    /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets only 1 % of the time. With so
+    /// many flows, verdicts of a burst do not count at all, because arrivals vary by more than the detector's 2 %.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
@@ -259,8 +260,8 @@ impl<K: FlowIdentity> Brf<K> {
             self.refresh_link(now, port, actions);
         }
         self.reductions.record_arrivals(now, rated(&port.arrived), self.cycle.period);
-        // A crowd of flows may arrive within one period, and no new period begins during congestion. T is therefore
-        // extended here, during congestion, too.
+        // Many flows may arrive within a period, and no new period begins during congestion. So T is extended here,
+        // too.
         self.extend_period();
         self.sweep(now, actions);
         self.link.observe_traffic(now, port, self.cycle.period, !self.is_literal());
@@ -299,9 +300,8 @@ impl<K: FlowIdentity> Brf<K> {
             }
             return;
         };
-        // If the link has become slower, its allocations were lowered at once. Arrivals that are based on older rates
-        // exceed the new capacity, but another reduction would lower the rates twice. A standing queue causes a
-        // reduction even if the link has just become slower.
+        // When the link became slower, allocations were lowered at once. Packets sent at older rates still exceed the
+        // new capacity, but a reduction would lower the rates twice. A standing queue causes a reduction in any case.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -313,7 +313,7 @@ impl<K: FlowIdentity> Brf<K> {
         if !congested {
             self.report_phase(actions);
         }
-        // There is at most one reduction per T, because the last reduction may not have taken effect yet.
+        // The last reduction may not have taken effect yet, so there is at most one per T.
         if self.reductions.reduced_within(now, self.cycle.period) {
             return;
         }
@@ -337,9 +337,9 @@ impl<K: FlowIdentity> Brf<K> {
         let g = self.cycle.period.mul_f64(self.params.g_periods);
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
-            // The factor applies to full allocations, not to allocations that are already reduced. A reduction takes
-            // two T to take effect at the port. If each reduction scaled the rates that the previous reduction left, a
-            // single queue would reduce all rates several times before the first reduction takes effect.
+            // The factor applies to full allocations, not to reduced ones. A reduction takes two T to take effect at
+            // the port. If each one scaled rates that are already reduced, a single queue would reduce all rates
+            // several times.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();
@@ -368,7 +368,7 @@ impl<K: FlowIdentity> Brf<K> {
         port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period)
     }
 
-    /// Every T, advertises to the other switches those flows whose ACKs take another path (BRF-63).
+    /// Once per T, sends the other switches the rates of flows whose ACKs take another path (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at || self.is_down() {
             return;

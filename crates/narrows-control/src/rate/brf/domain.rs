@@ -1,9 +1,9 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
 //! The controller polls every port and evaluates the reports with the same [`Detector`] that a switch has. While a port
-//! is congested, the controller sends the verdict to the port repeatedly. When the congestion ends, the controller
-//! tells the port once. The controller forwards advertisements to all other ports. The host delivers messages in each
-//! direction with the control network's delay `d_ctrl`.
+//! is congested, it gets each verdict. When the congestion ends, the port gets one more message. The controller
+//! forwards advertisements to all other ports. The host delivers messages in each direction with the control network's
+//! delay `d_ctrl`.
 
 use serde::{Deserialize, Serialize};
 

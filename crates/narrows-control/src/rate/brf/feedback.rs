@@ -22,9 +22,10 @@ impl Gate {
     /// Returns the rate to write into an ACK with this option, or `None` to leave the ACK unchanged. The smallest
     /// rate on the path applies (BRF-61).
     ///
-    /// The gate does not delay a switch that lowers a value in an ACK. Every value that passes closes the gate for
-    /// one and a half RTT (BRF-62). So the switch nearest to the receiver writes first, and all other switches only
-    /// lower its value. With independent gates, the sender would get the rates of two switches alternately.
+    /// A switch may lower another switch's rate in an ACK even while its own gate is closed. Every ACK with another
+    /// switch's rate closes the gate for one and a half RTT (BRF-62). So the switch nearest to the receiver writes
+    /// first, and the other switches only lower its rates. With independent gates, the sender would get the rates of
+    /// two switches alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,
@@ -36,7 +37,7 @@ impl Gate {
         (self.previous, self.said_before) = (self.next, self.said);
         if let RateOption::Assigned(value) = option {
             self.next = now + rtt.scale(3, 2);
-            // The comparison uses decoded rates, with the precision of the encoding (BRF-8).
+            // `allocated` is rounded to the precision of the encoding before the comparison (BRF-8).
             let replace = as_heard(allocated) <= value;
             if replace {
                 self.said = Some(allocated);
@@ -52,7 +53,7 @@ impl Gate {
         Some(allocated)
     }
 
-    /// Opens the gate again, because the last written rate did not fit into its packet (BRF-11).
+    /// Opens the gate again. Called if the last rate did not fit into its packet (BRF-11).
     pub(super) fn reopen(&mut self) {
         (self.next, self.said) = (self.previous, self.said_before);
     }

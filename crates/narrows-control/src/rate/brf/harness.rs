@@ -12,7 +12,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A sender directly before the switch. The round trip from the sender to its receiver and back takes `rtt`.
+/// A sender next to the switch. `rtt` is the time to the receiver and back, ms.
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
@@ -43,8 +43,7 @@ pub(super) struct Sender {
 }
 
 pub(super) struct Net {
-    /// The time between two reports of counts, in ms, as from a data plane. With 0, the controller gets each
-    /// packet.
+    /// The time between two reports of counts, ms. With 0, the controller gets each packet.
     pub(super) report_every: u64,
     pub(super) brf: Brf,
     pub(super) now: u64,
@@ -145,8 +144,7 @@ impl Net {
         if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             let ids = self.brf.shares.flows();
-            // While no ACK can change the rates of newcomers, the sum may exceed the capacity, because each flow gets
-            // at least the minimum rate.
+            // With newcomers, the sum may exceed the capacity by the minimum rates.
             let newcomers = self.brf.shares.committed() > Rate::ZERO;
             let floors = if newcomers { self.brf.shares.floor().mul_f64(ids as f64) } else { Rate::ZERO };
             assert!(
@@ -167,8 +165,7 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // The harness asks for decisions as a host must: after a report that changed the decision, after a new
-            // version, and occasionally.
+            // A host must ask for decisions after a change, after a new version, and occasionally.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {
                 continue;

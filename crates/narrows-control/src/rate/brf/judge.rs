@@ -10,17 +10,17 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// A flow is classified only if it was measured for at least 1/`LEAST_WINDOW` of the period T.
 const LEAST_WINDOW: u64 = 4;
-/// A flow's need counts as known only if the flow was measured for at least this share of a period.
+/// A flow is classified as limited only after measurements of at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
-/// Maximum number of windows that are added up for a flow with few packets.
+/// For a flow with few packets, at most this many windows are added up.
 const EVIDENCE_WINDOWS: u8 = 16;
 /// After this many windows without a smaller value from another switch, a flow no longer counts as
 /// held.
 const HELD_WINDOWS: u8 = 3;
 /// Maximum relative difference of two windows of a held flow.
 const STEADY: f64 = 0.05;
-/// If a held flow's rate is below its demand by at most this share, the rate counts as reaching the demand. Changes of
-/// the rate below this share are not recorded.
+/// A held flow's rate counts as equal to its demand if it is lower by at most this share. Smaller changes of the rate
+/// are not recorded.
 const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
@@ -104,8 +104,8 @@ impl Judge<'_> {
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // A flow may send more than its base, because it also gets a part of the remainder. If a short window
-        // underestimated the flow's base, the flow would seem unlimited in the next window.
+        // A flow may send more than its base, because it also gets a part of the remainder. If a short window made the
+        // base too low, the flow would seem unlimited in the next window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -114,8 +114,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // The flow's base may be underestimated. If it is, the flow would seem to fill its base as evidence from
-            // more windows is added.
+            // The base may be too low. With evidence from more windows, the flow would then seem to fill its base. So
+            // the flow stays limited, and gets a new base now.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -124,8 +124,8 @@ impl Judge<'_> {
             AppClass::Limited => {
                 let sent = Rate::of(evidence.sent, evidence.span);
                 let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
-                // A difference of one packet in the window does not mean that the flow's need has changed. A
-                // new allocation would shorten the next measurement, and so make the count even less exact.
+                // A difference of one packet does not show a different need. A new allocation would shorten the next
+                // measurement, and so make the count less exact.
                 let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
                 let same = was_limited && evidence.windows == 1 && wanted.abs_diff(meter.demand) <= coarse;
                 if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
@@ -141,14 +141,12 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // The flow has its full headroom only if its rate reaches its demand. If the level of this port is lower than
-        // the demand, the flow has less headroom.
+        // The flow has its full headroom only if its rate here equals its demand. The level of this port may be lower.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles its rate per RTT until it reaches a new rate also sends less than its rate, but its
-        // rate differs from window to window. If no data of a flow arrived in the last window, the data is in a queue
-        // upstream.
+        // A sender that still doubles its rate per RTT towards a new rate also sends less than its rate, but not
+        // steadily. If no data arrived in the window before, the data was in a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -160,7 +158,7 @@ impl Judge<'_> {
                 meter.demand = with.as_bytes_per_sec().min(meter.held);
             }
             None if was_held => {}
-            // If the measurement is inconclusive, the sender's statement decides: the flow is unlimited.
+            // If the measurement is inconclusive, the sender's report decides: the flow is unlimited.
             _ => {
                 if !was_held {
                     meter.headroom /= 2;
@@ -175,13 +173,11 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the headroom of a flow that is held again. `before` is the flow's headroom at the time when the flow filled
-/// its rate and did not count as held.
+/// Returns the headroom of a flow that is held again. `before` is its last headroom, halved in each window since then.
 ///
-/// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
-/// switch still measures the limit that the first switch had set. At each such change the flow's
-/// rate grows by one headroom, which is a few per cent. To speed this up, the headroom doubles from
-/// change to change.
+/// Two switches on a path can hold a flow alternately: when the first switch releases the flow, the second switch still
+/// measures the limit of the first. At each such change the flow's rate grows by one headroom, a few per cent. To speed
+/// up this growth, the headroom doubles with each change.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }
@@ -196,9 +192,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Returns the uncertainty of the count. At the ends of a window, a paced flow's count is wrong by at most one
-    /// packet. The root mean square of this error is 0.4 packets. The uncertainty includes three standard deviations
-    /// of the number of lost packets (Poisson).
+    /// Returns the uncertainty of the count. In each window, the count of a paced flow is wrong by at most one packet,
+    /// and by 0.4 packets in the root mean square. Losses add three standard deviations of the number of lost packets
+    /// (Poisson).
     fn uncertainty(&self, mtu: Bytes) -> Bytes {
         let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
         let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);
@@ -207,9 +203,9 @@ impl Evidence {
 }
 
 /// Returns the number of bytes that were lost on the way to this switch, estimated from the `bytes` that arrived and
-/// the bytes that are missing (BRF-100). Gaps in the sequence numbers show lost new packets. Lost retransmissions leave
-/// no gap, so the function assumes that retransmissions are lost in the same proportion as new packets. The estimate of
-/// the losses is at most the number of bytes that arrived.
+/// the bytes that are missing (BRF-100). Gaps in the sequence numbers show lost new packets, but lost retransmissions
+/// leave no gap. So the same share of loss is assumed for retransmissions. The estimate is at most the number of bytes
+/// that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

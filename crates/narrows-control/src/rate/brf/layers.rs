@@ -11,9 +11,9 @@ const ENTER: f64 = 0.5;
 /// changes of queues, which reorder packets.
 const LEAVE: f64 = 0.75;
 
-/// Returns whether a flow with this base allocation is a mouse. `was` tells whether the flow was a mouse before.
-/// `fair` is C_BRF / N_BRF. Only limited flows and newcomers can be mice, because an unlimited flow uses all that its
-/// layer gives to it.
+/// Returns whether a flow with this base allocation is a mouse. `was` tells whether the flow was a mouse before. `fair`
+/// is C_BRF / N_BRF. An unlimited flow cannot be a mouse, because it would use everything that the upper layer gives
+/// it.
 pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
     !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })
 }
@@ -34,9 +34,9 @@ impl Layer {
         }
     }
 
-    /// Returns the queue for a packet. A mouse becomes an elephant if it exceeds its allocation by more than `headroom`
-    /// plus two packets. Its packets are not dropped (BRF-51). RFC 2475 allows both treatments. In the elephants' queue
-    /// the excess does no harm and cannot overtake the flow's earlier packets.
+    /// Returns the queue for a packet. A mouse that sends more than `headroom` times its allocation plus two packets
+    /// becomes an elephant (BRF-51). RFC 2475 would also allow drops. The excess does no harm in the elephants' queue,
+    /// and cannot overtake the flow's earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,

@@ -83,7 +83,7 @@ impl<K: FlowIdentity> Brf<K> {
         id
     }
 
-    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was not seen.
+    /// Begins a flow whose SYN-ACK created no record, for example because this port did not see the handshake.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -101,10 +101,10 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Restarts a flow as a rated flow. The flow counted as other TCP, because the first packet that passed here did
-    /// not carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT carries the
-    /// option. Senders with little data send no such segment.) ACKs also show that the flow uses BRF, because a
-    /// receiver leaves room for a rate if the SYN asked for one (BRF-9).
+    /// Restarts a flow as a rated flow, if this packet shows that the flow uses BRF. The flow counted as other TCP,
+    /// because its first packet here did not carry the option. Data carries the option only once per RTT, and not at
+    /// all if there is little data. ACKs show it too, because receivers leave room for a rate if the SYN asked for one
+    /// (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -239,7 +239,7 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), and `share` is a
-    /// part of the uncommitted capacity. The number of flows that share `capacity`, including newcomers, is `flows`.
+    /// part of the uncommitted capacity. `flows` flows, including newcomers, share `capacity`.
     pub(super) fn first_rate(&self, equal: Rate, share: Rate, capacity: Rate, flows: u64) -> Rate {
         if self.is_literal() {
             return equal;
@@ -254,7 +254,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get(id).is_some_and(|flow| is_over(&flow.life))
     }
 
-    /// If too many flows are unconfirmed, a new flow gets no record. Returns the rate to offer in its SYN-ACK.
+    /// Returns the rate for the SYN-ACK of a flow that gets no record, because too many flows are unconfirmed.
     pub(super) fn offer(&mut self, packet: &PacketInfo<K>) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) || self.is_down() {
             return None;
@@ -335,8 +335,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// If no ACKs of a newcomer were seen, establishes the newcomer an RTT after its first data. A data plane that
-    /// reports counts does not report ACKs, and ACKs may take another path.
+    /// Establishes a newcomer an RTT after its first data, if none of its ACKs were seen. Data planes that report
+    /// counts do not report ACKs, and ACKs may take another path.
     fn await_feedback(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -352,7 +352,7 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     /// Ends the commitment to a newcomer (BRF-34), because an ACK can change the newcomer's rate now. From now on its
-    /// rate follows from its demand. The demand is unlimited, unless the predictor expects less.
+    /// rate follows from its demand, which is unlimited unless the predictor expects less.
     pub(super) fn establish(&mut self, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -399,9 +399,9 @@ impl<K: FlowIdentity> Brf<K> {
         let urgent = self.params.urgent_decrease;
         let mut rate = self.rate_for(id, self.table.meter(id)?);
         if !matches!(packet.option, RateOption::Assigned(_)) {
-            // This switch repeats a value that another switch has lowered. The gates of two switches do not stay
-            // synchronised, so this switch may write when the other switch does not. Without the repetition, the sender
-            // would get the larger rate whenever this switch writes first (BRF-62).
+            // If another switch has a lower rate, this switch writes that rate too. The gates of two switches do not
+            // stay synchronised, so the other switch might not write into this ACK. The sender would then get the
+            // higher rate (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -442,9 +442,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use the part of its share above
-    /// `value`, and this part becomes free for other flows. The part is known exactly, without a measurement
-    /// (BRF-102). Returns whether the value is new.
+    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`, so the rest
+    /// of its share becomes free for other flows without a measurement (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -543,7 +542,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(if shows_its_need { mean } else { self.link.rate().max(mean) })
     }
 
-    /// Handles those deadlines of flows that have passed.
+    /// Handles the deadlines that have passed.
     pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         while let Some((id, due)) = self.timers.pop(now) {
             let Some(flow) = self.table.get(id) else { continue };

@@ -2,8 +2,8 @@
 
 use crate::units::Rate;
 
-/// Returns the rate of a newcomer by the paper's equations 9 and 10 (BRF-32): the prediction or the equal share of one
-/// of `flows` flows, whichever is smaller. The number `flows` includes the newcomer.
+/// Returns the rate of a newcomer by the paper's equations 9 and 10 (BRF-32): the smaller of the prediction and the
+/// equal share. `flows` includes the newcomer.
 pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Rate {
     let average = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
     predicted.map_or(average, |predicted| predicted.min(average))
@@ -12,8 +12,8 @@ pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Ra
 /// Returns the factor by which the paper's equations 11 to 13 reduce the other flows, or `None` if the unallocated
 /// remainder suffices for the newcomer.
 ///
-/// As printed, the equation computes the factor from used rates, but applies it to allocations. If used rates and
-/// allocations differ, the sum of allocations exceeds the capacity (TV-4). The resolved rule is
+/// As printed, the factor is computed from used rates, but applied to allocations. If flows use less than their
+/// allocations, the sum of allocations exceeds the capacity (TV-4). The resolved rule is
 /// [`Shares::tighten`](super::allocate::Shares).
 pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Option<f64> {
     let residual = capacity - sum_real;

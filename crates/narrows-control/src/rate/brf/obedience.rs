@@ -1,33 +1,30 @@
 //! Detects flows that claim to follow rates but do not.
 //!
-//! The option in a SYN is only a claim (BRF-10). A host can announce BRF but run another controller, and so fill the
-//! queue of flows that follow their rates. A flow that exceeds its rate in consecutive windows moves to other TCP,
-//! where its excess harms only its own class. The flow returns to the rated class when its sender announces again
-//! that it applies rates, for example after a restart of the sender's agent. This check is ours. The paper assumes
-//! that senders follow their rates.
+//! The option in a SYN is only a claim (BRF-10). A host can announce BRF but run another congestion controller, and so
+//! fill the queue of flows that follow their rates. A flow that exceeds its rate in consecutive windows is demoted to
+//! the class of other TCP, where it harms only that class. It returns to the rated class when its sender announces
+//! again that it applies rates. This check is ours. The paper assumes that senders follow their rates.
 
 use super::Brf;
 use super::table::{Flow, FlowId, List, Meter};
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
-/// A flow that sends more than this multiple of its rate gets a strike. For a mouse, BRF-51 permits the same
-/// multiple.
+/// A flow that sends more than this multiple of its rate gets a strike. BRF-51 has the same multiple for mice.
 const MARGIN: f64 = 1.25;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
 /// The score at which a flow is demoted.
 const OUT: u8 = 128;
-/// Score of one strike. Eight consecutive strikes demote a flow. A sender may get a few strikes while a queue from
-/// before a reduction drains.
+/// Score of one strike. Eight consecutive strikes demote a flow. A few may come from packets that were queued before a
+/// reduction.
 const STRIKE: u8 = OUT / 8;
-/// Time after which a flow that exceeds its reduced rate is demoted, even if the flow stays below its share before the
-/// reduction. A sender may be without feedback for a while, for example during a loss recovery, and then exceeds
-/// reduced rates.
+/// A flow that exceeds only its reduced rate, not its share before the reduction, is demoted after this time. It is not
+/// demoted earlier, because it may get no feedback for a while, for example during loss recovery.
 const PATIENCE: Span = Span::from_millis(1500);
 
-/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles this time, so a flow that only claims
-/// to apply rates spends less and less of its time in the rated class.
+/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles this time, so a flow with false
+/// claims is in the rated class less and less often.
 const PROBATION: Span = Span::from_secs(1);
 /// Maximum number of doublings of the probation, which is then about a minute.
 const DOUBLINGS_MOST: u8 = 6;
@@ -84,10 +81,10 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot follow the
-    /// last rate at once, so only a flow that exceeds its share before the reduction gets a full strike. A flow that
-    /// exceeds only the reduced rate gets a lower score, because it keeps the queue full while other flows reduce their
-    /// rates to nothing. `since` is the time of the last reduction.
+    /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot follow a new
+    /// rate at once, so it gets a full strike only if it exceeds its share before the reduction. If it exceeds only the
+    /// reduced rate, it gets a lower score. It is not ignored, because it keeps the queue full while other flows reduce
+    /// their rates to nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());
@@ -104,8 +101,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Moves all flows that do not follow their rates to other TCP. Such moves are rare, so the function may visit
-    /// every flow.
+    /// Moves all flows that do not follow their rates to other TCP. This is rare, so the cost of visiting every flow
+    /// does not matter.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let out: Vec<FlowId> = self
             .table
@@ -203,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Four flows ignore reductions. Each of them stays below 1.25 times its share, but together they fill the link.
+    /// Each of four flows stays below 1.25 times its share, but together they fill the link and ignore reductions.
     #[test]
     fn flows_that_ignore_reductions_together_lose_their_class() {
         for (mbits, report_every) in [(24.0, 0), (24.0, 10), (19.9, 0), (19.9, 10)] {

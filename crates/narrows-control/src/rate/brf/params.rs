@@ -73,8 +73,7 @@ params! {
     floor_packets: f64 = 0.0, 2.0, number(0.0, 1000.0).from("BRF-47");
     /// Minimum allocation of a flow, as a share of C_BRF.
     floor_share: f64 = 0.0, 0.001, number(0.0, 1.0).from("BRF-47");
-    /// Minimum period T. The paper has no minimum. In literal mode, a minimum of 1 ms keeps the timer from firing
-    /// constantly.
+    /// Minimum period T. The paper has no minimum. Literal mode has 1 ms, which keeps the timer from firing constantly.
     period_min: Span = Span::from_millis(1), Span::from_millis(10), time_from(SHORTEST, LONGEST).from("BRF-30");
     /// Maximum period T.
     period_max: Span = Span::from_secs(3600), Span::from_secs(1), time_from(SHORTEST, LONGEST).from("BRF-30");
@@ -92,9 +91,8 @@ params! {
     mouse_headroom: f64 = 1.25, 1.25, number(0.0, 1000.0).from("BRF-51");
     /// Let a decrease of more than 10 % pass the feedback gate at once.
     urgent_decrease: bool = false, true, flag().from("BRF-64");
-    /// Use the senders' reports that their applications do not limit them, and count gaps in the sequence numbers as
-    /// sent data. If a flow whose application does not limit it still sends less than its rate, another switch limits
-    /// the flow (BRF-102).
+    /// Use the senders' reports that their applications do not limit them. If such a flow still sends less than its
+    /// rate, another switch limits it (BRF-102). Gaps in the sequence numbers count as sent data.
     believe_senders: bool = false, true, flag().from("BRF-100");
     /// The unit that gets a share: each flow, or all flows of a subscriber. A subscriber is an address, a prefix, a
     /// VLAN or a mark.
@@ -119,7 +117,8 @@ params! {
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");
     /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-    /// A flow is idle after the longest of these times without data: this value, two periods T, and two packet gaps.
+    /// A flow is idle if it sends no data for the longest of these times: this value, two periods T, and twice the time
+    /// between two packets at the equal share.
     idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, LONGEST).from("BRF-16");
     /// A handshake without an answer is removed after this time.
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, LONGEST).from("BRF-15");
@@ -135,8 +134,8 @@ params! {
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101; ours");
     /// Size of the first probe of a series, as a multiple of the measured capacity.
     probe_gain: f64 = 1.05, 1.05, number(1.0, 2.0).from("BRF-101");
-    /// Ratio of the size of a probe to the size of the successful probe before it. With 1, all probes have the same
-    /// size and are two periods apart.
+    /// After a successful probe, the next probe exceeds the capacity by this many times as much. With 1, all probes
+    /// have the same size and are two periods apart.
     probe_growth: f64 = 1.0, 2.0, number(1.0, 4.0).from("BRF-101; ours");
     /// Maximum size of a probe, as a multiple of the measured capacity. A sender can at most double its rate per RTT
     /// (BRF-104).
@@ -171,11 +170,10 @@ impl PortParameters for Params {
         if self.mode == Reading::Literal && self.share != Share::Flow {
             return Err(Problem::relation("share", format!("\"{}\"", self.share), "flow if mode is literal"));
         }
-        // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full
-        // share (BRF-39). The paper's ranges include such products, so literal mode permits them.
+        // With a product of at most 1, a limited flow counts as unlimited in every other cycle (BRF-39). The paper's
+        // ranges include such products, so literal mode permits them.
         if self.mode == Reading::Resolved && self.a_cls * self.b_head <= 1.0 {
-            // The minimum in the message is rounded up, so that a user who sets the parameter to this minimum gets no
-            // second error.
+            // The minimum in the message is rounded up, so that it is itself valid.
             let (least, a_cls) = ((1e4 / self.a_cls).ceil() / 1e4, self.a_cls);
             let expected =
                 format!("at least {least:.4}, so that a_cls * b_head exceeds 1 (a_cls is {a_cls})");

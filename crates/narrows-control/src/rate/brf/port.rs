@@ -23,7 +23,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum time between two readings of the port, for any parameters.
 pub(super) const TICK_MIN: Span = Span::from_millis(1);
-/// Share of the idle timeout after which an active flow is moved to the end of its list.
+/// An active flow is moved to the end of its list after this share of the idle timeout.
 pub(super) const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
@@ -74,9 +74,9 @@ impl<K: FlowIdentity> Brf<K> {
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// Returns the time between two full packets of a flow with this rate. This time can exceed the RTT. The paper does
-    /// not consider this case. Senders send at least one packet per second (BRF-104), and one second is also the
-    /// default of `period_max`.
+    /// Returns the time between two full packets at this rate, at most `period_max`. It can exceed the RTT, a case that
+    /// the paper does not consider. Senders send at least one packet per second (BRF-104), and `period_max` is 1 s by
+    /// default.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;
@@ -193,7 +193,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
         let (headroom, mtu) = (self.params.mouse_headroom, self.mtu);
         if !active {
-            // The last segment and retransmissions stay behind the flow's earlier packets.
+            // The last segment and retransmissions join the queue of the flow's earlier packets.
             let last = self.last_rate(id).zip(self.table.get_mut(id));
             return last
                 .map_or(Leaf::Elephant, |(told, flow)| flow.layer.leaf(now, size, told, headroom, mtu));

@@ -21,7 +21,7 @@ pub(super) struct Reductions {
     /// Bytes offered to the rated class, at each tick of the last period.
     arrivals: VecDeque<(Time, Bytes)>,
     reduced_at: Option<Time>,
-    /// The factors of the last reductions, which the port's flows may still follow. A reduction takes two T to take
+    /// The factors of the last two reductions. Flows may still follow them, because a reduction takes two T to take
     /// effect at the port.
     factors: [f64; 2],
 }
@@ -82,15 +82,14 @@ impl Reductions {
         self.reduced_at = Some(now);
     }
 
-    /// Ends the time in which this factor applied. Returns the largest factor that flows may have followed in that
-    /// time.
+    /// Called when another factor replaces `factor`. Returns the largest factor that flows may have followed until now.
     pub(super) fn end(&mut self, factor: f64) -> f64 {
         let [last, before] = self.factors;
         self.factors = [factor, last];
         factor.max(last).max(before)
     }
 
-    /// Called when the congestion is over and no flow follows a rate from an earlier reduction any more.
+    /// Called when the congestion is over.
     pub(super) fn forget(&mut self) {
         self.factors = [1.0; 2];
     }

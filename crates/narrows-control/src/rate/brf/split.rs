@@ -49,9 +49,8 @@ pub(super) struct Basis {
     pub(super) other: u64,
     /// Number of times that UDP's share is halved; `None` without UDP.
     pub(super) udp: Option<u8>,
-    /// Rate of the ACKs of flows of the reverse direction, which belong to no flow of this direction (ours; the paper's
-    /// bottleneck has one-way traffic). Without this share, two-way traffic leaves too little capacity for its own ACKs
-    /// and for the feedback in them.
+    /// Rate of the ACKs for data of the reverse direction (ours; the paper's bottleneck has one-way traffic). Without a
+    /// share for them, two-way traffic would leave too little capacity for ACKs and the feedback in them.
     pub(super) acks: Rate,
 }
 
@@ -101,9 +100,9 @@ impl Splitter {
 
     /// Updates the split and returns whether it changed.
     ///
-    /// The split changes at most once per `period` (BRF-24). In three cases it changes at once (ours): the link
-    /// gets a new rate, a class gets its first flow or loses its last flow, or UDP needs a larger share. In these cases
-    /// the old split would give a class nothing or too little, or reserve a share that no flow uses.
+    /// The split changes at most once per `period` (BRF-24). In three cases it changes at once (ours): the link gets a
+    /// new rate, a class gets its first flow or loses its last flow, or UDP needs a larger share. Otherwise a class
+    /// would have too little, or an unused share would stay reserved.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent = self.basis.is_none_or(|old| {
             old.link != basis.link || old.occupied() != basis.occupied() || basis.grows(old)

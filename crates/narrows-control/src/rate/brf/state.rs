@@ -1,4 +1,4 @@
-//! The states of a port as events: the paper's Figure 5, with the settling time of BRF-36.
+//! The states of a port as events: those of the paper's Figure 5, and the settling time of BRF-36.
 
 use super::Brf;
 use super::cycle::Phase;

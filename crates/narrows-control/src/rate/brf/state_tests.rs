@@ -43,7 +43,7 @@ fn every_change_of_state_is_an_event() {
     let expected = [
         (0, "state-init"),
         (0, "state-settle"),
-        // The SYN-ACK of the first flow passes here. This SYN-ACK does not restart the phase (BRF-35).
+        // The SYN-ACK of the first flow does not restart the phase (BRF-35).
         (20, "state-bw-init"),
         (20, "state-settle"),
         (100, "state-measure"),
@@ -53,7 +53,7 @@ fn every_change_of_state_is_an_event() {
         (240, "state-alloc"),
         (240, "state-settle"),
         (260, "state-measure"),
-        // The SYN-ACK of the second flow passes here.
+        // The SYN-ACK of the second flow.
         (270, "state-bw-init"),
         (270, "state-measure"),
         (280, "state-alloc"),
@@ -67,16 +67,13 @@ fn every_change_of_state_is_an_event() {
     assert_eq!(states(&mut net), [(290, "state-congestion")]);
     say(&mut net, Some(CongestionKind::Queue));
     assert_eq!(states(&mut net), [], "the state is the same");
-    // Congestion lasts for at least T, because the reduction does not take effect earlier. Then the
-    // controller reports the end of congestion.
+    // Congestion lasts for at least T, because the reduction does not take effect earlier.
     assert_eq!(walk(&mut net, 315), []);
     say(&mut net, None);
     assert_eq!(states(&mut net), [(315, "state-alloc"), (315, "state-settle")]);
     assert_eq!(walk(&mut net, 336), [(335, "state-measure")]);
 }
 
-/// In literal mode the port measures at once, as printed in the paper. Senders have no time to learn their
-/// rates.
 #[test]
 fn as_printed_the_port_measures_at_once() {
     let mut net = Net::new(Params::literal(), LINK);
@@ -91,7 +88,6 @@ fn as_printed_the_port_measures_at_once() {
     assert_eq!(walk(&mut net, 201), expected);
 }
 
-/// The last state event always names the state of the current phase.
 #[test]
 fn the_last_event_is_the_phase() {
     let mut net = Net::new(Params::resolved(), LINK);

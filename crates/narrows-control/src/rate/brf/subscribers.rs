@@ -193,7 +193,7 @@ impl<H: Host> Subscribers<H> {
         self.rated
     }
 
-    /// Returns the number by which the capacity is divided to get the equal share of this active flow.
+    /// Returns N such that the equal share of this active flow is the capacity divided by N.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))
@@ -255,8 +255,7 @@ impl<H: Host> Subscribers<H> {
         self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
     }
 
-    /// Returns a number that changes whenever a change of one flow may have changed the share of another
-    /// flow.
+    /// Returns a number that changes when one flow may have changed the share of another.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }

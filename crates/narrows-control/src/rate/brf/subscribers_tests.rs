@@ -76,8 +76,7 @@ proptest! {
             let least = exact as f64 * (1.0 - 1.0 / 128.0) - 2.0;
             prop_assert!(*found as f64 >= least, "{} << {}", found, exact);
         }
-        // If one subscriber's level is too low by `part`, the capacity that this subscriber leaves may raise the level
-        // of another subscriber by the same amount.
+        // If one subscriber's level is too low, the capacity that it leaves may raise another subscriber's level.
         for n in 0..6u8 {
             let sum = |of: &[u64]| -> f64 {
                 of.iter().zip(&flows).filter(|(_, (of, _))| *of == n).map(|(rate, _)| *rate as f64).sum()
@@ -117,7 +116,6 @@ proptest! {
         prop_assert_eq!(other, back);
     }
 
-    /// With one flow for each subscriber, the results are the same as without subscribers.
     #[test]
     fn subscribers_with_one_flow_share_as_flows_do(
         capacity in 0u64..20_000_000_000,
@@ -292,8 +290,8 @@ fn a_subscriber_below_its_share_leaves_the_rest_to_the_others() {
     assert!((rates[0] - 10.0).abs() < 0.5 && rates[1] > 84.0, "{rates:?} Mbit/s");
 }
 
-/// A subscriber opens four connections within an RTT. No ACK can change their rates in that time, so their sum must not
-/// exceed the subscriber's half.
+/// A subscriber opens four connections within an RTT. The sum of their first rates must not exceed the subscriber's
+/// half.
 #[test]
 fn newcomers_of_one_subscriber_leave_the_others_their_shares() {
     let mut both = Shares::<IpAddr>::new(false, true);

@@ -12,7 +12,7 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A measurement stays valid if the allocation changes by at most this share.
+/// If the allocation changes by at most this share, measurements stay valid.
 const SAME: f64 = 0.01;
 
 /// The lists. Every record is on exactly one of these lists.
@@ -30,9 +30,8 @@ pub(super) enum List {
 
 /// A flow's allocation and measured use.
 ///
-/// A meter is separate from [`Flow`] and takes at most two cache lines, because ALLOC reads all meters, and memory
-/// access dominates with 100,000 flows. Reports and decisions are more frequent than ALLOC, and need only the first
-/// cache line.
+/// ALLOC reads all meters, and with 100,000 flows memory access dominates. So a meter is separate from [`Flow`] and
+/// takes only two cache lines. Reports and decisions are more frequent than ALLOC, and need only the first cache line.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
@@ -42,10 +41,9 @@ pub(super) struct Meter {
     /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED` if no switch holds
     /// it (BRF-102).
     pub(super) held: u64,
-    /// The base allocation that the sender was told last.
+    /// The base allocation at the last feedback to the sender.
     pub(super) told: Rate,
-    /// The time at which the sender was told this allocation; "never" if no allocation has been sent
-    /// to it yet.
+    /// The time from which the sender has known this allocation; "never" before the first feedback.
     pub(super) told_at: Time,
     /// Time of the first data since `joined`.
     pub(super) first_data: Time,
@@ -54,9 +52,9 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// Two flags of this cycle: the sender reported that its application does not limit the flow (BRF-100), and
-    /// the sender reported that its application limits the flow. Both flags may be set for a paced flow, because
-    /// its application still has data while the last write is paced out.
+    /// In this cycle, the sender reported that its application does not limit the flow (`unlimited`), or that its
+    /// application does limit the flow (`limited`) (BRF-100). Both flags may be set for a paced flow, which still has
+    /// data while the application's last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
@@ -127,7 +125,7 @@ impl Meter {
         }
     }
 
-    /// Records the base allocation that the sender was told. The evidence stays if the allocation is almost the same.
+    /// Records the base allocation at a feedback. The evidence stays valid if the allocation is almost the same.
     pub(super) fn note_told(&mut self, now: Time, base: Rate) {
         let same = (self.told.as_f64() - base.as_f64()).abs() <= SAME * self.told.as_f64();
         if self.told_at == Time::NEVER || !same {
@@ -224,7 +222,7 @@ struct Ends {
 /// handshakes can cause collisions.
 #[derive(Debug)]
 pub(super) struct Table<K> {
-    // There are three arrays by slot, because the code reads their data with different frequencies.
+    // Three arrays by slot, because they are read at different frequencies.
     links: Vec<Link>,
     meters: Vec<Meter>,
     flows: Vec<Option<Flow<K>>>,
@@ -234,7 +232,7 @@ pub(super) struct Table<K> {
     unconfirmed: usize,
     max: usize,
     rtt_default: Span,
-    /// Maximum time that a reported flow may keep its place in its list (`aggregate`).
+    /// The time after which a reported flow is moved to the end of its list (`aggregate`).
     patience: Span,
 }
 
@@ -254,7 +252,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Sets the maximum time that a reported flow may keep its place in its list.
+    /// Sets the time after which a reported flow is moved to the end of its list.
     pub(super) fn set_patience(&mut self, patience: Span) {
         self.patience = patience;
     }
@@ -267,8 +265,7 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len() >= self.max
     }
 
-    /// Returns the number of records whose flows were seen from one side only, and the number of records whose flows
-    /// were seen from both sides.
+    /// Returns two numbers: flows seen from one side only, and flows seen from both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }

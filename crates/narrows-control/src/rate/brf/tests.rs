@@ -115,7 +115,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // With the paper's rule, losses make the measured demands of the flows too low. BRF-100 prevents that.
+    // The paper's rule takes losses for lower demands, which BRF-100 prevents.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
@@ -124,7 +124,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
     assert!(net.brf.table.ids(List::Rated).all(|id| net.brf.table.meter(id).unwrap().demand < 4_000_000));
 }
 
-/// The minimum rate of a crowd is its equal share (BRF-47), so it must fall with the capacity.
+/// With many flows the minimum rate is the equal share (BRF-47), so it must fall with the capacity.
 #[test]
 fn a_halved_capacity_halves_the_minimum_rates_of_a_crowd() {
     let mut net = resolved();
@@ -170,8 +170,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // Even a flood of SYNs that get SYN-ACKs evicts no established flow. Such a flood adds at most the permitted number
-    // of unconfirmed flows, and these flows are removed within seconds.
+    // Even SYNs that get SYN-ACKs evict no established flow. They add at most the permitted number of unconfirmed
+    // flows, which are removed within seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -223,13 +223,12 @@ fn udp_is_policed_to_its_share() {
         datagram.key.proto = Proto::Udp;
         passed += u64::from(net.offer(&datagram) == Admission::Queue(Leaf::Udp));
     }
-    // In two seconds, UDP offers 12 Mbit/s. The policer lets 5 Mbit/s and a burst of two packets pass.
+    // UDP offers 12 Mbit/s for two seconds. The policer passes 5 Mbit/s and a burst of two packets.
     assert!((830..=838).contains(&passed), "{passed}");
     let class = Action::SetClass { class: Class::Udp, rate: mbit(5.0), ceil: mbit(5.0) };
     assert!(net.actions.contains(&class));
 }
 
-/// UDP may use an idle link up to its ceiling. While a greedy TCP flow sends, UDP gets only its share.
 #[test]
 fn udp_borrows_what_tcp_leaves_idle() {
     let mut net = Net::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, LINK);
@@ -389,7 +388,7 @@ fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
     let Message::FlowAdvertisement { rate, valid_for, .. } = adverts[0] else { unreachable!() };
     assert_eq!((rate, valid_for), (mbit(98.0), Span::from_millis(300)));
 
-    // The other switch needs another port id. With the same id, the other switch would treat the message as its own.
+    // The other switch needs another port id. A switch ignores advertisements with its own id.
     there.brf = Brf::new(Params::resolved(), 2, Bytes::new(MTU));
     there.brf.on_start(Time::ZERO, &there.port, &mut there.actions);
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
@@ -492,7 +491,7 @@ fn an_unknown_capacity_is_found() {
 
 #[test]
 fn tv_12_and_13_formulas() {
-    // TV-12: after a newcomer has begun to send 50 Mbit/s, the other flows get lower rates only 40 ms later.
+    // TV-12: a newcomer sends 50 Mbit/s for 40 ms before the other flows get lower rates.
     let queue = mbit(50.0).bytes_in(Span::from_millis(40));
     assert_eq!((queue, queue.get().div_ceil(MTU)), (Bytes::new(250_000), 167));
     // TV-13: Jain's index (sum x)^2 / (n sum x^2) of two flows.

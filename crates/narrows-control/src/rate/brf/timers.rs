@@ -1,4 +1,4 @@
-//! Deadlines of single flows. A flow has a few deadlines in its life. Packets have no deadlines.
+//! Deadlines of single flows. A flow has only a few deadlines in its life.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,12 +1,12 @@
 //! UDP's part of the link (BRF-21, BRF-23). UDP has a guaranteed share, and can borrow idle capacity in addition.
 //!
 //! If UDP may borrow, its class reserves only the part of the share that UDP needs. So a few DNS queries do not take
-//! 5 % of the link from TCP. If UDP exceeds the reserve, it borrows until the next sample of its load raises the
-//! reserve.
+//! the whole share, 5 % of the link, from TCP. Above the reserve, UDP borrows until the next sample of its load raises
+//! the reserve.
 //!
-//! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission
-//! time. The ceiling follows the measured rate of TCP, so that UDP does not fill the headroom that `eta` leaves on a
-//! busy link. UDP still gets its share on a busy link.
+//! While UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
+//! The ceiling falls as TCP's measured rate rises. Otherwise UDP would fill the headroom that `eta` leaves on a busy
+//! link. The ceiling never falls below UDP's share.
 
 use super::params::Params;
 use crate::rate::kit::policer::Policer;
@@ -15,14 +15,14 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// The reserve is the share divided by a power of two. This is the largest exponent of that power. The reserve has only
-/// a few possible values, because each change of the reserve changes all rates.
+/// The reserve is the share, halved at most this many times. It has few possible values, because each change of the
+/// reserve changes all rates.
 const HALVINGS_MAX: u8 = 4;
 
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
 const ROOM: f64 = 2.0;
 
-/// UDP's load is the maximum arrival rate of UDP over at least this time and at most twice this time.
+/// UDP's load is its highest arrival rate in a window of at least this time and at most twice this time.
 const HELD: Span = Span::from_secs(1);
 
 /// Measures the rates of TCP and UDP, and polices UDP if it may not borrow.
@@ -38,8 +38,7 @@ pub(super) struct Udp {
     tcp: Rate,
     /// UDP's arrivals since the last sample.
     arrived: Bytes,
-    /// The largest arrival rate of UDP since `turned`, and the largest arrival rate in the time [`HELD`] before
-    /// `turned`.
+    /// The maximum of UDP's arrival rate since `turned`, and the maximum in the time [`HELD`] before `turned`.
     peaks: [Rate; 2],
     turned: Time,
 }
@@ -101,7 +100,7 @@ impl Udp {
         }
     }
 
-    /// Returns the number of times that the share is halved, so that the remaining reserve is as large as UDP needs.
+    /// Returns how often the share can be halved without falling below UDP's need.
     pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
         // Packets that arrived since the last sample count too.
         let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));

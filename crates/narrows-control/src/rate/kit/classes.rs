@@ -16,8 +16,8 @@ use crate::units::{Bytes, Rate, Span};
 /// and borrows when it becomes active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// A class can save its unused guarantee for later, but at most the guarantee of this time. So a burst counts fully as
-/// guaranteed if the traffic is within the guarantee on average.
+/// A class can save unused guarantee of at most this time. So a short burst counts as guaranteed if the average traffic
+/// is within the guarantee.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).

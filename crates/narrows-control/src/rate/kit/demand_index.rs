@@ -2,16 +2,15 @@
 //! O(log) (BRF-103).
 //!
 //! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps counts and sums as
-//! integers, so they never drift. The level is found by descending the tree. For the bucket that contains the level,
-//! the code replaces each demand by the bucket's mean. For all other buckets, the stored counts and sums give the
-//! exact result. Because `min(d, level)` is concave in d, the mean overestimates the bucket's use (Jensen's
-//! inequality). So the level is never too high. The level is exact if the demands in that bucket are equal. Otherwise
-//! it is too low, by at most half the bucket's width.
+//! integers, so they never drift. The level is found by descending the tree. In the bucket that contains the level,
+//! each demand counts as the bucket's mean. All other buckets are exact. The level is never too high: `min(d, level)`
+//! is concave in d, so the mean overestimates the bucket's use (Jensen's inequality). The level may be too low, by at
+//! most half the bucket's width.
 
 /// Buckets per doubling: 2^7.
 const PRECISION: u32 = 7;
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Larger demands are clamped to this value. The value is 8.8e12 B/s, more than a rate code can represent (BRF-5).
+/// Larger demands are clamped to this value, 8.8e12 B/s. A rate code cannot represent more (BRF-5).
 pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
@@ -149,8 +148,8 @@ impl DemandIndex {
         if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {
             return None;
         }
-        // Descend to the last bucket whose demands are all satisfied. The demands of a bucket are satisfied if the
-        // capacity covers all demands up to this bucket, and the upper edge of the bucket for each larger demand.
+        // Descend to the last bucket whose demands are all satisfied. They are satisfied if the capacity covers the
+        // demands up to this bucket, plus the bucket's upper edge for each larger demand.
         let (mut at, mut below) = (0, Node::default());
         let mut step = BUCKETS.next_power_of_two();
         while step > 0 {
@@ -168,8 +167,8 @@ impl DemandIndex {
         let boundary = self.prefix(at + 1);
         let (count, sum) = (boundary.count - below.count, boundary.sum - below.sum);
         let above = u128::from(self.len() - boundary.count);
-        // If the level exceeds the mean of the boundary bucket, the flows of this bucket get the sum of their demands.
-        // Otherwise the level limits every flow of the bucket.
+        // The boundary bucket contains the level. If the level is above the bucket's mean demand, its flows get their
+        // demands. Otherwise each of them gets the level.
         let cleared = left.saturating_sub(u128::from(sum)).checked_div(above);
         let level = match cleared {
             Some(level) if level * u128::from(count) >= u128::from(sum) && left >= u128::from(sum) => level,

@@ -1,9 +1,8 @@
 //! Water-filling over the few demands of one subscriber.
 //!
 //! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand subscribers. A
-//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search. The computation
-//! of the level costs one pass over the stored buckets, which are at most as many as the buckets of an index. The
-//! results are bit-for-bit the same as those of the index.
+//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search, and the level
+//! costs one pass over the stored buckets. The results are bit-for-bit those of the index.
 
 use super::demand_index::{MAX_DEMAND, Node, bucket, upper_edge};
 use super::waterfill::UNBOUNDED;
@@ -61,7 +60,7 @@ impl DemandList {
         self.len() == 0
     }
 
-    /// Returns the demand of all flows together, or [`UNBOUNDED`] if a flow has a demand that no share satisfies.
+    /// Returns the sum of all demands, or [`UNBOUNDED`] if a demand is unbounded.
     pub fn sum(&self) -> u64 {
         if self.unbounded > 0 { UNBOUNDED } else { self.total.sum.min(MAX_DEMAND) }
     }
@@ -79,8 +78,8 @@ impl DemandList {
             let edge = u128::from(upper_edge(usize::from(*of)));
             let rest = above - count;
             if sum + edge * rest > left {
-                // If the level exceeds the mean of the boundary bucket, the flows of this bucket get the sum of their
-                // demands. Otherwise the level limits every flow of the bucket.
+                // This bucket contains the level. If the level is above the bucket's mean demand, its flows get their
+                // demands. Otherwise each of them gets the level.
                 let cleared = left.checked_sub(sum).and_then(|left| left.checked_div(rest));
                 return Some(match cleared {
                     Some(level) if level * count >= sum => level as u64,

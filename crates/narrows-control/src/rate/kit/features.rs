@@ -1,8 +1,8 @@
 //! The features of a flow from which a trained model predicts the flow's use of the link (BRF-31): the five-tuple and
 //! the time of day.
 //!
-//! Flow records contain the same features, so that training and prediction cannot differ. Training uses numbers of 32
-//! bits with a mantissa of 24 bits, so an address takes two features. The client's port is left out, because hosts
+//! Flow records contain the same features, so that training and prediction cannot differ. Training uses 32-bit floats,
+//! which hold integers of 24 bits, so an address takes two features. The client's port is left out, because hosts
 //! choose it at random.
 
 use crate::rate::{FlowIdentity, Host, Proto};

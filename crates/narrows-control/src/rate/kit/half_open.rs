@@ -21,8 +21,8 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) answered: Option<Time>,
 }
 
-/// Handshakes of flows without a record, oldest first. A full table discards the oldest. A flood therefore evicts
-/// only handshakes that take longer than the flood needs to fill the table. A flood never evicts an established flow.
+/// Handshakes of flows without a record, oldest first. A full table discards the oldest. So a flood evicts only
+/// handshakes that take longer than the flood needs to fill the table. It evicts no flow that has a record.
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
@@ -40,8 +40,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
     pub(in crate::rate) fn insert(&mut self, now: Time, key: K, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
-            // A repeated SYN keeps the place of the first SYN. So repetitions do not postpone the expiry of the
-            // handshake.
+            // A repeated SYN does not postpone the handshake's expiry.
             known.repeated = true;
             known.permitted = permitted;
             return;

@@ -1,17 +1,17 @@
 //! The life of a TCP flow at a port, from its handshake to its end (BRF-12 to BRF-17).
 //!
 //! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
-//! genuine. A flow begins with a later packet if its handshake was not seen or got no record. `HalfOpenTable::step`
-//! determines the role of a packet. Ports then update their own records.
+//! genuine. If the handshake was not seen or created no record, a later packet creates the record.
+//! `HalfOpenTable::step` determines the role of a packet. Ports then update their own records.
 
 use super::half_open::{HalfOpen, HalfOpenTable};
 use super::rtt::RttEstimate;
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::Time;
 
-/// Minimum of the limit on flows that were seen from one side only. The limit is this value or the number of
-/// confirmed flows, whichever is larger. With this limit, a restarted switch rebuilds its table within a few RTTs,
-/// and a flood of forged packets creates only a limited number of records (BRF-104, BRF-105).
+/// A table may hold this many flows that were seen from one side only, or as many as it holds confirmed flows,
+/// whichever is more. So a restarted switch rebuilds its table within a few RTTs, but a flood of forged packets creates
+/// few records (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
 /// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
@@ -35,8 +35,8 @@ pub(in crate::rate) enum Step {
 }
 
 impl<K: FlowIdentity> HalfOpenTable<K> {
-    /// Updates the handshakes for a packet, and returns the role of the packet. A handshake stays in the table until a
-    /// record takes its place or until the handshake expires.
+    /// Updates the handshakes for a packet, and returns the role of the packet. A handshake stays in this table until
+    /// the flow has a record, or until the handshake expires.
     pub(in crate::rate) fn step(&mut self, now: Time, event: &FlowEvent<K>) -> Step {
         match event.segment {
             Segment::Plain | Segment::Fin => Step::Continues,
@@ -64,8 +64,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
 pub(in crate::rate) struct Life {
     /// The handshake was not seen. Whether the flow follows rates is inferred from its packets.
     pub(in crate::rate) guessed: bool,
-    /// The side whose next packet confirms that the flow was not invented by forged packets; `None` if both sides
-    /// were seen.
+    /// The side whose next packet confirms that the flow is genuine; `None` if the flow is confirmed.
     pub(in crate::rate) awaited: Option<Side>,
     /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
     pub(in crate::rate) syn_ack_at: Option<Time>,
@@ -99,7 +98,7 @@ impl Life {
         life
     }
 
-    /// Returns a flow whose SYN-ACK got no record. The next packet of its opener confirms it.
+    /// Returns a flow whose SYN-ACK created no record. The next packet of its opener confirms it.
     pub(in crate::rate) fn late(now: Time, half: &HalfOpen) -> Self {
         Life { syn_ack_at: half.answered, ..Life::new(now, Some(half.opener)) }
     }
@@ -110,7 +109,7 @@ impl Life {
         Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
     }
 
-    /// Takes an RTT sample from a handshake packet of this side, which answers the packet that passed at `at`.
+    /// Takes an RTT sample from this side's answer in the handshake. The packet that it answers passed at `at`.
     fn sample(&mut self, now: Time, from: Side, at: Time) {
         match from {
             Side::Sender => self.rtt.sender_half(now.since(at)),
@@ -186,8 +185,8 @@ mod tests {
         }
     }
 
-    /// The SYN passes at 0 ms, the SYN-ACK at 20 ms and the ACK at 25 ms. If the SYN is repeated, the RTT half of the
-    /// side that answers the SYN cannot be measured (Karn).
+    /// The SYN passes at 0 ms, the SYN-ACK at 20 ms and the ACK at 25 ms. After a repeated SYN, the SYN-ACK gives no
+    /// RTT sample (Karn).
     #[test]
     fn a_handshake_measures_both_halves_and_confirms_the_flow() {
         for (opener, syns, expected) in [(Side::Sender, 1, 25), (Side::Receiver, 1, 25), (Side::Sender, 2, 5)]

@@ -7,8 +7,7 @@ pub(in crate::rate) const ENTRIES: u64 = u32::MAX as u64 / 2;
 
 /// Parameters of a rate controller at a port.
 pub trait PortParameters: Parameters + Default {
-    /// Returns the defaults of all parameters. If some parameters are given, such as `mode`, the defaults of others can
-    /// change.
+    /// Returns the defaults of all parameters. They can depend on given parameters, such as `mode`.
     fn defaults(_given: &Values) -> Self {
         Self::default()
     }

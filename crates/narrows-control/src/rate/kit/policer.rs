@@ -17,8 +17,8 @@ impl Policer {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
         };
-        // The time of the last refill advances only when at least one whole token was added. Otherwise a bucket with
-        // a low rate and frequent calls would never get tokens.
+        // The time of the last refill advances only if a whole token was added. Otherwise a bucket with a low rate and
+        // frequent calls would never get tokens.
         if self.filled_at.is_none() || tokens != self.tokens {
             self.filled_at = Some(now);
         }
@@ -45,8 +45,8 @@ mod tests {
             let now = Time::from_nanos(i * 100_000);
             passed += u64::from(policer.admit(now, Bytes::new(1000), rate, burst));
         }
-        // For one second, the load is ten times the rate. The burst and the bytes that the rate permits in one second
-        // pass.
+        // The load is ten times the rate, for one second. The policer passes the burst, and the bytes that the rate
+        // permits in one second.
         assert!((1002..=1003).contains(&passed), "{passed}");
     }
 

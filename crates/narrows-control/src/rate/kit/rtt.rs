@@ -7,22 +7,22 @@ use crate::units::{Span, Time};
 
 /// Minimum RTT, and so the minimum time between two updates (ours).
 pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
-/// Maximum RTT (ours): two hops over geostationary satellites and a queue. The maximum limits the effect of a sender
-/// with false timestamps, which could otherwise slow the loop for all flows.
+/// Maximum RTT (ours): two hops over geostationary satellites, and a queue. Without a maximum, a sender with false
+/// timestamps could slow the control loop for all flows.
 pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 
-/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces it. The
-/// estimate is used as the time until a new rate takes effect, and this time contains no queueing delay.
+/// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A smaller sample replaces the estimate, because
+/// the estimate stands for the time until a new rate takes effect. This time includes no queueing delay.
 const WEIGHT: u64 = 8;
-/// A sample counts as at most this multiple of the estimate. An outage of five seconds gives a sample of five
-/// seconds. Gates and periods of that length would keep flows slow long after the outage.
+/// A sample counts as at most this multiple of the estimate. An outage of five seconds gives a sample of five seconds.
+/// Update intervals of that length would keep flows slow long after the outage.
 const CLIP: u64 = 4;
 
 /// One half: from the switch to one end and back.
 #[derive(Copy, Clone, Debug, Default)]
 struct Half {
     smoothed: Option<Span>,
-    /// The timestamp whose echo is expected, and the time at which the timestamp passed the switch.
+    /// The timestamp whose echo is expected, and when it passed the switch.
     awaited: Option<(u32, Time)>,
 }
 
@@ -37,15 +37,15 @@ impl Half {
     }
 
     fn departs(&mut self, now: Time, value: u32) {
-        // The code waits for the echo of only one timestamp at a time. If this echo has not arrived within a second,
-        // the code waits for the echo of a newer timestamp instead.
+        // Only one timestamp is awaited at a time. If its echo takes longer than a second, a newer timestamp takes its
+        // place.
         if self.awaited.is_none_or(|(_, at)| now.since(at) > Span::from_secs(1)) {
             self.awaited = Some((value, now));
         }
     }
 
-    /// Returns the time since the expected timestamp passed the switch, if `echo` is equal to this timestamp or later
-    /// (RFC 7323, serial arithmetic).
+    /// Returns the time since the awaited timestamp passed the switch, if `echo` is this timestamp or a later one (RFC
+    /// 7323, serial arithmetic).
     fn returns(&mut self, now: Time, echo: u32) -> Option<Span> {
         let (value, at) = self.awaited?;
         if (echo.wrapping_sub(value) as i32) < 0 {
@@ -121,8 +121,7 @@ mod tests {
         rtt.receiver_half(Span::from_millis(15));
         rtt.sender_half(Span::from_millis(5));
         assert_eq!(rtt.get(), Some(Span::from_millis(20)));
-        // Data passes every ms. Its ACK passes 15 ms later, and the data that echoes this ACK passes 5 ms after the
-        // ACK. Clocks tick in ms.
+        // Data passes every millisecond. Its ACK passes 15 ms later, and data that echoes the ACK 5 ms after the ACK.
         for t in 100..400u64 {
             rtt.on_data(ms(t), (t as u32, (t - 5) as u32));
             rtt.on_reverse(ms(t), (t as u32, (t - 15) as u32));

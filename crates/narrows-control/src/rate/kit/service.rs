@@ -11,8 +11,8 @@ pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }
 
-/// Returns the network of the data's destination: its /24 for IPv4. For IPv6, which the paper does not cover, it is
-/// the /48 (RFC 6177). A /48 usually belongs to one site, like a /24 of IPv4.
+/// Returns the network of the data's destination: its /24 for IPv4. For IPv6, which the paper does not cover, it is the
+/// /48, which usually belongs to one site (RFC 6177).
 pub fn network<K: FlowIdentity>(key: &K) -> K::Host {
     key.destination().network(24, 48)
 }

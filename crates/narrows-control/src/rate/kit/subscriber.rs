@@ -1,8 +1,7 @@
 //! The unit of fairness: a connection, or the subscriber that it belongs to.
 //!
-//! With a share for each connection, a host that opens nine connections gets nine shares. With a share for
-//! each subscriber, the port's capacity is divided among subscribers first, and a subscriber's share among
-//! its connections.
+//! If each connection has a share, a host with nine connections gets nine shares. If each subscriber has a share, the
+//! port's capacity is divided among subscribers, and each share is divided among the subscriber's connections.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -11,8 +10,8 @@ use core::str::FromStr;
 use crate::parameter::{Field, Shape, Value};
 use crate::rate::{FlowEvent, FlowIdentity, Host, Side};
 
-/// Default prefix length of an IPv6 subscriber. A host can use every address of its /64, so a share for each address
-/// would not limit a host.
+/// Default prefix length of an IPv6 subscriber. A host can use every address of its /64, so shares for single addresses
+/// would not limit it.
 const IPV6_PREFIX: u8 = 64;
 
 /// The unit that gets a share.

@@ -10,9 +10,9 @@ pub const UNBOUNDED: u64 = u64::MAX;
 
 /// Returns the level, or `None` if every demand fits. Reorders `demands`. The cost is O(n).
 ///
-/// The median splits the flows in two halves. If the level is above the median, all demands of the
-/// lower half are satisfied. Otherwise no demand of the upper half is satisfied. The search
-/// continues in the other half.
+/// The median splits the flows in two halves. If the level is above the median, all demands of the lower half are
+/// satisfied. Otherwise no demand of the upper half is satisfied. Either way one half is decided, and the search
+/// continues in the other one.
 pub fn level(capacity: u64, demands: &mut [u64]) -> Option<u64> {
     let mut undecided = demands;
     let mut above = 0u128;

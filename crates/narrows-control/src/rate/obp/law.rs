@@ -1,10 +1,10 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
 //! header.
 //!
-//! All N flows of a link take the same remaining bandwidth at the same time. From one RTT to the next, the sum S of
-//! their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a') with equal
-//! shares. With more flows S oscillates. While the link is overloaded, S shrinks by only the share 1 - a' per RTT, so
-//! the excess fills any buffer. OBP-1 has no remedy for this, and we add none.
+//! All N flows of a link of capacity C take the same remaining bandwidth at the same time. From one RTT to the next,
+//! the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a')
+//! with equal shares. With more flows, S oscillates. While the link is overloaded, S shrinks by only the share 1 - a'
+//! per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -30,9 +30,9 @@ impl Law {
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
     /// effect at once. `departed` L3 bytes have left the port so far, and `queued` L3 bytes wait.
     ///
-    /// AB is the capacity that the link did not use in the elapsed time, minus the queue (the subtraction is ours).
-    /// So a busy link with a queue has no bandwidth left, even if its last packet departed before the end of the
-    /// measurement.
+    /// AB is the capacity that the link did not use in the elapsed time, minus the queue. Subtracting the queue is our
+    /// addition. With it, a busy link with a queue has no bandwidth left even if the measurement ends while a packet is
+    /// being sent.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;
@@ -55,7 +55,7 @@ impl Law {
         self.available
     }
 
-    /// Applies OBP-1 to the values of earlier routers: AB, CB and the rate are minima over the path, and the rate
+    /// Applies OBP-1. The header holds the minima of AB, CB and the rate over the earlier routers of the path. The rate
     /// never exceeds CB. A sender without a rate of its own is a newcomer.
     pub fn stamp(&self, header: &mut Obp) {
         header.available = header.available.min(self.available);

@@ -41,11 +41,10 @@ fn obp_1_by_hand() {
     assert_eq!(answer(&law, None), rate(3_750_000), "AB + CB / 10");
     assert_eq!(answer(&law, Some(rate(1_500_000))), rate(3_600_000), "0.9 of 4,000,000");
     assert_eq!(answer(&law, Some(rate(0))), rate(2_250_000));
-    // An empty link would give 1.1 times its capacity, so the rate is limited to the capacity.
+    // AB + CB / 10 is 1.1 times the capacity of an empty link, so the rate is limited to the capacity.
     assert_eq!(answer(&port(C, 0, 0), None), C);
 }
 
-/// The queue is subtracted first, and the rest is never negative.
 #[test]
 fn the_queue_is_subtracted_from_the_bandwidth_left() {
     assert_eq!(port(C, 100_000, 15_000).available(), rate(1_000_000));
@@ -55,7 +54,7 @@ fn the_queue_is_subtracted_from_the_bandwidth_left() {
     assert_eq!(answer(&full, Some(rate(1_000_000))), rate(900_000));
 }
 
-/// AB comes from one link and CB from another, because the tightest link need not be the narrowest.
+/// The link with the least bandwidth left need not be the link with the lowest capacity.
 #[test]
 fn the_minimum_over_ports_counts_for_each_field() {
     let (wide, narrow) = (port(C, 120_000, 0), port(rate(5_000_000), 10_000, 0));
@@ -87,8 +86,7 @@ fn number(usual: u64) -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// For any number of ports and any claim of the sender, the rate never exceeds the narrowest link or the
-    /// grant of the tightest link. An additional router never raises the rate.
+    /// The rate never exceeds any link's capacity or any port's grant. An additional router never raises the rate.
     #[test]
     fn the_rate_is_the_minimum_of_the_path(
         ports in proptest::collection::vec((number(1_000_000_000), number(10_000_000), number(1_000_000)), 1..6),
@@ -109,8 +107,6 @@ proptest! {
         prop_assert!(stamped.rate <= stamped.capacity && stamped.available <= stamped.capacity);
     }
 
-    /// For any order of calls with any values, AB is between zero and the capacity, and an update
-    /// is due.
     #[test]
     fn the_bandwidth_left_is_within_the_capacity_for_any_input(
         steps in proptest::collection::vec(

@@ -55,8 +55,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         Standing::Changed
     }
 
-    /// Returns the treatment of the flow's packets. The time between two updates to a source depends on Tc (PAC-3a),
-    /// not on the RTT of its flow.
+    /// Returns the treatment of the flow's packets. `rtt` is the time between two updates to a source. Here this time
+    /// follows from Tc (PAC-3a), not from the flow's RTT.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
         let tells = self.params.edge && self.is_guided(now);
@@ -72,8 +72,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         None
     }
 
-    /// Returns the rate for a newcomer. The first newcomer takes the whole grant, as if the controller had seen its
-    /// SYN. Flows that begin at another port get no rate here.
+    /// Returns the rate for a newcomer. The first newcomer takes the whole offer, and each later one gets the floor. A
+    /// port gives no rate if no flows begin at it (`edge = false`), or if its controller has failed.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

@@ -45,10 +45,9 @@ fn tv_p3_literal_oscillates_with_period_two() {
     assert!(course.chunks(2).all(|rates| rates == [50.0, 0.0]), "{course:?}");
 }
 
-/// If new rates reach the link at the time f * Tc after an update, the next update sees a mean of the old and the new
-/// rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). The eigenvalues of this recursion have a magnitude of at most
-/// sqrt(f), so for any f below 1 the oscillation decays, and the literal law leaves half the capacity unused. Here f =
-/// 2 / 5.
+/// If new rates reach the link f * Tc after an update, the next update sees a mean of the old and the new rate: r(s+1)
+/// = C / N - (1 - f) r(s) - f r(s-1). For 0 < f < 1 the eigenvalues have magnitudes below 1. So the oscillation decays,
+/// and half the capacity stays unused. Here f = 2 / 5, and the magnitudes are sqrt(f).
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));
@@ -66,8 +65,7 @@ fn literal_with_a_period_of_delay_oscillates_with_period_four() {
     assert!(course[4..8].contains(&0.0) && course[4..8].contains(&50.0), "{course:?}");
 }
 
-/// PAC-19: the rates are 25, 37.5 and 43.75 Mbit/s. Each step covers half of the remaining distance to 50 Mbit/s, and
-/// no rate exceeds 50 Mbit/s.
+/// PAC-19: each step covers half of the remaining distance to 50 Mbit/s.
 #[test]
 fn tv_p3_incremental_covers_half_of_the_distance() {
     let mut network =
@@ -102,8 +100,8 @@ fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
     assert_near(&network.rates()[..1], &[98.0], 0.001);
 }
 
-/// PAC-18a: flows a and b share the first link, and flows b and c share the second link. Flow a gets half of the first
-/// link, although flow b uses only 19.6 Mbit/s of this link.
+/// PAC-18a: flows a and b share the first link, and flows b and c the second. Flow a gets only half of the first link,
+/// although flow b uses just 19.6 Mbit/s of it.
 #[test]
 fn pac_18a_equal_shares_of_links_that_paths_share() {
     let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];
@@ -142,8 +140,8 @@ fn background_traffic_is_not_allocated_and_its_queue_drains() {
     }
 }
 
-/// TV-P4 with ports, controller, sources and eta. Flow b uses both links. In literal mode each path divides the
-/// residual capacity as if no other path used its links.
+/// TV-P4 in a closed loop, with eta. In literal mode each path divides the residual capacity as if no other path used
+/// its links.
 #[test]
 fn pac_20_links_that_paths_share() {
     for mode in MODES {
@@ -203,8 +201,7 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // The flow counts as ended after one second of silence (PAC-21). The report of the flow's end takes additional
-    // time.
+    // The flow ends after one second of silence (PAC-21). The announcement of its end takes additional time.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);

@@ -1,15 +1,14 @@
-//! Measures the share of its grant that a flow uses. If the flow uses clearly less than its grant, its request is 1.1
-//! times its use, and other flows can use the rest. If the flow fills its grant, its request has no limit.
+//! Measures how much of its grant a flow uses. A flow that uses clearly less than its grant requests 1.1 times its use,
+//! so that other flows can use the rest. A flow that fills its grant has a request without limit.
 
 use crate::units::{Bytes, Rate, Span};
 
 /// Number of windows evaluated together.
 const WINDOWS: u32 = 4;
-/// Share of a flow's grant. A flow that uses less than this share in each of [`WINDOWS`] windows is limited
-/// elsewhere.
+/// A flow is limited elsewhere if it uses less than this share of its grant in each of [`WINDOWS`] windows.
 const LIMITED: f64 = 0.9;
-/// Share of a flow's grant. A flow that uses at least this share in one window is not limited. The share must exceed
-/// 1 / [`HEADROOM`]. Otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
+/// A flow is not limited if it uses at least this share of its grant in one window. The share must exceed 1 /
+/// [`HEADROOM`]. Otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
@@ -84,8 +83,8 @@ mod tests {
         Rate::from_bytes_per_sec(r)
     }
 
-    /// Passes `windows` windows in which the flow used `used` of its grant `granted`. Returns the numbers of the
-    /// windows that ended with a new demand.
+    /// Passes windows in which the flow used `used` of its grant. Returns the numbers of the windows that changed the
+    /// demand.
     fn run(meter: &mut Meter, windows: usize, used: u64, granted: u64) -> Vec<usize> {
         let told = |_: &usize| {
             meter.count(rate(used).bytes_in(TC));

@@ -1,5 +1,5 @@
-//! The controller of a PACEC domain. It receives reports of all ports, and announcements of the flows that begin at
-//! them. Once per control period Tc it computes every flow's rate and sends it to the flow's first port (PAC-1,
+//! The controller of a PACEC domain. It receives reports from all ports, and announcements of the flows that begin at
+//! these ports. Once per control period Tc it computes every flow's rate and sends it to the flow's first port (PAC-1,
 //! PAC-11).
 
 use super::book::Book;
@@ -13,7 +13,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// After this many periods an unchanged rate is sent again, because the message may have been lost.
 const REFRESH: u64 = 5;
-/// A rate is sent only if its relative change is at least 1 divided by this number.
+/// A changed rate is sent only if it differs by more than 1 / `SAME` from the rate sent last.
 const SAME: u64 = 1000;
 /// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the
 /// flow or its ingress is assumed to be gone.
@@ -150,14 +150,13 @@ impl<K: FlowIdentity> Pacec<K> {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        // The flow's path may begin with links without an agent or without sources.
+        // The first links of a path may have no agent or no sources.
         let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
         let ingress = hops.iter().find(begins).copied();
         if ingress == Some(from) {
             self.book.announce(now, key, from, hops, demand);
         } else if let Some(port) = self.ports.get(from as usize) {
-            // The flow only passes this port, or its route is unknown. In both cases the port does not limit the
-            // flow.
+            // The flow only passes this port, or its route is unknown. Either way, this port must not limit the flow.
             let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
             out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }
@@ -293,7 +292,7 @@ impl<K: FlowIdentity> Pacec<K> {
         spare.max(self.floor)
     }
 
-    /// Adds messages to the outbox: for changed rates, and for rates that were not sent for a long time.
+    /// Puts changed rates into the outbox, and unchanged rates that were not sent for [`REFRESH`] periods.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);
@@ -327,8 +326,8 @@ impl<K: FlowIdentity> Pacec<K> {
         if let Some(begun) = self.book.begun.get_mut(at) {
             new |= core::mem::take(begun);
         }
-        // Either all rates for newcomers are sent or none, because an ingress that gets a message restarts its count
-        // of grants.
+        // Rates for newcomers are sent all together or not at all, because an ingress that gets any of them forgets how
+        // much its newcomers have taken.
         if new
             && let Some(destinations) = self.book.destinations.get_mut(at)
             && let Some((_, newcomers)) = self.outbox.get_mut(at)

@@ -250,8 +250,7 @@ fn a_late_timer_does_not_repeat_lost_periods() {
     assert_eq!(Pacec::<FlowKey>::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
-/// One switch counts only the total of all packets, as OpenFlow switches do. The other switch separates the traffic of
-/// its flows from other traffic.
+/// Port 2 counts only the total of all packets, as OpenFlow switches do. Port 1 counts rated traffic separately.
 #[test]
 fn a_link_without_counters_by_class_is_shared_too() {
     let by_class = Params::default();
@@ -279,8 +278,8 @@ fn a_link_without_counters_by_class_is_shared_too() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// A port without an agent can have another mode than the domain, because its counters do not separate classes. This
-/// port may even have the lowest number.
+/// A port without an agent is incremental, because its counters do not separate classes. This must not change the mode
+/// of the domain, even if the port is the first one.
 #[test]
 fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     let plain = Params { mode: Mode::Incremental, ..Params::default() };
@@ -297,8 +296,7 @@ fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     );
 }
 
-/// The port that sends the source its rate need not be the first on the path. Links without an
-/// agent limit flows too.
+/// The first port on a path may have no agent. It limits flows, but the next port sends the rates to sources.
 #[test]
 fn a_link_without_sources_may_come_first() {
     let (inner, edge) = (Params { edge: false, ..Params::default() }, Params::default());

@@ -1,24 +1,23 @@
 //! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*,
 //! sec. 6.5.2).
 //!
-//! All rates rise together from the floor. The rate of a flow stops rising at the flow's demand, or when one of the
-//! flow's links is full. This link is the bottleneck of the flow. The *level* of a link is the rate at which the link
-//! would be full if it were the next link to fill. A level never falls while flows stop below it. So the heap may
-//! hold outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are rounded
-//! down. So the sum on a link exceeds its capacity only if the floors alone exceed it.
+//! All rates rise together from the floor. A flow's rate stops rising at the flow's demand, or when a link on its path
+//! is full. This link is the flow's bottleneck. The *level* of a link is the rate at which it would be full if it were
+//! the next link to fill. A level never falls while flows stop below it. So the heap may hold outdated levels, which
+//! are updated when they reach the top. Rates are whole bytes/s, and levels are rounded down. So the rates on a link
+//! exceed its capacity only if the floors alone exceed it.
 //!
 //! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of the
-//! network, so every run starts again from the floor. The sorted lists (claims by path, paths by link, demands by
-//! size) are reused if claims and paths are unchanged, or if only a few demands changed. If the capacities are
-//! unchanged too, the rates of the last run are reused (`benches/pacec.rs`).
+//! network, so every run starts again from the floor. The sorted lists (claims by path, paths by link, demands by size)
+//! are reused if the paths are unchanged and at most a few demands have changed. If the capacities and all demands are
+//! unchanged, the rates of the last run are reused (`benches/pacec.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use crate::rate::kit::waterfill::UNBOUNDED;
 
-/// If at most this many demands have changed, each of them is moved in the sorted list. If more
-/// have changed, the list is sorted again.
+/// If more demands than this have changed, the list is sorted again. Otherwise each of them is moved in the list.
 const FEW: usize = 16;
 
 /// Paths by number, each with its links.
@@ -85,7 +84,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Builds the groups from pairs (group, number) with groups below `groups`: a counting sort.
+    /// Builds the groups from pairs (group, number), by a counting sort. Every group is below `groups`.
     fn build(&mut self, groups: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
         self.starts.clear();
         self.starts.resize(groups + 1, 0);
@@ -192,9 +191,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets less than `least`. On
-    /// every link, the sum of the rates is at most the capacity. If the sum of the floors exceeds the capacity, the sum
-    /// of the rates is at most the sum of the floors.
+    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets less than `least`.
+    /// The sum of the rates on a link is at most the capacity, or at most the sum of the floors if this is larger.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
         match self.asked.changed(paths, claims, least) {
             Some(changed) if changed.is_empty() && self.asked.capacities == capacities => return,
@@ -306,8 +304,8 @@ impl Filler {
         &self.progress.rates
     }
 
-    /// Returns the rate that an additional flow on this path could have without taking from others, bytes/s. On a
-    /// full link less than a byte/s per flow is left, so the result never exceeds the other flows' rates.
+    /// Returns the rate that an additional flow on this path could have without taking from others, bytes/s. On a full
+    /// link, only the rounding remainder is left, which is less than one byte/s per flow.
     pub fn spare(&self, hops: &[u32]) -> u64 {
         let left = |link: &u32| self.progress.left.get(*link as usize).copied();
         hops.iter().filter_map(left).min().unwrap_or(UNBOUNDED)

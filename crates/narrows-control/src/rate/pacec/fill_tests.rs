@@ -165,7 +165,6 @@ proptest! {
         }
     }
 
-    /// Reused lists do not change rates: every step equals a computation from scratch.
     #[test]
     fn step_by_step_equals_from_scratch((capacities, paths, claims, least) in network(), steps in steps()) {
         let (mut capacities, mut paths, mut claims, mut least) = (capacities, paths, claims, least);
@@ -203,7 +202,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Nothing),
         (at(), 0u64..100).prop_map(|(at, capacity)| Step::Capacity(at, capacity)),
-        // One kind of step changes a few demands, and another kind changes many demands.
+        // Few demands are moved in the sorted list. After many changes the list is sorted again.
         proptest::collection::vec((at(), demand()), 1..4).prop_map(Step::Demands),
         proptest::collection::vec((at(), demand()), 2 * FEW).prop_map(Step::Demands),
         (at(), 1u64..5).prop_map(|(at, flows)| Step::Flows(at, flows)),

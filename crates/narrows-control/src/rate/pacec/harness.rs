@@ -261,7 +261,7 @@ impl Network {
         self.to_port.extend(out.into_iter().map(|(port, message)| (due, port, message)));
     }
 
-    /// Handles everything that is due, and its immediate consequences.
+    /// Delivers all messages that are due, and the answers that are due at once.
     fn deliver(&mut self) {
         loop {
             if let Some(at) = self.to_domain.iter().position(|(due, ..)| *due <= self.now) {

@@ -1,13 +1,13 @@
-//! The controller's state of a link. The state collects samples from the port's reports. From the samples, the
-//! controller computes the available capacity once per Tc.
+//! A link in the controller's view: the samples from the port's reports, and the available capacity computed from them
+//! once per Tc.
 
 use super::params::{Mode, Params};
 use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// If samples are missing, the last samples stay valid for this number of periods, or for this number of report
-/// intervals if these are longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
+/// The last samples stay valid for this many periods, or this many report intervals if these are longer (PAC-24). A
+/// sample that covers more than this time is discarded.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -53,9 +53,8 @@ impl Link {
     }
 
     /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its clock may
-    /// have restarted. The report gives no sample and restarts the measurement in two cases: counters have decreased,
-    /// or the last report is too old. A report is too old after three periods, or after three report intervals if these
-    /// are longer.
+    /// have restarted. If counters have decreased, or if the last report is too old ([`STALE`]), the report only
+    /// restarts the measurement and gives no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -122,7 +121,7 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 applies to each link. The minimum keeps the result bounded if flows do not use their rates.
+            // PAC-19 for one link. The minimum bounds the result if flows do not use their rates.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
@@ -191,8 +190,7 @@ mod tests {
             link.on_report(&report(at, departed, 0, 0));
         }
         assert_eq!(available(&mut link), 780_000);
-        // A faulty clock gives this report a time in the future. For some periods after this report, valid reports
-        // are ignored.
+        // A faulty clock gives this report a time in the future. Valid reports are then ignored for some periods.
         link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
         for i in 1..=8 {
             for j in 0..5 {

@@ -4,7 +4,7 @@
 //!
 //! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN", IJECE
 //! 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The printed law divides only residual
-//! capacity and oscillates. [`Mode`] selects this law, or another law that can explain the paper's results.
+//! capacity, and oscillates. [`Mode`] selects this law, or one of the laws that can explain the paper's results.
 //!
 //! | module | idea |
 //! | --- | --- |

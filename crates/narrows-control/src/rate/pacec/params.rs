@@ -24,8 +24,7 @@ crate::words! {
 crate::words! {
     /// How the ingress sends a rate to the source (PAC-3).
     pub enum Signal {
-        /// In a packet of the reverse direction, at most once per Tc, or at most once per 100 ms if Tc is longer than
-        /// 100 ms (PAC-3a).
+        /// In packets of the reverse direction, at most once per Tc or per 100 ms, whichever is shorter (PAC-3a).
         InBand = "in-band",
         /// In a message of its own (PAC-3b).
         OutOfBand = "out-of-band",
@@ -79,8 +78,7 @@ impl Params {
         self.sample.scale(u64::from(self.samples.max(1)), 1)
     }
 
-    /// Returns the minimum time between two rates that are written into a flow's packets in band. The time is Tc
-    /// (PAC-3a), but at most `REWRITTEN`.
+    /// Returns the minimum time between two in-band writes of a flow's rate: Tc (PAC-3a), but at most `REWRITTEN`.
     pub fn rewritten(&self) -> Span {
         self.period().min(REWRITTEN)
     }

@@ -2,10 +2,9 @@
 //! the controller, and sends the controller's rates to their sources (PAC-3, PAC-21, PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows. The controller knows
-//! the routes. For flows that begin elsewhere the controller answers that this port does not limit them
-//! ([`Rate::MAX`]). Until that answer arrives, this port and the port at which the flow begins may both write into a
-//! SYN-ACK. The smaller value applies, so a flow may begin at the floor. Set `edge = false` at ports without hosts to
-//! avoid that.
+//! the routes. If a flow begins elsewhere, the controller answers that this port does not limit it ([`Rate::MAX`]).
+//! Before that answer, this port and the flow's first port may both write into the SYN-ACK. The smaller rate applies,
+//! so the flow may begin at the floor. To avoid this, set `edge = false` at ports without hosts.
 
 use rustc_hash::FxHashMap;
 
@@ -26,11 +25,11 @@ const REMEMBERED: Span = Span::from_secs(60);
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// The controller counts as failed after this time without a message, or after ten periods if they are longer. The
-/// port then sends and writes no rates, and senders use CUBIC until the controller returns (ours). A working
-/// controller repeats every rate after five periods.
+/// The controller counts as failed after this time without a message, or after [`PERIODS_ABANDONED`] periods if they
+/// are longer. The port then sends and writes no rates, and senders use CUBIC until the controller returns (ours). A
+/// working controller repeats every rate after five periods.
 const ABANDONED: Span = Span::from_secs(2);
-/// The minimum of the same time in periods. The longer of the two times applies.
+/// The controller counts as failed only after this many periods without a message.
 const PERIODS_ABANDONED: u64 = 10;
 
 /// Time after which the ingress repeats all rates out of band, for any Tc (ours). An unchanged rate causes no message
@@ -44,17 +43,17 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     port: PortId,
     pub(super) floor: Rate,
     pub(super) table: Table<K>,
-    /// By destination: the rate for newcomers in the controller's last message. `taken` is the amount that newcomers
-    /// have taken since then.
+    /// The rates for newcomers in the controller's last message, by destination. `taken` is the sum of the rates that
+    /// newcomers have got since then.
     offers: FxHashMap<K::Host, Rate>,
-    /// The smallest of these rates, for a newcomer with an unknown destination.
+    /// The smallest of the offers, for a newcomer with an unknown destination.
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
     /// The time of the controller's last message, and the time of its last request to announce all flows.
     heard: Time,
     asked: Option<Time>,
-    /// The time of the last change of any flow's rate.
+    /// The number of changes of flows' rates.
     pub(super) version: u64,
     /// The time of the last call.
     pub(super) at: Time,
@@ -91,9 +90,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates have at least
-    /// this port in common. The rate of the first newcomer is therefore subtracted from the rate of the second, even if
-    /// their destinations differ. The port does not know of newcomers at other ports.
+    /// Returns the rate for a newcomer (PAC-22). Newcomers between two updates share at least this port. So the rates
+    /// of earlier newcomers are subtracted, even if their destinations differ. The port does not know of newcomers at
+    /// other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -111,14 +110,14 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Returns whether the controller works, or has not been silent long enough to count as failed.
+    /// Returns whether the controller counts as working, because it has sent a message recently.
     pub(super) fn is_guided(&self, now: Time) -> bool {
         now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
 
-    /// Begins or resumes a flow. The flow gets a rate only if it certainly begins now (`anew`).
+    /// Begins or resumes a flow. The flow gets an initial rate only if it certainly begins or resumes now (`anew`).
     pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
-        // Rates that were sent to an earlier flow do not apply.
+        // The rates of an earlier flow with this key do not apply.
         self.close(&key, actions);
         if self.table.is_full() && self.table.get(&key).is_none() {
             return;
@@ -163,8 +162,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             // The same SYN has arrived again.
             Some((State::Active, None)) if opens && follows_rates => {}
             _ if opens && follows_rates => self.begin(now, key, true, actions),
-            // This is a new flow of a sender that does not follow rates. The earlier flow with the same addresses and
-            // ports followed rates.
+            // A new flow that does not follow rates reuses the addresses and ports of a flow that did.
             Some(_) if opens => {
                 self.close(&key, actions);
                 self.table.remove(&key);
@@ -195,9 +193,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Sends the controller's rates to all sources again, including rates that were sent shortly before. Rates that
-    /// the port chose itself are not repeated, because a source without a controller should use its own congestion
-    /// control.
+    /// Sends the controller's rates to all sources again. Rates that the port itself chose are not repeated, because
+    /// without the controller a source should use its own congestion control.
     fn repeat(&self, actions: &mut Vec<Action<K>>) {
         let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());
         actions
@@ -209,7 +206,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         let window = now.since(self.window_from);
         self.window_from = now;
         let (idle_after, floor) = (self.params.idle_after, self.floor);
-        // Silent flows make room for newcomers.
+        // A full table forgets silent flows sooner, to make room for newcomers.
         let remembered = if self.table.is_full() { idle_after } else { REMEMBERED.max(idle_after) };
         for slot in 0..self.table.slots() {
             let Some(flow) = self.table.in_slot(slot).and_then(|id| self.table.at_mut(id)) else { continue };
@@ -336,8 +333,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
     }
 
     /// Returns the rate to write into a packet of the reverse direction. If another switch has already written a rate,
-    /// the packet keeps the smaller of the two, as in BRF-61, because the other switch may have its own reason to limit
-    /// the flow.
+    /// the smaller one stays, as in BRF-61.
     fn on_reverse(
         &mut self,
         now: Time,
@@ -359,7 +355,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         match packet.option {
             RateOption::Absent if answers_syn => return None,
             _ if !answers_syn && signal == Signal::OutOfBand => return None,
-            // The gate does not delay a switch that lowers a value.
+            // The gate does not apply when this switch lowers another switch's rate.
             RateOption::Assigned(value) if as_heard(rate) > value => return None,
             RateOption::Assigned(_) => {}
             _ if !answers_syn && now < flow.gate => return None,

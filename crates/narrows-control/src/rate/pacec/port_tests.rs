@@ -223,8 +223,8 @@ fn out_of_band_a_source_gets_each_change() {
     assert_eq!(port.pacec.allocation(&key(5)), None);
 }
 
-/// PAC-4, with any Tc: the source gets its rate twice a second until the controller has been silent for ten periods or
-/// two seconds, whichever is longer.
+/// PAC-4: for any Tc, the source gets its rate twice a second. This ends when the controller has been silent for two
+/// seconds or ten periods, whichever is longer.
 #[test]
 fn out_of_band_the_ingress_repeats_a_rate_without_news() {
     for (sample, abandoned) in [(2, 2_000), (10, 2_000), (400, 20_000)] {
@@ -379,7 +379,7 @@ fn with_a_full_table_packets_are_classified_by_their_contents() {
     assert_eq!(port.reverse(4, 2, SYN_ACK, UNASSIGNED), None);
 }
 
-/// Returns the data plane's decision on a flow: (rate, leaf, pause).
+/// Returns the decision on a flow: its rate, its leaf, and the time between two writes.
 fn decided(port: &mut Port, at: u64, n: u32) -> Option<(Option<Rate>, Leaf, Span)> {
     let of = &mut port.pacec;
     let handle = of.handle(&key(n))?;
@@ -406,7 +406,7 @@ fn counts_replace_packets() {
     port.grant(70, 1, mbit(40.0));
     assert_eq!(port.pacec.version(), version + 1, "no rate has changed since");
     assert_eq!(decided(&mut port, 70, 1), Some((Some(mbit(40.0)), Leaf::Elephant, tc)));
-    // The flow uses half of its rate, 20 Mbit/s. The counts give the same measured use as packets.
+    // The flow uses half of its rate, 20 Mbit/s.
     port.announced();
     for at in (80..=400).step_by(10) {
         port.until(at - 1);
@@ -465,7 +465,6 @@ fn the_first_newcomer_gets_the_rest_and_others_the_floor() {
     assert_eq!(port.pacec.allocation(&key(9)), Some(mbit(50.0)));
 }
 
-/// Rates of a controller that has failed expire.
 #[test]
 fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
     let mut port = Port::new(in_band());

@@ -34,8 +34,8 @@ pub(super) struct Flow<K> {
     pub(super) granted: Option<Rate>,
     /// The rate last sent to the source out of band.
     pub(super) told: Option<Rate>,
-    /// For in-band signalling: `gate` is the time from which the next rate may be written, and `gate_before` is the
-    /// value of `gate` before the last write.
+    /// In-band signalling: the next rate may be written from `gate` on. `gate_before` is the value before the last
+    /// write.
     pub(super) gate: Time,
     pub(super) gate_before: Time,
     pub(super) meter: Meter,

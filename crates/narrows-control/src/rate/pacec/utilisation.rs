@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn pac_15_the_default_weight_drains_a_standing_queue_in_one_tc() {
-        // The link is full and has a queue of 100 kbyte in all five samples. 100 kbyte in 50 ms is 16 % of 100
+        // The link is full, with a queue of 100 kbyte in all samples. Draining 100 kbyte in 50 ms takes 16 % of 100
         // Mbit/s.
         let standing = samples(&[(1_000_000, 800_000); 5]);
         let above = |weight| standing.utilisation(mbit(100.0), weight, TS) - 1.0;
@@ -181,7 +181,7 @@ mod tests {
             let (passed, background) = (Bytes::new(100_000), Bytes::new(25_000));
             samples.add(Sample { passed, background, queued: Bytes::new(12_500), span: TS });
         }
-        // The available capacity is 98 - 20 - 2 Mbit/s.
+        // In Mbit/s: 98 (the link) - 20 (background) - 2 (queue).
         let tc = Span::from_millis(50);
         assert_eq!(samples.available(mbit(100.0), 0.98, 1.0, tc), mbit(76.0));
         assert_eq!(samples.available(mbit(20.0), 0.98, 1.0, tc), Rate::ZERO);

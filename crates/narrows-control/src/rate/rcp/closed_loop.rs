@@ -2,18 +2,18 @@
 //! an unlimited queue. Each flow sends at the rate that the port gave it one RTT earlier.
 //!
 //! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue holds the
-//! bytes that the link cannot carry. When the port changes its rate, the arrivals at the port change after the time d.
-//! The queue does not lengthen the RTT, and the port knows d. The test therefore examines only the law, not the port's
-//! estimate of d. Flows of RCP start with the port's first rate of 0.05 * C each, so many flows form a flash crowd.
-//! Flows of XCP start alternately at 0.05 and 0.95 of C / N.
+//! bytes that the link cannot carry. A change of the rate reaches the port's arrivals after the time d. The queue does
+//! not lengthen the RTT, and the port knows d. So the test examines only the law, not the estimate of d. Each RCP flow
+//! starts at 0.05 * C, the port's first rate, so many flows form a flash crowd. XCP flows start alternately at 0.05 and
+//! 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
 //! * *settles*: the rate of every flow stays within 5 % of C / N.
-//! * *diverges*: the loop does not settle, and the queue grows. The maximum of the queue in the second half of that
-//!   quarter exceeds C * d, and is more than 5 % above the maximum in the first half.
-//! * *rings*: the loop neither settles nor diverges, and a rate crosses C / N. The oscillation is bounded, or decays
-//!   too slowly.
+//! * *diverges*: the loop does not settle, and the queue grows. Its maximum in the second half of the quarter exceeds C
+//!   d, and is more than 5 % above its maximum in the first half.
+//! * *rings*: the loop neither settles nor diverges, and rates are both above and below C / N. The oscillation is
+//!   bounded, or decays too slowly.
 //! * *creeps*: none of these. The rates still approach C / N.
 
 use std::collections::VecDeque;
@@ -29,8 +29,7 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, the number of flows, and `told`, which is the capacity that the port assumes, divided by the actual
-/// capacity.
+/// A loop. `told` is the capacity that the port assumes, divided by the actual capacity.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,
@@ -59,13 +58,13 @@ struct Link {
     slots: usize,
     at: usize,
     queued: f64,
-    /// Fractions of bytes that the laws, which count whole bytes, have not seen yet.
+    /// Fraction of a byte that the law has not counted yet. Laws count whole bytes.
     rest: f64,
     /// The last slot in which a rate differed from C / N by more than 5 %.
     unsettled: usize,
     peak: f64,
-    /// Figures of the last quarter: minimum and maximum rate over C / N, maximum queue in each half,
-    /// utilisation.
+    /// Figures of the last quarter: minimum and maximum rate divided by C / N, maximum queue in each half, and sent
+    /// bytes divided by the link's capacity.
     least: f64,
     most: f64,
     queue: [f64; 2],
@@ -90,7 +89,7 @@ impl Link {
         }
     }
 
-    /// Converts the bytes of one or several flows in this slot to whole bytes, because the port counts whole bytes.
+    /// Returns the bytes of this slot as whole bytes, and keeps the fraction for the next call.
     fn whole(&mut self, bytes: f64) -> Bytes {
         self.rest += bytes;
         let whole = self.rest as u64;
@@ -131,8 +130,8 @@ impl Link {
         }
     }
 
-    /// Returns a row of the table: the result, the number of RTTs until the loop settled, and the maximum queue in C
-    /// * d. Figures of the last quarter follow: minimum and maximum rate in C / N, maximum queue, and utilisation.
+    /// Returns a row of the table. The first columns are the result, the RTTs until the loop settled, and the maximum
+    /// queue. The figures of the last quarter follow. Rates are in units of C / N, and queues in units of C d.
     fn row(&self) -> String {
         let word = self.word();
         let bdp = self.setting.bdp();
@@ -156,7 +155,7 @@ fn rcp(params: Params, setting: Setting) -> Link {
     let slot = rtt.min(params.interval_max).scale(1, SLOTS);
     let mut law = Law::new(Params { rtt, ..params }, setting.capacity());
     let (mut now, mut link) = (Time::ZERO, Link::new(setting, slot));
-    // Rates that are on the way from the port to the flows. A flow has no rate before its first RTT has passed.
+    // Rates that the flows will use in the next slots. A flow has no rate during its first RTT.
     let mut under_way: VecDeque<f64> = core::iter::repeat_n(0.0, link.slots / RTTS).collect();
     for _ in 0..link.slots {
         if now >= law.next() {
@@ -173,9 +172,8 @@ fn rcp(params: Params, setting: Setting) -> Link {
     link
 }
 
-/// Simulates flows of XCP. Every flow sends one "packet" per slot with as many bytes as its rate allows.
-/// Windows may be smaller than the one segment that XCP-5 requires. Otherwise 1000 flows with an RTT of 1 ms
-/// would exceed the link.
+/// Simulates flows of XCP. Every flow sends one "packet" per slot with as many bytes as its rate allows. Unlike XCP-5,
+/// a window may be smaller than one segment. Otherwise 1000 flows with an RTT of 1 ms would exceed the link.
 fn xcp(setting: Setting) -> Link {
     let Setting { rtt, flows, .. } = setting;
     let slot = rtt.scale(1, SLOTS);
@@ -235,20 +233,19 @@ fn table(flows: &[usize], told: f64) -> String {
     table
 }
 
-/// This table is a snapshot: any change of the laws' behaviour changes it. Every row settles. RCP-6 predicts that the
-/// published constants ring at long RTTs, because they have no phase margin, but here they settle too. The reason is
-/// that the queue is empty at rest. The term with beta is then zero, and the loop with alpha alone is stable for
-/// alpha up to pi/2. (Bursts of real packets leave a queue, but this test has no packets.) Before the loop settles, a
-/// flash crowd builds a queue of many C * d (RCP-7).
+/// This table is a snapshot: any change of the laws' behaviour changes it. Every row settles, even with the published
+/// constants, which have no phase margin (RCP-6). The reason is that the queue is empty at rest, so the term with beta
+/// is zero. With alpha alone, the loop is stable for alpha up to pi/2. Bursts of real packets would leave a queue, but
+/// this test has no packets. Before the loop settles, a flash crowd builds a queue of many C * d (RCP-7).
 #[test]
 fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
     assert_eq!(table, TOLD_RIGHT, "\n{table}");
 }
 
-/// If a port overestimates its link (for example because framing is not counted), its queue is never empty, so linear
-/// theory applies. At T = d, 1000 flows of the default law ring only because the flash crowd ends late. Its queue
-/// takes 130 RTTs to drain, and after that the deviation shrinks by only half a per cent per RTT.
+/// A port may overestimate its link, for example because framing is not counted. Its queue is then never empty, so
+/// linear theory applies. With the default law and T = d, 1000 flows ring only because the flash crowd's queue takes
+/// 130 RTTs to drain. After that, the deviation shrinks by only half a per cent per RTT.
 #[test]
 fn with_a_tenth_more_than_the_true_capacity() {
     let table = table(&[1, 1000], 1.1);

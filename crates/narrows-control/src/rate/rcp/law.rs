@@ -2,7 +2,7 @@
 //!
 //! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN` and at most `RTT_MAX`.
 //! An RTT of zero means that there is no measurement. The rate stays within [`Law::bounds`]. A late update changes the
-//! rate by at most as much as an update one RTT after the last one.
+//! rate as if only one RTT had passed.
 
 use super::params::Params;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
@@ -24,8 +24,8 @@ pub struct Law {
     updated: Option<Time>,
     /// Bytes that arrived since the last update.
     arrived: Bytes,
-    /// Sums since the last update, over the packets that reported an RTT: `told` is the sum of RTT (seconds) times
-    /// bytes, and `told_by` is the sum of the bytes.
+    /// Sums over the packets with an RTT since the last update. `told` sums the RTT (seconds) times the bytes of the
+    /// packet, and `told_by` sums the bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -74,8 +74,8 @@ impl Law {
         }
     }
 
-    /// Updates the rate (RCP-1 to RCP-3). T is the actual time since the last update, so calls before or after
-    /// [`next`](Law::next) are valid. If no time has passed since the last call, a call only sets the capacity.
+    /// Updates the rate (RCP-1 to RCP-3). T is the actual time since the last update, so early and late calls are
+    /// valid. If no time has passed, the call only sets the capacity.
     pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
         self.set_capacity(capacity);
         let elapsed = self.updated.map(|at| now.since(at));
@@ -93,8 +93,8 @@ impl Law {
         if target >= 1.0 {
             let p = &self.params;
             let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
-            // The law is one step of a differential equation, so the length of a step is limited to one RTT. If the
-            // result is negative, the code below raises it to the minimum.
+            // The law is one step of a differential equation, so a step is at most one RTT long. A negative result is
+            // raised to the minimum by `clip`.
             self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
         }
         self.clip();
@@ -105,8 +105,8 @@ impl Law {
         Rate::from_f64(self.rate + 0.5)
     }
 
-    /// Returns the rate field of a departing packet that arrived with `field` (RCP-4). A router never raises the
-    /// field. [`Rate::MAX`] means that the sender requests no rate. ns-2 uses a negative number for this.
+    /// Returns the new rate field of a packet that arrived with `field` (RCP-4). A router never raises the field. A
+    /// sender that requests no rate sends [`Rate::MAX`], where ns-2 uses a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
@@ -142,7 +142,8 @@ impl Law {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
 
-    /// Sets the capacity. A port without capacity has no rate, and starts again when it gets a capacity (RCP-3).
+    /// Sets the capacity. A port without capacity has no rate. When it gets a capacity, it starts with the first rate
+    /// (RCP-3).
     fn set_capacity(&mut self, capacity: Rate) {
         let had_none = self.target() < 1.0;
         self.capacity = capacity;
@@ -158,9 +159,9 @@ impl Law {
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// Updates d (RCP-2). If the average RTT of the packets is above d, d follows it within an RTT. If the average is
-    /// below d, it may come from only a few of the flows. In that case, d follows the average more slowly, at a speed
-    /// proportional to the port's rate.
+    /// Updates d (RCP-2). If the packets' average RTT is above d, d follows with a time constant of one RTT. An average
+    /// below d may come from only a few flows. In that case, d follows more slowly, at a speed proportional to the
+    /// port's rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

@@ -27,11 +27,11 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
 /// Let y(k) be the rate in interval k, divided by C, and let q(k) be the queue at the end of interval k, divided by C *
-/// d. Both y and q are measured from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) =
-/// q(k-1) + y(k). The flows learn a rate at once, and send at this rate during the next interval. The packets at the
-/// new rate arrive at the port one interval later: y(k) = y(k-1) + F(k-2). These equations describe RCP if d is below
-/// T_max. XCP distributes F over the next interval, so half of F takes effect one interval later than in RCP: y(k) =
-/// y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// d. Both are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) +
+/// y(k). A change of the rate reaches the arrivals two intervals later: y(k) = y(k-1) + F(k-2). These equations
+/// describe RCP if d is below T_max. XCP distributes F over the next interval, so half of F takes effect one interval
+/// later than in RCP: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2. `later` is the share of F that takes effect later: 0 for
+/// RCP, 1/2 for XCP.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {
@@ -114,9 +114,8 @@ fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     }
 }
 
-/// The default constants of RCP are stable by both criteria. The published constants of RCP are unstable by both
-/// criteria. The constants of XCP are stable by Katabi's bound for the continuous loop, but not with the discrete
-/// control interval.
+/// RCP's default constants are stable by both criteria, and its published constants by neither. XCP's constants are
+/// stable by Katabi's bound for the continuous loop, but not with the discrete control interval.
 #[test]
 fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);

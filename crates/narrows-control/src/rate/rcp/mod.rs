@@ -1,9 +1,9 @@
 //! RCP, the rate control protocol: one rate per port for all flows, carried by packets.
 //!
 //! After N. Dukkipati, M. Kobayashi, R. Zhang-Shen and N. McKeown, "Processor Sharing Flows in the Internet", IWQoS
-//! 2005, and Dukkipati's thesis, Stanford 2008. Details that these sources leave open are as in ns-2's RCP queue.
-//! `RCP-n` are the rules of `docs/reference/rules/explicit.md`. For switches that do not support RCP's header see
-//! [`uniform`](super::uniform).
+//! 2005, and Dukkipati's thesis, Stanford 2008. Where these sources leave details open, the code follows ns-2's RCP
+//! queue. `RCP-n` are the rules of `docs/reference/rules/explicit.md`. For switches that do not support RCP's header
+//! see [`uniform`](super::uniform).
 //!
 //! | module | idea |
 //! | --- | --- |

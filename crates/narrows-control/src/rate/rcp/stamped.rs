@@ -1,10 +1,9 @@
 //! RCP based on the port's own counts. The port takes y from its counters, and d from the RTTs that its flow table
 //! measures.
 //!
-//! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each flow's RTT by
-//! the flow's bytes. The result is the same, because every packet carries its flow's RTT. But the RTTs
-//! themselves differ. Senders report their smoothed RTT. The port's estimate contains little queueing delay,
-//! because a smaller sample replaces the estimate.
+//! With headers, RTTs are weighted by the packets that carry them (RCP-2). Here each flow's RTT is weighted by the
+//! flow's bytes, which is equivalent. But the RTTs themselves differ. Headers carry the sender's smoothed RTT. The
+//! port's own estimate contains little queueing delay, because a smaller sample replaces it.
 
 use super::Params;
 use super::law;
@@ -48,7 +47,7 @@ impl Law for Stamped {
         self.law.rate()
     }
 
-    /// Returns the common rate, which a newcomer gets too. The law counts the bytes of the newcomer when they arrive.
+    /// Returns the common rate, which newcomers get too.
     fn grant(&self, _now: Time, _newcomers: u64) -> Rate {
         self.law.rate()
     }

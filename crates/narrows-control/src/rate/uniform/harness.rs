@@ -8,13 +8,13 @@ use crate::rate::kit::testing::{ACK, FIN, MTU, SYN, SYN_ACK, key, ms, packet};
 use crate::rate::{Action, LEAVES, Leaf, PacketInfo, PortCounters, RateOption};
 use crate::units::{Bytes, Rate, Span};
 
-/// A sender directly before the switch. The way to its receiver and back takes `rtt`.
+/// A sender next to the switch. `rtt` is the time from the switch to the receiver and back, ms.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
     pub(super) start: u64,
-    /// When it sends FIN.
+    /// When the sender sends FIN.
     pub(super) end: u64,
     pub(super) told: Rate,
     credit: f64,
@@ -25,15 +25,14 @@ pub(super) struct Sender {
 }
 
 pub(super) struct Net {
-    /// The time between two reports of counts, in ms, as from a data plane. With 0, the controller gets each
-    /// packet.
+    /// The time between two reports of counts, ms. With 0, the controller gets each packet.
     report_every: u64,
     pub(super) controller: Box<dyn Aggregated>,
     pub(super) now: u64,
     pub(super) port: PortCounters,
     pub(super) senders: Vec<Sender>,
     pub(super) actions: Vec<Action>,
-    /// The maximum number of waiting bytes.
+    /// The longest queue so far.
     pub(super) longest: Bytes,
 }
 

@@ -21,8 +21,7 @@ impl Port {
     }
 }
 
-/// L3 bytes since the last reading: all bytes of rated flows, and the bytes of other flows up to
-/// their guarantee.
+/// L3 bytes since the last reading. Traffic of other flows counts only up to their guarantee.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Bytes offered to the port.
@@ -44,8 +43,8 @@ pub trait Law: Send {
     fn on_begin(&mut self, _now: Time, _port: &Port) {}
     /// Called when L3 bytes of a flow's data have arrived. The RTT is given if known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
-    /// Called once per RTT of a flow, with the time that the flow has lived since it began or since its last report.
-    /// This method is also called, with `last`, when the flow ends or becomes idle.
+    /// Called once per RTT of a flow. `lived` is the time since the flow's last report, or since the flow began. Also
+    /// called, with `last`, when the flow ends or becomes idle.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
@@ -53,8 +52,7 @@ pub trait Law: Send {
     fn next(&self) -> Time;
     /// Returns the present rate of each flow, L3 bytes/s.
     fn rate(&self, now: Time) -> Rate;
-    /// Returns the rate that a future newcomer would have: the next newcomer if `newcomers` is 1, the one after it if
-    /// `newcomers` is 2, and so on.
+    /// Returns the rate that the n-th newcomer from now would get, for n = `newcomers`.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;
     /// Returns the minimum rate that a flow with this RTT gets as feedback.
     fn least(&self, _rtt: Span) -> Rate {

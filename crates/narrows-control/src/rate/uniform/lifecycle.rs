@@ -1,10 +1,9 @@
 //! The life of a flow: begin, confirmation, reports, idle time and end. The lifecycle follows BRF's rules (BRF-12 to
 //! BRF-16), but all flows have the same rate.
 //!
-//! A flow reports once per RTT, with the first data after an RTT has passed. The flow's life begins with the SYN, so
-//! the report in its first data includes the handshake (BDR-20). The flow's life ends with FIN, RST or idle time. If
-//! the last ACK of its data comes later, the life ends with this ACK, because BDR counts a flow until its FIN is
-//! acknowledged.
+//! A flow reports once per RTT, with the first data after an RTT has passed. A flow's life begins with its SYN, so its
+//! first report includes the handshake (BDR-20). Its life ends with FIN, RST or idle time, but not before the ACK of
+//! its last data, because BDR counts a flow until its FIN is acknowledged.
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
@@ -59,9 +58,9 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.insert(flow)
     }
 
-    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was
-    /// not seen. There are two differences from BRF. If the packet completes a handshake, the flow is
-    /// confirmed at once and gets no RTT sample. Data with a FIN creates no record.
+    /// Begins a flow whose SYN-ACK created no record, for example because the port did not see the handshake. There are
+    /// two differences from BRF. If the packet completes a handshake, the flow is confirmed at once, without an RTT
+    /// sample. Data with a FIN creates no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -84,9 +83,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        // Only one data segment per RTT shows that the sender follows rates, and senders with little data send no
-        // such segment. ACKs also show that the sender follows rates, because receivers leave room for a rate in
-        // them.
+        // Data shows only once per RTT that its sender follows rates, and not at all if there is little data. ACKs show
+        // it too, because receivers leave room for a rate in them.
         flow.follows_rates |= flow.life.guessed && event.follows_rates;
         if flow.life.hear(now, event) {
             self.table.confirm(id);
@@ -131,8 +129,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         false
     }
 
-    /// Returns the time at which the ACK of the flow's last data reaches its sender. Until that time the law counts
-    /// the flow, even if the flow sends nothing.
+    /// Returns when the ACK of the flow's last data reaches the sender. The law counts the flow until then.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
         flow.life.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
@@ -176,8 +173,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.life.last_seen), flow.life.last_data);
         let over = self.acknowledged(id);
-        // The record stays for an RTT after both FINs, because retransmissions and ACKs of the flow may still arrive
-        // in this time.
+        // The record stays for an RTT after both FINs, because retransmissions and ACKs may still arrive.
         let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
         let unanswered =
             flow.life.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;

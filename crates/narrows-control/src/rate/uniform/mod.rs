@@ -1,9 +1,9 @@
 //! Laws that give every flow of a port the same rate, on switches that see no congestion headers.
 //!
-//! RCP's routers use a header in each packet ("the header form"), which stock hosts do not send. In "the stamped
-//! form" the port measures the values that the headers would contain, and writes the rate into the flows' ACKs. The
-//! port uses BRF's option and rules: senders are `brf`, and the smallest value on the path applies (BRF-61). Every
-//! ACK carries the rate. BRF's limit of one feedback per RTT is not needed, because all flows have the same rate.
+//! RCP's routers use a header in each packet ("the header form"), which stock hosts do not send. In "the stamped form"
+//! the port measures the values that the headers would contain, and writes the rate into the flows' ACKs. The port uses
+//! BRF's option, so the senders are `brf`, and the smallest rate on the path applies (BRF-61). Every ACK carries the
+//! rate. BRF's limit of one feedback per RTT is not needed, because all flows have the same rate.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -16,9 +16,9 @@
 //! | `aggregate` | counts instead of packets |
 //! | `kit::classes` | the link's division into three classes |
 //!
-//! Two features of BRF are missing. Flows whose ACKs take another path cannot get a rate: they are not advertised to
-//! other switches, and count as other TCP. If another switch limits flows, only the law itself can redistribute the
-//! bandwidth that these flows leave.
+//! Two features of BRF are missing. First, flows whose ACKs take another path get no rate and count as other TCP,
+//! because ports do not advertise them to other switches. Second, only the law itself redistributes bandwidth that
+//! flows leave unused because another switch limits them.
 
 mod aggregate;
 mod law;

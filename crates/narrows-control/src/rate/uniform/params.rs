@@ -10,5 +10,5 @@ crate::words! {
     }
 }
 
-/// Default number of flows that a port keeps; a third of a kilobyte each.
+/// Default maximum number of flows that a port keeps. Each flow takes about a third of a kilobyte.
 pub(in crate::rate) const MAX_FLOWS: usize = 131_072;

@@ -1,4 +1,4 @@
-//! A law at a port, in the stamped form: the adapter to [`PerFlowController`].
+//! A law at a port that writes its rate into ACKs ("the stamped form"): the adapter to [`PerFlowController`].
 
 use super::Law;
 use super::table::Table;
@@ -12,7 +12,7 @@ use crate::rate::{
 };
 use crate::units::{Rate, Span, Time};
 
-/// A law at a port, in the stamped form.
+/// A law at a port that writes its rate into ACKs.
 pub struct Uniform<L, K = FlowKey> {
     pub(super) law: L,
     pub(super) ageing: Ageing,
@@ -32,8 +32,8 @@ pub(super) struct Ageing {
 }
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
-    /// Returns a port that applies `law` and keeps records of at most this many flows. Further flows get the rate too,
-    /// but the law does not see them.
+    /// Returns a port that applies `law` and keeps records of at most this many flows. Flows without a record also get
+    /// the rate, but the law does not count them.
     pub fn new(law: L, max_flows: usize) -> Self {
         let p = brf::Params::resolved();
         Uniform {
@@ -58,7 +58,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
 }
 
 /// Returns the rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
-/// Values are compared as rates, with the precision of the rate code (BRF-8).
+/// `rate` is rounded to the precision of the rate code before the comparison (BRF-8).
 pub(in crate::rate) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     match option {
         RateOption::Assigned(value) if as_heard(rate) > value => None,
@@ -117,14 +117,14 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
             return None;
         }
         self.watch.pass(now);
-        // The rate is computed before the flow is counted, as in a data plane with prepared grants.
+        // The rate of a newcomer is computed before the law counts the newcomer, as in a data plane that prepares
+        // grants.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver));
         let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => (flow.is_rated(), flow.rtt()),
-            // The flow has no record, because the table is full. The flow still gets the rate, because all flows have
-            // the same rate.
+            // The table is full. The flow still gets the rate, because all flows have the same rate.
             None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
         };
         let rate = granted.unwrap_or_else(|| self.rate_for(now, rtt));

@@ -16,10 +16,9 @@ pub(super) struct Flow<K> {
     /// The flow uses the rate option.
     pub(super) follows_rates: bool,
     pub(super) life: Life,
-    /// The time until which the flow's life has been reported; `None` while the flow is idle or has
-    /// announced its end.
+    /// The time up to which the flow has reported its life; `None` while the flow is idle, or after its FIN.
     pub(super) reported: Option<Time>,
-    /// The flow has not been reported to the law since the flow began.
+    /// The flow has made no report since it began or resumed.
     pub(super) fresh: bool,
     pub(super) opened: Time,
     /// When both sides had sent FIN.
@@ -79,8 +78,7 @@ impl<K: FlowIdentity> Table<K> {
         self.slots.len()
     }
 
-    /// Returns the number of records whose flows were seen from one side only, and the number of records whose flows
-    /// were seen from both sides.
+    /// Returns two numbers: flows seen from one side only, and flows seen from both sides.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }

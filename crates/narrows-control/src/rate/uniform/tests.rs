@@ -45,8 +45,6 @@ fn signal_selects_the_form() {
     assert_eq!(wrong, "max_flows: found 0, expected a whole number from 1 to 2147483647");
 }
 
-/// Each of N flows gets 1/N of the link, and there is almost no queue. When a flow ends, the other flows again share
-/// the link equally.
 #[test]
 fn flows_share_equally_with_packets_and_with_counts() {
     for report_every in [0, 10] {
@@ -66,8 +64,7 @@ fn flows_share_equally_with_packets_and_with_counts() {
     }
 }
 
-/// BDR-20: the times in a port's reports of a flow add up to the flow's lifetime, from the SYN until
-/// the last data is acknowledged.
+/// BDR-20: a flow's reports add up to its lifetime, from the SYN until the ACK of its last data.
 #[test]
 fn reports_add_up_to_life_times() {
     #[derive(Default)]
@@ -117,7 +114,7 @@ fn reports_add_up_to_life_times() {
         net.sender(2, 50, 200, 1_000);
         net.run(3_000);
         let [lived, begun, firsts, lasts] = ["lived", "begun", "firsts", "lasts"].map(|key| net.traced(key));
-        // The flows live for 300 and 800 ms until the FIN, and then for one RTT after their last data (20 and 50 ms).
+        // The flows send FIN after 300 and 800 ms. One RTT after their last data is added: 20 and 50 ms.
         assert!((lived - 1.17).abs() < 0.02, "{report_every}: {lived}");
         assert_eq!((begun, firsts, lasts), (2.0, 2.0, 2.0), "{report_every}");
         let sent = net.port.departed[Leaf::Elephant as usize].as_f64() - net.traced("weight");
@@ -145,8 +142,7 @@ fn handshake(net: &mut Net, n: u32, option: RateOption) -> Option<Rate> {
     granted
 }
 
-/// A flow that does not ask for rates gets no rate. A flow that asks for rates gets its rate in each ACK, even if the
-/// table is full.
+/// A flow that asks for rates gets them even if it has no record, because the table is full.
 #[test]
 fn every_ack_of_a_flow_that_asks_has_a_rate() {
     for kind in LAWS {
@@ -165,7 +161,7 @@ fn every_ack_of_a_flow_that_asks_has_a_rate() {
     }
 }
 
-/// BRF-104: the law does not count forged SYNs and data, even if many arrive, and the table soon removes them.
+/// BRF-104: forged SYNs and data create few records, and the table soon removes these records.
 #[test]
 fn forged_packets_have_a_small_and_short_effect() {
     let mut net = net("rcp", 0);
@@ -195,7 +191,7 @@ fn a_reset_ends_a_flow_and_its_handle() {
     }
 }
 
-/// The grant for a newcomer equals the rate in the next SYN-ACK, and the grant for the newcomer after it is not higher.
+/// The grant for one newcomer equals the rate in the next SYN-ACK. A second newcomer gets at most the same.
 #[test]
 fn newcomers_get_the_grants() {
     for kind in LAWS {
@@ -214,7 +210,6 @@ fn newcomers_get_the_grants() {
     }
 }
 
-/// The classes are set at the start, and again when the link has another rate.
 #[test]
 fn classes_follow_the_link() {
     for kind in LAWS {
@@ -234,7 +229,6 @@ fn classes_follow_the_link() {
     }
 }
 
-/// If a flow's ACKs take another path, the port cannot send the flow a rate. The flow then counts as other TCP.
 #[test]
 fn a_flow_without_acks_here_is_other_tcp() {
     for kind in LAWS {
@@ -252,12 +246,9 @@ fn a_flow_without_acks_here_is_other_tcp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms gives the same result as a data plane that sees each
-    /// packet.
     #[test]
     fn counts_decide_as_packets_do(
-        // The test advances in steps of a millisecond. For flows with RTTs of a few milliseconds, the packets that a
-        // step sends at once would form a queue.
+        // RTTs are at least 20 ms, because the packets of each 1 ms step are sent at once and form a queue.
         flows in prop::collection::vec((20..80u64, 0..1000u64, prop::option::of(1500..2500u64)), 2..7),
     ) {
         let mean_told = |report_every| {

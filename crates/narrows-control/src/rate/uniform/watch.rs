@@ -1,4 +1,4 @@
-//! The data that the adapter has about its port: the present state, and the traffic since the last reading.
+//! The port's present state, and its traffic since the last reading.
 
 use super::{Passed, Port};
 use crate::rate::kit::classes;
@@ -19,7 +19,7 @@ struct Seen {
 /// Converts counters into [`Passed`].
 #[derive(Clone, Debug, Default)]
 struct Meter {
-    /// `None` before the first reading, because the time over which the port had counted until then is unknown.
+    /// `None` before the first reading. Earlier counts are ignored, because the time that they cover is unknown.
     seen: Option<Seen>,
     /// Arrivals and departures of other TCP, and of UDP.
     guarantees: [[classes::Guarantee; 2]; 2],
@@ -106,9 +106,8 @@ impl Watch {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the midpoint between now and the expected next reading. This is only for data planes that report
-    /// counts. There, a decision stays valid until the next reading, but an estimated number of flows decays during
-    /// this time.
+    /// Returns the midpoint between now and the expected next reading, for data planes that report counts. A decision
+    /// stays valid until the next reading, while an estimated number of flows decays.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

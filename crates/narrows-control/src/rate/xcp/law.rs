@@ -2,10 +2,9 @@
 //! The law then distributes the change over packets so that flows become equal (fairness).
 //!
 //! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an RTT
-//! counts only as traffic. In an interval, the port hands out at most the increase that it has computed, and takes back
-//! at most the decrease that it has computed. A value that is too large for an integer becomes the largest integer.
-//! Within these bounds the law does not check headers: a large negative Delta takes all of res_neg (XCP-4), and a large
-//! X takes all of res_pos.
+//! counts only as traffic. In each interval, the port distributes at most the increase and the decrease that it has
+//! computed. A value that is too large for an integer becomes the largest integer. Otherwise the law trusts headers: a
+//! large negative Delta uses up res_neg (XCP-4), and a large X uses up res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -33,7 +32,7 @@ struct Residue {
 }
 
 impl Residue {
-    /// Distributes `total` over `base`. The factor is zero if `base` is zero.
+    /// Distributes `total` over packets whose contributions sum to `base`. The factor is zero if `base` is zero.
     fn new(total: f64, base: f64) -> Self {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
@@ -63,7 +62,7 @@ pub struct Law {
     sums: Sums,
     /// Average RTT, seconds.
     rtt: f64,
-    /// `positive` has res_pos and Cp, and `negative` has res_neg and Cn.
+    /// The draft's res_pos and Cp are in `positive`, and its res_neg and Cn are in `negative`.
     positive: Residue,
     negative: Residue,
     /// Input, F and S of the last interval, bytes/s, for traces.
@@ -96,8 +95,8 @@ impl Law {
     /// default header.
     pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
         self.sums.bytes += size;
-        // A packet without an RTT can get no share (XCP-4). Its X is not added, because it would lower the average RTT
-        // and take a share from other packets.
+        // A packet without an RTT gets no share (XCP-4). Adding its X would lower the average RTT and the shares of
+        // other packets.
         let Some(rtt) = header.rtt() else { return };
         let x = header.x_secs();
         self.sums.x += x;
@@ -118,10 +117,10 @@ impl Law {
         let feedback = positive - negative;
         let asked = header.delta as f64;
         if asked >= feedback {
-            // Truncates towards zero, so that the rounded shares never exceed the amount to distribute.
+            // The conversion truncates towards zero, so the shares never exceed the amount to distribute.
             header.delta = feedback as i64;
         } else {
-            // Another router grants less. The difference counts towards the amount that this router must take back,
+            // Another router grants less. The difference counts towards the decrease that this router must distribute,
             // so other packets lose less.
             negative = self.negative.left.min(negative + feedback - asked);
             positive = (asked + negative).max(0.0);
@@ -187,7 +186,7 @@ impl Law {
         self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
             - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
         self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
-        // The amount that the last interval did not distribute is discarded.
+        // Anything that the last interval did not distribute is discarded.
         self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
         self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
     }

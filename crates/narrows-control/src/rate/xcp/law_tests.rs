@@ -72,11 +72,12 @@ fn a_packet_gets_its_share_and_at_most_another_routers_grant() {
     let (granted, positive, negative) = after(i64::MAX);
     assert_eq!(granted, -191);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 2480.0).abs() < 1e-6, "{positive} {negative}");
-    // Another router took back 1000 bytes/s, so 808.8 more are subtracted here.
+    // Another router lowered the packet's rate by 1000 bytes/s. This is 808.8 more than the 191.2 of this router, so
+    // res_neg shrinks by 808.8 more.
     let (granted, positive, negative) = after(-1000);
     assert_eq!(granted, -1000);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 3288.8).abs() < 1e-6, "{positive} {negative}");
-    // Another router took back more than this router has to, so this router neither takes nor gives.
+    // Another router lowered the rate by more than res_neg of this router, so res_neg becomes zero.
     let (granted, positive, negative) = after(i64::MIN);
     assert_eq!((granted, negative), (i64::MIN, 1_240_000.0));
     assert!(positive.abs() < 1e-6, "{positive}");
@@ -104,8 +105,8 @@ fn the_control_interval_is_the_average_rtt_within_its_bounds() {
         law.on_interval(START + ms(50), C);
         assert_eq!(law.interval, expected);
     }
-    // XCP-1 weights by X: a flow with an RTT of 10 ms and a packet every 1 ms counts as much as a flow with
-    // an RTT of 30 ms and a packet every 0.1 ms.
+    // XCP-1 weights each RTT by X, so that flows count equally. Here one flow has an RTT of 10 ms and sends a packet
+    // every 1 ms. The other has an RTT of 30 ms and sends a packet every 0.1 ms.
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..110 {
         let header = if n % 11 == 0 { (10_000, 1_000_000) } else { (30_000, 100_000) };
@@ -159,9 +160,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Within an interval, the total increase of all packets is at most the value of res_pos at the start of the
-    /// interval. This router's total decrease is at most res_neg. A packet that arrives with a negative Delta is not
-    /// counted, because another router wrote that Delta.
+    /// Within an interval, the packets' total increase is at most the initial res_pos. Their total decrease is at most
+    /// the initial res_neg. Packets with a negative Delta are not counted, because another router wrote that Delta.
     #[test]
     fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {
         let mut law = Law::new(Params::default(), C, Time::ZERO);

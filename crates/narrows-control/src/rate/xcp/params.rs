@@ -20,8 +20,7 @@ crate::parameters! {
         pub rtt_max: Span = Span::from_secs(1), time_from(Span::from_millis(1), LONGEST).from("XCP-1");
         /// Shortest control interval.
         pub te_min: Span = Span::from_millis(1), time_from(SHORTEST, LONGEST).from("XCP-2");
-        /// The length of the first control interval, which also stands for the average RTT before the first packet with
-        /// an RTT.
+        /// Length of the first control interval, and assumed average RTT before the first packet with an RTT.
         pub te_first: Span = Span::from_millis(50), time_from(SHORTEST, LONGEST).from("XCP-2; ours");
     }
 }

@@ -36,7 +36,7 @@ impl Queue {
         if now < self.due {
             return;
         }
-        // If no packet departed, the queue is as long as after the last departure, or longer if the link is stopped.
+        // If no packet departed, the queue is at least as long as after the last departure.
         self.lasting = self.least.take().unwrap_or(self.last);
         self.due = now + look(rtt, capacity.time_for(self.last));
     }

@@ -1,7 +1,7 @@
 //! A plain FIFO: the departure time of a packet is known when it arrives.
 //!
-//! The FIFO stores the start of transmission and the size of each waiting packet. From these, it computes how
-//! many packets and bytes it holds.
+//! The FIFO stores the start of transmission and the size of each waiting packet. From these values, the FIFO computes
+//! how many packets and bytes it holds.
 
 use narrows_control::units::{Span, Time};
 

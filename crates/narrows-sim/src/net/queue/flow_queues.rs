@@ -9,7 +9,7 @@ use narrows_control::units::Bytes;
 use super::{Leaf, Waiting};
 use crate::plan::LimitPlan;
 
-/// The agent hashes flows into queues. In the simulator, up to 32 flows with consecutive numbers never share a queue.
+/// The agent hashes flows into queues. The simulator takes the flow number modulo the number of queues.
 const QUEUES: usize = UDP_QUEUES as usize;
 /// Two full packets.
 const QUANTUM: i64 = 3_000;

@@ -106,8 +106,8 @@ impl Discipline for FqCodel {
                 }
                 None => {
                     list.pop_front();
-                    // Section 4.2: when a new queue has become empty, it first moves to the old list, because otherwise
-                    // it could immediately count as a new queue again.
+                    // Section 4.2: a new queue that has become empty moves to the old list first. Otherwise it could
+                    // count as new again at once.
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(at);
                     } else {

@@ -32,7 +32,7 @@ struct Class {
     priority: u8,
     /// The bands of the class, in strict priority.
     bands: Vec<Band>,
-    /// For each level: the bytes that the class may still send in the current round (Linux: leaf.deficit[level]).
+    /// For each level: the bytes that the class may still send in its turn (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
     /// Whether packets that would have to wait are dropped instead (BRF-23).
     is_policed: bool,

@@ -103,8 +103,7 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Number of segments in flight after each round. At the start of these rounds, ACKs have reported 0, 45 and 45 +
-    // 135 segments in total.
+    // Segments in flight after 2, 3 and 4 round trips. ACKs have reported 0, 45 and 180 segments by then.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");

@@ -62,9 +62,8 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // After the loss, the flow takes two RTTs until the probe, one RTT until the probe's ACK, and one RTT for the
-        // rest. If a lone segment is lost, the probe is sent only after the RTO of 240 ms, because the ACK could be
-        // delayed.
+        // The probe is sent two RTTs after the loss. The probe's ACK and the rest take one RTT each. If a lone segment
+        // is lost, the probe is sent only after the RTO of 240 ms, because the segment's ACK could be delayed.
         let done = pair.sender.completed_at().unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");

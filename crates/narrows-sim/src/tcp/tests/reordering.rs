@@ -87,8 +87,8 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
 
 #[test]
 fn a_sack_undoes_a_spurious_timeout_too() {
-    // As in the previous test, but the first segment of the flight is lost. There is no ACK with an old timestamp,
-    // only SACKs of segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
+    // The link stops as in the previous test, but the first segment of the flight is lost. No ACK has an old timestamp.
+    // The ACKs only SACK segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut lost = None;

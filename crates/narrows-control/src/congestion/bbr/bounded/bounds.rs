@@ -20,9 +20,9 @@ pub struct Bounds {
     pub shortterm: u32,
     /// The short-term limit of the bandwidth, or [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// The largest delivery rate of any sample in the latest round. The next field is the largest volume of any sample
-    /// in this round.
+    /// The largest delivery rate of a sample in the latest round.
     bw_latest: Rate,
+    /// The largest delivered volume of a sample in the latest round.
     inflight_latest: u32,
     /// Whether the last ACK ended a loss round. A loss round begins with a loss, or when the previous loss round ends.
     pub loss_round_start: bool,
@@ -79,8 +79,8 @@ impl Bounds {
     /// episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
-            // Saves the values even if this round has already had a loss or an echo. Otherwise an undo would restore
-            // the values that were saved before an older episode.
+            // Saves the values even if this round already had a loss or an ECN echo. Otherwise an undo would restore
+            // the values from before an older episode.
             self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
         }
         if !core::mem::replace(&mut self.loss_in_round, true) {
@@ -138,8 +138,8 @@ impl Bounds {
         self.bw_shortterm = Rate::MAX;
     }
 
-    /// Called when losses end Startup. Sets the long-term bound to the BDP, or to the volume delivered in a round if
-    /// that volume is larger (BBR3-3).
+    /// Called when losses end Startup. Sets the long-term bound to the BDP (BBR3-3). If `delivered_counts` is true, the
+    /// bound is at least the volume delivered in a round.
     pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
@@ -176,8 +176,8 @@ pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
     u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
 }
 
-/// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is the
-/// amount that was marked lost in one step. All values have the same unit, either segments or bytes.
+/// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is the amount
+/// that was marked lost in one step. The unit is segments or bytes.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
@@ -188,8 +188,8 @@ pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Perc
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
 }
 
-/// Returns the volume of [`inflight_at_loss`] for a lost segment, in segments, or `None` if losses are below the
-/// threshold.
+/// Returns the volume in flight, in segments, at which losses crossed the threshold. Returns `None` if losses are below
+/// the threshold.
 pub fn crossing(lost: &Lost, threshold: Percent) -> Option<u32> {
     is_too_high(lost.lost, lost.tx_in_flight, threshold).then(|| {
         let at = inflight_at_loss(u64::from(lost.tx_in_flight), u64::from(lost.lost), 1, threshold);

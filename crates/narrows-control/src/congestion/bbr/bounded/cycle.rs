@@ -1,7 +1,7 @@
 //! The history of probing over the cycles Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
 //!
-//! The history is kept across phases. It contains the time of the next probe and the way in which the last probe
-//! ended. It also contains whether ACKs show the effect of a probe, and how fast the long-term bound may grow.
+//! The history is kept across phases. It schedules the next probe and records how the last probe ended. It also tracks
+//! whether ACKs acknowledge data of the latest probe, and how fast the long-term bound may grow.
 
 use super::bounds::Bounds;
 use super::params::Params;
@@ -53,7 +53,7 @@ pub struct Cycle {
     cautious: bool,
     up_rounds: u32,
     up_acked: u32,
-    /// Number of ACKed segments for which the long-term bound grows by one segment.
+    /// After this number of ACKed segments, the long-term bound grows by one segment.
     acked_per_segment: u32,
 }
 
@@ -132,8 +132,8 @@ impl Cycle {
     /// (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
-            // Credit from times when the data in flight was below the bound is discarded, as in the kernel modules of
-            // v2 and v3. The draft keeps the credit.
+            // The window does not fill the bound, so the count of ACKed segments restarts. The kernel modules of v2 and
+            // v3 do this too. The draft keeps the count.
             self.up_acked = 0;
             return;
         }
@@ -146,8 +146,9 @@ impl Cycle {
         }
     }
 
-    /// Returns whether a probe is due (BBR3-5). A probe is due when the waiting time of the cycle has passed, or after
-    /// the number of rounds in which a Reno flow with `inflight` segments would cause a loss, whichever comes first.
+    /// Returns whether a probe is due (BBR3-5). It is due after the waiting time of the cycle, after `probe_rounds`
+    /// rounds, or after `inflight` rounds, whichever comes first. A Reno flow with `inflight` segments would cause a
+    /// loss in about this number of rounds.
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait
@@ -155,8 +156,8 @@ impl Cycle {
             || self.rounds >= inflight().min(params.probe_rounds)
     }
 
-    /// Returns whether the previous probe had excessive loss and the data in flight has reached the long-term bound
-    /// again. This probe must then stop, and the cycle records the stop (BBR2-5, BBR3-6).
+    /// Returns whether the present probe must stop, because the previous probe had excessive loss and the data in
+    /// flight has reached the long-term bound again. The cycle records the stop (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;

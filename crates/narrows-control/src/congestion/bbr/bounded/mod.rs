@@ -12,20 +12,19 @@
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
 //! * Classic ECN echoes count as one loss per round, because they do not contain the number of
 //!   marked packets.
-//! * In Up, the credit for a higher bound is discarded while the data in flight is below the bound, as in the kernel
-//!   modules of v2 and v3.
+//! * In Up, ACKs count towards a higher bound only while the window fills the bound. Otherwise the count restarts, as
+//!   in the kernel modules of v2 and v3.
 //!
 //! Deviations of v2 from its module:
 //! * This version does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by
 //!   default.
-//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in 1/256:
-//!   a reduction keeps 70.3 % (it removes 76 of 256), and headroom is 14.8 % (38 of 256).
+//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, not 180/256. Headroom is 15 %, not 38/256.
 //! * The send quantum is not larger on paths with short RTTs.
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
 //! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
-//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount of data in flight
-//!   when the next segment departs. Drain computes its target from the bandwidth in use, as in the draft, and not from
-//!   the maximum bandwidth.
+//! * Drain and Down use the amount of data that is in flight now. The module estimates this amount for the departure of
+//!   the next segment.
+//! * Drain computes its target from the bandwidth in use, as in the draft, and not from the maximum bandwidth.
 
 pub mod bounds;
 pub mod cycle;
@@ -214,8 +213,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // The present round ends when data sent from now on is delivered, because the ACK that reports the loss is
-        // counted before the loss.
+        // The ACK that reports the loss is counted before the loss. So the present round ends when data sent from now
+        // on is delivered.
         self.shared.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.shared.bounds.on_loss(lost.delivered, fresh);
@@ -291,8 +290,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // There is no sample that can serve as the reference, so the search for a plateau begins with the next
-                // sample.
+                // No sample can serve as the reference. The search for a plateau begins with the next sample.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

@@ -71,8 +71,8 @@ crate::parameters! {
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
         /// Whether the long-term bound at the end of Startup is at least the volume delivered in a round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
-        /// Whether, after a spurious episode of losses, the flow returns to the phase in which the episode began
-        /// (Startup or Up). The bounds are always restored.
+        /// Whether the flow returns to its earlier phase (Startup or Up) after a spurious episode of losses. The bounds
+        /// are always restored.
         pub undo_returns: bool, flag().from("HandleSpuriousLossDetection");
         /// Whether an ECN echo counts as a loss.
         pub ce_is_loss: bool, flag().from("BBR3-10");
@@ -88,8 +88,8 @@ crate::parameters! {
         pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
         /// ProbeRTT begins if for this time no RTT has been as low as the recent minimum.
         pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
-        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. An equal RTT postpones ProbeRTT in the module
-        /// of v2, and in Linux's v1 before Linux 5.10.
+        /// Whether an RTT equal to the recent minimum postpones ProbeRTT, as in the module of v2 and in Linux's v1
+        /// before Linux 5.10.
         pub equal_rtt_renews: bool, flag().from("tcp_bbr2.c");
         /// Minimum length of ProbeRTT.
         pub probe_rtt_stay: Span, time_from(Span::ZERO, Span::from_secs(100)).from("ProbeRTTDuration").named("probe_rtt_duration");

@@ -78,7 +78,7 @@ impl Shared {
         self.model.full_pipe.has_been_full()
     }
 
-    /// Returns the target for data in flight, limited by the window after congestion (`TargetInflight`).
+    /// Returns the target for data in flight (`TargetInflight`): one bandwidth-delay product, but at most the window.
     pub(super) fn target(&self, window: &Window) -> u32 {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
@@ -115,15 +115,15 @@ impl Shared {
         self.model.start_round(self.delivered);
     }
 
-    /// Restarts the search for a plateau above `bw`, if a plateau ends Up.
+    /// If a plateau ends Up, restarts the search for a plateau above `bw`.
     pub(super) fn restart_search(&mut self, bw: Rate) {
         if self.params.up_exit == UpExit::Plateau {
             self.model.full_pipe.restart(bw);
         }
     }
 
-    /// In any phase, raises the long-term bound to a volume in flight that was safe. Returns whether there is a bound
-    /// and no excessive loss (second half of `AdaptLongTermModel`).
+    /// Raises the long-term bound to a volume in flight that was safe, in any phase (second half of
+    /// `AdaptLongTermModel`). Returns whether there is a bound and no excessive loss.
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);

@@ -6,7 +6,7 @@ use crate::congestion::bbr::{v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 use crate::congestion::{RateSample, State};
 
-/// Share of the link that a flow uses. Pacing leaves 1 % unused, and v3 spends 0.2 s of every 5 s at half a window
+/// Share of the link that a flow uses. Pacing leaves 1 % unused. v3 halves its window for 0.2 s of every 5 s
 /// (ProbeRTT).
 const UTILISED: f64 = 0.965;
 
@@ -63,7 +63,7 @@ fn the_gains_match_the_table() {
     }
 }
 
-/// Checks the "volume cap" of the draft's table: the bounds apply, and outside of probes the headroom is subtracted.
+/// The bounds apply as in the draft's table. Phases that do not probe also subtract the headroom.
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
@@ -128,7 +128,6 @@ fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_there_and_ends() {
         assert_eq!(bbr.shared.bounds.longterm, 199, "{}", bbr.name());
         assert!(matches!(bbr.phase, Phase::Down(_)));
         assert!(bbr.shared.cycle.too_high);
-        // Further losses of the probe have no effect.
         bbr.on_lost(&loss(120, 50), &window);
         assert_eq!(bbr.shared.bounds.longterm, 199);
     }
@@ -165,12 +164,11 @@ fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() 
         let resumes = matches!(bbr.phase, Phase::Up(_));
         let is_down = matches!(bbr.phase, Phase::Down(_));
         assert_eq!((resumes, is_down), (goes_on, !goes_on), "{}: {:?}", bbr.name(), bbr.phase);
-        // The following losses belong to the probe.
         assert_eq!(bbr.shared.cycle.sampling, goes_on);
     }
 }
 
-/// BBR returns to the state in which the episode began. The reason why that state ended does not matter.
+/// BBR returns to the state in which the episode began, whatever ended that state.
 #[test]
 fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
@@ -273,8 +271,8 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     }
 }
 
-/// Returns whether a round of recovery ends Startup if `reports` of its 100 ACKs reported losses and `lost` of its
-/// 200 segments were lost.
+/// Returns whether a round of recovery ends Startup. In this round of 100 ACKs and 200 segments, `reports` ACKs
+/// reported losses and `lost` segments were lost.
 fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
     let (mut bbr, mut window) = established(bbr);
     window.cwnd = 200;
@@ -306,14 +304,13 @@ fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
         assert!(!ends(needed, 4, State::Recovery), "two per cent of losses are not excessive");
         assert!(!ends(needed, 20, State::Disorder), "the connection is not in recovery");
     }
-    // 180 segments in 20 ms are a bandwidth-delay product of 180, which is also the volume
-    // delivered in the round.
+    // 180 segments in 20 ms are a bandwidth-delay product of 180. The volume delivered in the round is 180 as well.
     assert_eq!(startup_ends(v3::bbr3(), 8, 20, State::Recovery).1, 180);
 }
 
 // Closed loops.
 
-/// Returns a function that drops packets at random, but reproducibly. The loss rate has steps of 1/65536.
+/// Returns a function that drops packets at random, but reproducibly.
 fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| {
         let hash = (seq + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -341,8 +338,7 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// Checks the purpose of the bounds. v1, which has no bounds, keeps two bandwidth-delay products in flight at any
-/// loss rate.
+/// The bounds prevent losses. v1 has no bounds and keeps two bandwidth-delay products in flight at any loss rate.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };
@@ -355,7 +351,6 @@ fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost(
     }
 }
 
-/// The loss threshold is 2 %. If a probe loses less than 2 %, the queue does not count as full.
 #[test]
 fn one_per_cent_of_random_loss_is_tolerated_and_five_are_not() {
     for (one, five) in boxed().into_iter().zip(boxed()) {
@@ -379,12 +374,12 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
         let name = bbr.name();
         let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
         sender.run_for(Span::from_secs(1));
-        // The path becomes longer, so the old propagation time does not occur again.
+        // The longer path hides the old propagation time.
         sender.path().rtt = Span::from_millis(32);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
         let entered = sender.now();
         assert!((5.0..6.3).contains(&entered.as_secs_f64()), "{name}: entered at {entered:?}");
-        // The window is computed from the old 20 ms, which is still the estimate.
+        // The estimate is still the old 20 ms.
         assert!((70..=84).contains(&sender.window().cwnd), "{name}: {} segments", sender.window().cwnd);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") != 3.0);
         let visit = sender.now().since(entered).as_secs_f64();
@@ -397,8 +392,8 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
     }
 }
 
-/// Checks that v3 has the change of Linux's commit "tcp: only postpone PROBE_RTT if RTT is < current min_rtt
-/// estimate". The module of v2 is older than this commit.
+/// v3 has the change of Linux's commit "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate". The module
+/// of v2 is older than this commit.
 #[test]
 fn a_constant_rtt_postpones_probe_rtt_in_v2_only() {
     for ((mut bbr, mut window), expected) in both().map(established).into_iter().zip([None, Some(5020)]) {

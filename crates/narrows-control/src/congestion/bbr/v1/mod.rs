@@ -5,9 +5,8 @@
 //! of Linux `tcp_bbr.c`. [`phase`] and [`probe_bw`] contain the phases, and this file computes rate
 //! and window.
 //!
-//! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This transport paces every
-//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). In this code, only gains are
-//! fixed-point numbers.
+//! Deviations from Linux: Bandwidth and pacing count L3 bytes. Linux counts payload. This transport paces every packet,
+//! so it needs no estimate of the earliest departure time (see `probe_bw`). Only gains are fixed-point numbers.
 
 pub mod params;
 pub mod phase;
@@ -94,7 +93,7 @@ impl Bbr {
         }
     }
 
-    /// Returns the bandwidth in use. This is the policed rate if there is one, and otherwise the measured maximum.
+    /// Returns the bandwidth in use: the policed rate, or the measured maximum if no policed rate is in use.
     fn bw(&self) -> Rate {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
@@ -119,7 +118,7 @@ impl Bbr {
             window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
         let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.is_policed()));
-        // Before the pipe is full, an estimate below the initial rate only shows that too little data was sent.
+        // Before the pipe is full, a low estimate only shows that too little data was sent.
         if self.model.full_pipe.has_been_full() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
@@ -207,7 +206,7 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // Linux changes the mode first, so the larger of the saved window and the present window is kept (`true`).
+            // Linux changes the mode first. So the larger of the saved window and the present window is kept (`true`).
             // The target limits the restored window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
@@ -290,8 +289,8 @@ impl Controller for Bbr {
         if event.signal == Signal::Timeout {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
-            // For the policer detector, a timeout counts as the end of a round that had a loss. The detector gets the
-            // number of losses with the next ACK. In Linux the number is already known here.
+            // For the policer detector, a timeout ends a round with a loss. The detector gets the number of losses with
+            // the next ACK. Linux already knows the number here.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {
@@ -313,7 +312,7 @@ impl Controller for Bbr {
         self.idle_restart = true;
         self.model.aggregation.restart(now);
         match &self.phase {
-            // BBR-23: a probe that starts with an empty pipe is useless, so the gain is 1.
+            // BBR-23: the pipe is empty, so a probe would be useless and the gain is 1.
             Phase::ProbeBw(_) => window.pacing_rate = Some(self.pacing_rate(self.bw(), Gain::ONE)),
             Phase::ProbeRtt(probe) if probe.is_over(now) => self.leave_probe_rtt(now, window),
             _ => {}

@@ -47,8 +47,7 @@ crate::parameters! {
     pub struct PolicerParams {
         /// Minimum number of rounds of a sampling interval. The maximum is four times this number.
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
-        /// A sampling interval is policed if the number of lost segments is at least this share of the number of
-        /// delivered segments.
+        /// A sampling interval is policed if the lost segments are at least this share of the delivered segments.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");
         /// The rates of two sampling intervals agree if they differ by at most this share or by at most
         /// `policer_difference`.

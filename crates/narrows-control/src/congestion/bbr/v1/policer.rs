@@ -22,7 +22,7 @@ pub struct Observation {
     pub app_limited: bool,
     /// Whether the ACK begins a round.
     pub round_start: bool,
-    /// Whether BBR is in ProbeBW. The use of the policed rate ends only in this phase.
+    /// Whether BBR is in ProbeBW. BBR stops using the policed rate only in this phase.
     pub probing_bw: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Policer {
     /// Rate of the last interval. While `in_use` is true, this is the policed rate.
     bw: Option<Rate>,
     in_use: bool,
-    /// Number of rounds in the current interval or, while the policed rate is in use, since its use began.
+    /// Number of rounds in the current interval, or since BBR began to use the policed rate.
     rounds: u32,
     started: Time,
     start_delivered: u64,
@@ -76,8 +76,8 @@ impl Policer {
         if self.in_use {
             return self.on_ack_in_use(seen);
         }
-        // Sampling begins with the first loss. Before the first loss, the bucket still has tokens, so the rate would
-        // be overestimated.
+        // Sampling begins with the first loss. Earlier, the bucket still has tokens, and the rate would be
+        // overestimated.
         if !self.sampling {
             if !seen.losses {
                 return false;
@@ -123,7 +123,7 @@ impl Policer {
         let policed = delivered > 0
             && u128::from(lost) << 8 >= self.params.loss_threshold.of(u128::from(delivered) << 8);
         let span = seen.now.since(self.started);
-        // Linux counts whole milliseconds, and waits if less than one millisecond has passed.
+        // Linux counts whole milliseconds, so it waits for the first millisecond.
         if !policed || span.as_micros() < 1000 {
             return;
         }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_loss_in_sixteen_rounds_is_discarded() {
-        // The rates of both intervals are equal, but the second interval would be 20 rounds long.
+        // The rates of both intervals are equal, but the second interval would have 20 rounds, more than 16.
         let mut rounds = vec![(100, 25); 5];
         rounds.extend([(100, 0); 19]);
         rounds.push((100, 500));

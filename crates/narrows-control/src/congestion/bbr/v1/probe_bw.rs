@@ -1,4 +1,4 @@
-//! ProbeBW is the steady state. ProbeBW cycles through pacing gains around 1 (BBR-15, BBR-16).
+//! ProbeBW is the steady state. It cycles through pacing gains around 1 (BBR-15, BBR-16).
 //!
 //! [`GainCycle`] supplies the gains. BBR v1 uses constants, and its variants compute gains.
 
@@ -17,7 +17,7 @@ pub const DRAIN: usize = 1;
 /// The end condition of the probing entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeEnd {
-    /// The entry's length has passed, and there was a loss or gain x BDP is in flight (BBR-16).
+    /// The length of the entry has passed. In addition, there was a loss or gain x BDP is in flight (BBR-16).
     Both,
     /// There was a loss, this number of BDPs is in flight, or the entry's length has passed.
     Either(Gain),
@@ -44,16 +44,15 @@ pub trait GainCycle: Send {
         min_rtt
     }
 
-    /// Returns the end condition of the probing entry. The condition applies if the gain of this entry exceeds 1.
+    /// Returns the end condition of the probing entry, for gains above 1.
     fn probe_end(&self) -> ProbeEnd {
         ProbeEnd::Both
     }
 
-    /// Called for every ACK, in any phase, before the cycle moves. Cycles that measure the path
-    /// need this call.
+    /// Called for every ACK, in any phase, before the cycle moves. Cycles that measure the path use this call.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
 
-    /// Passes the names and values of its measurements to `trace`.
+    /// Passes the names and values of the cycle's measurements to `trace`.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -90,8 +89,9 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// Returns the entry that precedes the flow's first entry. When the cycle then advances, the flow's first entry is
-/// uniformly distributed over all entries except the draining entry (BBR-15). `random` is a uniform 32-bit number.
+/// Returns the entry before the flow's first entry, so that [`ProbeBw::advance`] leads to the first entry. The first
+/// entry is uniformly distributed over all entries except the draining entry (BBR-15). `random` is a uniform 32-bit
+/// number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;
@@ -129,10 +129,9 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// Returns whether the entry is over according to BBR-16. The cycle may define another end condition for a probe.
-    /// Linux estimates how much data will be in flight at the earliest time at which the next burst can depart. This
-    /// transport paces single packets, so the code uses the data that is in flight now. During a probe, the code also
-    /// counts the packet that is about to leave.
+    /// Returns whether the entry is over according to BBR-16, or by the cycle's own end condition for a probe. Linux
+    /// estimates the data in flight at the earliest departure of the next burst. This transport paces single packets,
+    /// so the data that is in flight now is used. During a probe, the packet that is about to leave also counts.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;

@@ -13,13 +13,14 @@ pub(in super::super) struct Outcome {
     pub(in super::super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
     pub(in super::super) lost: f64,
-    /// Number of lost packets, including those that were lost in the first two seconds.
+    /// Number of lost packets, including the first two seconds.
     pub(in super::super) lost_ever: u64,
     /// The controller's estimate at the end, s.
     pub(in super::super) min_rtt: f64,
 }
 
-/// Runs the controller on the path for two seconds and then for `seconds`. Returns the results of the second part.
+/// Runs the controller for two seconds and then for `seconds`. The results are those of the last `seconds`, except
+/// where [`Outcome`] says otherwise.
 pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
     let mut sender = Sender::new(controller, path);
@@ -104,8 +105,7 @@ fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
     assert!(window.pacing_rate.map_or(0.0, Rate::as_f64) < nominal / 50.0);
 }
 
-/// TV-B4: Startup needs log2(16.7) = 4.06 doublings to reach 167 packets, and then three rounds to detect the full
-/// pipe.
+/// TV-B4: Startup doubles log2(16.7) = 4.06 times to reach 167 packets. Three more rounds detect the full pipe.
 #[test]
 fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path::new(LINK, 20));
@@ -139,7 +139,7 @@ fn two_per_cent_of_random_loss_costs_little_more_than_itself() {
 #[test]
 fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { queue: 5000, ..Path::new(LINK, 5) });
-    // The path becomes longer at 1 s, so the old propagation time does not occur again.
+    // The longer path hides the old propagation time.
     sender.run_for(Span::from_secs(1));
     sender.path().rtt = Span::from_millis(8);
     sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
@@ -155,8 +155,8 @@ fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     assert!((sender.figure("min_rtt") - 0.008).abs() < 3e-4);
 }
 
-/// Returns the first time, ms, at which a condition holds. An ACK of four segments arrives every 20 ms (every RTT)
-/// for 11 s.
+/// Returns the first time, ms, at which a condition holds. An ACK of four segments arrives every 20 ms (one RTT) for
+/// 11 s.
 pub(in super::super) fn first_after_equal_rtts<C: Controller>(
     cc: &mut C,
     window: &mut Window,
@@ -187,7 +187,7 @@ fn the_next_probe_rtt_is_due_ten_seconds_after_the_last_one_ended() {
     bbr.phase = Phase::ProbeRtt(ProbeRtt::default());
     let at =
         |ms| Ack { in_flight: 4, srtt: Span::from_millis(20), ..ack_at(Time::ZERO + Span::from_millis(ms)) };
-    // There are no RTT samples, so only the end of ProbeRTT updates `min_rtt_at`.
+    // Without RTT samples, only the end of ProbeRTT updates `min_rtt_at`.
     let mut delivered = 0;
     for ms in (20..=300).step_by(20) {
         delivered += 4;
@@ -215,7 +215,7 @@ fn a_policed_path_is_recognised_and_its_losses_avoided() {
     assert_eq!(sender.figure("policed"), 1.0, "not recognised in 20 s");
     let bw = sender.figure("bw") * 8.0 / 1e6;
     assert!((17.0..23.0).contains(&bw), "policed rate {bw:.1} Mbit/s at {:?}", sender.now());
-    // Before the measurement, the data that was sent too fast must be delivered or lost.
+    // First, the data that was sent too fast must be delivered or lost.
     sender.run_for(Span::from_millis(100));
     let (lost, delivered) = (sender.lost(), sender.delivered());
     sender.run_for(Span::from_millis(500));
@@ -236,7 +236,7 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     };
     bbr.on_congestion(&event, &mut window);
     let at = |ms| ack_at(Time::ZERO + Span::from_millis(ms));
-    // There is enough bandwidth, so the window would grow without packet conservation.
+    // With this bandwidth, the window would grow without packet conservation.
     let rate = RateSample { delivered: 200, interval: Span::from_millis(20), ..RateSample::default() };
     let ack =
         Ack { state: State::Recovery, acked: 2, lost: 3, in_flight: 60, delivered: 200, rate, ..at(20) };

@@ -21,8 +21,8 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the number of segments in flight for `gain` bandwidth-delay products of `bw`, plus the room for bursts
-    /// of the end systems. `probing` also adds segments so that the probe exceeds a small BDP (BBR-13).
+    /// Returns the segments in flight for `gain` bandwidth-delay products of `bw`, plus room for the bursts of the end
+    /// systems. If `probing` is true, adds segments so that the probe exceeds a small BDP (BBR-13).
     pub fn inflight(&self, bw: Rate, gain: Gain, probing: bool) -> u32 {
         quantise(self.model.bdp(bw, gain), self.quantum, probing, self.params)
     }
@@ -35,7 +35,7 @@ pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> 
     if probing { roomy.saturating_add(params.probe_segments) } else { roomy }
 }
 
-/// Returns whether the data in flight is at most the capacity of the pipe, which ends Drain.
+/// Returns whether the data in flight is at most the capacity of the pipe. This ends Drain.
 pub fn is_drained(view: &View<'_>) -> bool {
     view.ack.in_flight <= view.inflight(view.model.max_bw(), Gain::ONE, false)
 }

@@ -13,9 +13,8 @@ pub const RESTART_WINDOW: u32 = 10;
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// Returns the window, in segments, with which a flow sends at `recommended` on a path with this minimum RTT
-/// (BDR-25). The window is at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is
-/// unknown.
+/// Returns the window, in segments, for the rate `recommended` on a path with this minimum RTT (BDR-25). The window is
+/// at least 1. It is 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is unknown.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
         return 1;
@@ -24,12 +23,12 @@ pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     u32::try_from(segments).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns the window after a gain of the literal mode, in segments (BDR-26). The window is at least 1.
+/// Returns the sum of the window and a gain of the literal mode, in segments (BDR-26). The result is at least 1.
 pub fn apply_gain(cwnd: u32, gain: i32) -> u32 {
     cwnd.saturating_add_signed(gain).max(1)
 }
 
-/// Returns the window that applies after idle time until the next echo, in segments (BDR-28).
+/// Returns the window between idle time and the next echo, in segments (BDR-28).
 pub fn after_idle(cwnd: u32) -> u32 {
     cwnd.min(RESTART_WINDOW)
 }
@@ -69,8 +68,8 @@ struct Outstanding {
 /// Chooses the designated packets of one flow and measures the time between them. The reports add up to the flow's
 /// lifetime, to the nanosecond (BDR-20).
 ///
-/// The time begins when a designated packet is *sent*, even if the packet is lost later. The router that drops the
-/// packet has already counted it on arrival. Later routers on the path do not get the report.
+/// The time for the next report begins when a designated packet is *sent*, even if that packet is lost. The router that
+/// drops it has already counted its report on arrival. Later routers on the path miss the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// When the last designated packet was sent; `None` before the SYN.
@@ -113,12 +112,12 @@ impl Designator {
         Some(report)
     }
 
-    /// Handles an ACK. `echo` is whether the ACK carries the echo of a designated packet. All packets before
-    /// `snd_una` have arrived (BDR-34). If the echo of a designated packet was lost, the ACK of the packet is enough.
-    /// The packet is no longer in flight, so the next designated packet may be sent.
+    /// Handles an ACK. `echo` is whether the ACK carries the echo of a designated packet. After the echo, the next
+    /// designated packet may be sent. If the echo was lost, an ACK of the designated packet is enough (BDR-34), because
+    /// all packets before `snd_una` have arrived.
     ///
-    /// The echo has no number. An echo may therefore belong to a packet that was declared lost. The echo then counts as
-    /// the echo of the current designated packet, and two designated packets can be in flight.
+    /// The echo has no number, so it may belong to a packet that was declared lost. It then counts for the current
+    /// designated packet, and two designated packets can be in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {
@@ -199,8 +198,8 @@ mod tests {
         );
     }
 
-    /// BDR-D4: the paper's reports. In the paper, the designated packet of the next window carries the time
-    /// of the last window. SYN and FIN report nothing.
+    /// BDR-D4: the paper's reports. The designated packet of a window carries the time of the window before. SYN and
+    /// FIN report nothing.
     #[test]
     fn tv_d8_literal_reports_miss_the_handshake_and_the_last_window() {
         let [_, first, second, _] = flow();
@@ -331,8 +330,8 @@ mod tests {
     }
 
     proptest! {
-        /// BDR-20: the reports add up to the flow's lifetime for any choice of designated packets. The next packet is
-        /// designated only after the last designated packet was acknowledged, retransmitted or declared lost.
+        /// BDR-20: the reports add up to the flow's lifetime for any choice of designated packets. A packet is
+        /// designated only after the previous designated packet was acknowledged, retransmitted or declared lost.
         #[test]
         fn reports_add_up_to_any_life_time(
             start in 0..1_000_000_000_000u64,

@@ -28,8 +28,8 @@ pub struct Bdr {
 crate::parameters! {
     /// The choices of the sender.
     pub struct Choices {
-        /// `literal` is the paper's sender. This sender applies gains, designates neither the SYN nor the FIN, and uses
-        /// the flow's initial window.
+        /// `literal` is the paper's sender. It applies gains, designates neither the SYN nor the FIN, and uses the
+        /// flow's initial window.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper; BDR-D6");
         /// Whether the sender spreads each window over the smoothed RTT. The paper's sender sends as soon as the
         /// window allows.
@@ -74,8 +74,8 @@ impl Bdr {
     /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
-            // In resolved mode the echo is a rate. The window is computed from the minimum RTT, so it leaves no data
-            // for a queue (BDR-25).
+            // In resolved mode the echo is a rate. The window follows from this rate and the minimum RTT, so it leaves
+            // no data for a queue (BDR-25).
             Echo::Rate(rate) => {
                 self.advice = rate;
                 window.cwnd = window_of(rate, min_rtt, self.packet);
@@ -161,7 +161,7 @@ impl Controller for Bdr {
     }
 
     fn header_bytes(&self) -> u16 {
-        // Only a designated packet carries a header, and only one is in flight at a time (BDR-33).
+        // Only designated packets carry a header, and only one of them is in flight at a time (BDR-33).
         if self.fallback.is_some() || self.designator.is_outstanding() {
             return 0;
         }
@@ -181,9 +181,9 @@ impl Controller for Bdr {
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.is_literal() {
-            // BDR-36 puts the last report into the last data packet. The last data packet's report would omit the time
-            // until the packet is acknowledged, which is half the life of a flow of one window. The FIN that closes the
-            // connection includes that time.
+            // BDR-36 puts the last report into the last data packet. That report would omit the time until the packet
+            // is acknowledged: half the life of a flow of one window. The FIN that closes the connection includes this
+            // time.
             self.designator.finish(packet.now, size)
         } else {
             self.designator.on_send(packet.now, packet.seq, packet.rto, size)

@@ -76,7 +76,8 @@ impl Model {
     }
 }
 
-/// Returns the value of the leaf that the flow reaches. The loop ends, because children follow their parents.
+/// Returns the value of the leaf that the flow reaches. The loop ends, because children are later in the tree than
+/// their parents.
 fn value(tree: &[Node], features: &Features) -> f64 {
     let mut at = 0;
     loop {

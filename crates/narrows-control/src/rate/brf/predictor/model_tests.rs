@@ -12,8 +12,7 @@ fn features(service: u16) -> Features {
     Features::of(&key, 3_600)
 }
 
-/// Returns a model for which services up to port 100 use 1 Mbit/s, and all other services use so much that a prediction
-/// does not limit them.
+/// Returns a model that predicts 1 Mbit/s for ports up to 100, and no limit for other ports.
 fn two_services() -> Value {
     let [slow, fast] = [1e6, 1e9].map(libm::log);
     json!({

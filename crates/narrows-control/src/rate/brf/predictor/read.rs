@@ -10,7 +10,7 @@ use crate::rate::kit::features::NAMES;
 const FORMAT: &str = "narrows-bandwidth-model";
 const VERSION: u64 = 1;
 const KEYS: [&str; 6] = ["format", "version", "base", "unlimited_bps", "trees", "about"];
-/// Maximum number of nodes of a tree: the number of nodes of a complete tree of the maximum depth.
+/// Maximum number of nodes of a tree: a complete tree of depth `DEPTH_MAX`.
 const NODES_MAX: usize = (2 << DEPTH_MAX) - 1;
 
 /// Returns the problem at a key of the model.

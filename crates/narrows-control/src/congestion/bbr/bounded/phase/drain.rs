@@ -16,8 +16,8 @@ pub(in super::super) struct Drain {
 impl Drain {
     pub(super) fn enter(shared: &mut Shared, window: &mut Window) -> Phase {
         shared.bounds.forget_round();
-        // The transport decides whether the window limits the sender. With this low threshold, the transport does not
-        // use the slow-start rule for that decision.
+        // The transport decides whether the window limits the sender. The low threshold keeps the transport from using
+        // its slow-start rule for this decision.
         window.ssthresh = shared.params.min_cwnd;
         Phase::Drain(Drain { since: shared.model.round })
     }

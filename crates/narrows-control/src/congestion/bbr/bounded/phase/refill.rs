@@ -1,5 +1,4 @@
-//! Refill fills the pipe for one round before a probe. Losses in the probe are then caused by the volume of the
-//! probe.
+//! Refill fills the pipe for one round before a probe. Losses in the probe are then due to the probe's own volume.
 
 use super::{Phase, Rules, Up};
 use crate::congestion::bbr::bounded::cycle::Feedback;

@@ -37,7 +37,7 @@ impl Up {
             }
             UpExit::Plateau => {
                 if ack.cwnd_limited && window.cwnd >= shared.bounds.longterm {
-                    // The long-term bound limits the bandwidth, so the lack of growth does not count as a plateau.
+                    // The long-term bound limits the bandwidth, so a lack of growth is not a plateau.
                     shared.model.full_pipe.restart(bw);
                     return false;
                 }
