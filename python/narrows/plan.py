@@ -286,7 +286,7 @@ class RedMarkPlan(TypedDict):
     max_p: float
     """Probability of marking or dropping a packet at `max`."""
     min: float
-    """Lower threshold in packets. Below it, no packet is marked or dropped early."""
+    """Lower threshold in packets. Below this threshold, no packet is marked or dropped early."""
     weight: float
     """Weight of the newest value in the moving average of the queue length."""
 
@@ -307,8 +307,8 @@ class ProbePlan(TypedDict):
     """The samples that the run records."""
 
     ack_rows: NotRequired[int]
-    """Maximum number of rows of the table `acks`. When it is reached, every second row is dropped, and
-    from then on only every second ACK is recorded."""
+    """Maximum number of rows of the table `acks`. At this number, every second row is dropped, and from
+    then on only every second ACK is recorded."""
     acks: NotRequired[list[int]]
     """Indices of the TCP flows whose state is recorded after each ACK (table `acks`)."""
     flows: NotRequired[bool]
@@ -472,7 +472,7 @@ class TcpTransportPlan(TypedDict):
     ecn: NotRequired[bool]
     """Whether the ends negotiate ECN."""
     initial_window: NotRequired[int]
-    """Window of a new connection, in packets. As in Linux, it is also the maximum of the window after an
+    """Window of a new connection, in packets. As in Linux, the window shrinks to this size during a long
     idle time."""
     kind: Literal["tcp"]
     mss: NotRequired[int]
@@ -497,13 +497,13 @@ class UdpTransportPlan(TypedDict):
 class StackTransportPlan(TypedDict):
     """A transport protocol of another library, such as QUIC of quinn.
 
-    It has its own datagrams, loss detection and pacing. The program that runs the plan provides this
-    library.
+    Such a protocol has its own datagrams, loss detection and pacing. The program that runs the plan
+    provides the library.
     """
 
     cc: str | dict[str, bool | float | str]
-    """The congestion controller, by a name of the stack or of the catalogue. If both have the name, the
-    stack's controller is used. `narrows:NAME` selects the controller of the catalogue."""
+    """The congestion controller, by a name of the stack or of the catalogue. If a name exists in both, it
+    selects the stack's controller. `narrows:NAME` selects the controller of the catalogue."""
     kind: Literal["stack"]
     name: str
     """Name of the stack, e.g. `quinn`."""
@@ -531,7 +531,7 @@ class ProgramTransportPlan(TypedDict):
     protocol: Protocol
     """Protocol of the packets that are counted."""
     server: list[str]
-    """Words of the server's command. It starts before the run."""
+    """Words of the server's command. The server starts before the run."""
 
 
 class Plan(TypedDict):
@@ -542,8 +542,8 @@ class Plan(TypedDict):
     duration: Span
     """Duration of the run."""
     ecmp: NotRequired[bool]
-    """Whether each flow takes, in each direction, a random one of the shortest paths. If false, all flows
-    between two nodes take the same path."""
+    """Whether each flow takes a random shortest path in each direction. If false, all flows between two
+    nodes take the same path."""
     flows: list[FlowPlan]
     """Flows and sources of flows."""
     kernel: NotRequired[KernelPlan | None]
@@ -567,8 +567,8 @@ class Plan(TypedDict):
     seed: int
     """Seed of every random choice."""
     warmup: NotRequired[Span]
-    """Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, or to 10
-    RTTs if these are longer."""
+    """Start of the measurement interval. The Python layer's default is 10 % of the run, but at least 10
+    RTTs."""
 
 
 AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan

@@ -184,11 +184,7 @@ def test_the_correction_counts_all_figures_of_all_scenarios(backend):
 def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(backend):
     """At 95 % confidence, about 5 alarms are expected in 105 comparisons, which are not independent."""
     base = [side("", Noisy(backend, stream=stream), seeds=5) for stream in range(15)]
-    alarms = [
-        diff(a, b).is_changed
-        for i, a in enumerate(base)
-        for b in base[:i]
-    ]
+    alarms = [diff(a, b).is_changed for i, a in enumerate(base) for b in base[:i]]
     assert sum(alarms) <= 14
 
 

@@ -166,7 +166,7 @@ pub trait Controllers {
         Catalogue::built_in().label(choice)
     }
 
-    /// Returns the rate controllers beside those of [`registry`].
+    /// Returns the rate controllers that are not in [`registry`].
     fn rate_controllers(&self) -> &[RateEntry] {
         &[]
     }

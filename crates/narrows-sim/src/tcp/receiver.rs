@@ -35,7 +35,7 @@ pub(crate) enum Phase {
     Closed,
 }
 
-/// What an ACK returns of received congestion headers.
+/// The part of an ACK that returns received congestion headers.
 #[derive(Default)]
 enum Answer {
     #[default]
@@ -71,7 +71,7 @@ pub(crate) struct Receiver {
     rate_option: bool,
     /// Whether ACKs after the SYN-ACK also carry the rate option.
     rate_in_acks: bool,
-    /// What the next ACK returns of received congestion headers.
+    /// The answer to received congestion headers, until an ACK returns it.
     answer: Answer,
     /// Next expected segment.
     next: u32,
@@ -397,9 +397,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two SACK blocks fit beside a rate option, but at 10 % loss every ACK has more blocks to report. The
-        // option takes precedence over the third block. Without the option, the sender would assume that its switch has
-        // failed. (BRF-11 leaves the choice open.)
+        // A header with the rate option has room for two SACK blocks. At 10 % loss, every ACK has more blocks to
+        // report. The option takes precedence over the third block. Without the option, the sender would assume that
+        // its switch has failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {
