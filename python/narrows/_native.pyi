@@ -302,6 +302,9 @@ def congestion_catalogue() -> str:
 def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
+def capture_file_names(places: list[str], extension: str) -> list[str]:
+    """The names of the files of a capture, one for each link or host."""
+
 def stacks() -> dict[str, list[str]]:
     """The external transport stacks, each with the names of its own congestion controllers."""
 

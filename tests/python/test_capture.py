@@ -12,8 +12,11 @@ from pathlib import Path
 
 import narrows
 import pytest
+from narrows.backends.kernel import captures as real
+from narrows.backends.kernel.backend import check_plan
 from narrows.backends.sim import Simulator
 from narrows.cache import cached
+from narrows.scenario.resolve import resolve
 
 ROOT = Path(__file__).parents[2]
 DISSECTOR = ROOT / "packaging/wireshark/narrows.lua"
@@ -250,3 +253,35 @@ def test_a_capture_that_cannot_be_written_gives_one_line(monkeypatch: pytest.Mon
     monkeypatch.setattr("tempfile.mkdtemp", lambda **_: "/proc/self")
     with pytest.raises(narrows.OutputError, match="cannot write a capture"):
         Simulator().run(json.loads(json.dumps(plan)))
+
+
+def test_real_stacks_are_captured_at_the_devices_of_the_places():
+    scenario = narrows.loads(
+        """
+        [topology]
+        kind = "dumbbell"
+        rate = "20mbit"
+        rtt = "20ms"
+        [capture]
+        hosts = ["d1"]
+        links = ["bottleneck"]
+        [[flows]]
+        """
+    )
+    plan = resolve(scenario)
+    layout = check_plan(plan)
+    link, host = real.places(plan, layout)
+    nodes = {layout.namespace(number): name for number, name in enumerate(plan["nodes"])}
+    ends = {link["name"]: plan["nodes"][link["to"]] for link in plan["links"]}
+    assert (link.file, nodes[link.namespace], link.arriving) == (
+        "bottleneck.pcap",
+        ends["bottleneck"],
+        True,
+    )
+    assert (host.file, nodes[host.namespace], host.arriving) == ("d1.pcap", "d1", False)
+    words = link.command(Path("/there"), 128)
+    assert words[words.index("-w") + 1] == "/there/bottleneck.pcap"
+    assert words[words.index("-s") + 1] == "128"
+    assert words[words.index("-Q") + 1] == "in"
+    assert "-Q" not in host.command(Path("/there"), 128)
+    assert real.places({**plan, "capture": None}, layout) == []

@@ -103,9 +103,11 @@ def test_every_chart_is_valid_vega_lite(
     assert len(networks) == len(outcome.runs)
     assert len(drawn) == len(outcome.study.figures) + len(networks)
     monkeypatch.setattr(figure, "VALIDATE", True)
-    for item in drawn.values():
-        assert item.specs()
-        assert item.spec()["vconcat"]
+    # Figures of a kind have the same code, and the validation of a figure takes seconds.
+    of_each_kind = {spec.kind: spec.id for spec in outcome.study.figures}
+    for name in [*of_each_kind.values(), networks[0]]:
+        assert drawn[name].specs()
+        assert drawn[name].spec()["vconcat"]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -132,6 +132,12 @@ impl Drop for Log {
     }
 }
 
+/// Returns the names of the files of these links or hosts, for another program that writes the files.
+pub fn file_names<S: AsRef<str>>(places: &[S], extension: &str) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    places.iter().map(|place| file_name(place.as_ref(), extension, &mut taken)).collect()
+}
+
 /// Returns a unique file name for a place or a flow.
 fn file_name(place: &str, extension: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -16,4 +16,4 @@ mod folder;
 mod pcapng;
 
 pub use datagram::datagram;
-pub use folder::{Folder, Log, Logs};
+pub use folder::{Folder, Log, Logs, file_names};

@@ -241,6 +241,12 @@ fn rate_catalogue() -> String {
     catalogue_json::rate()
 }
 
+/// Returns the names of the files of a capture, one for each link or host.
+#[pyfunction]
+fn capture_file_names(places: Vec<String>, extension: &str) -> Vec<String> {
+    narrows_capture::file_names(&places, extension)
+}
+
 /// Returns the congestion controllers that each stack implements itself.
 #[pyfunction]
 fn stacks() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -290,6 +296,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rate_catalogue, m)?)?;
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(stacks, m)?)?;
+    m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

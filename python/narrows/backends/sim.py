@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from narrows import _native, retired
-from narrows.backends import CAPTURE, Output, Pace
+from narrows.backends import CAPTURE, Output, Pace, captures
 from narrows.custom import ClassFile, check_parameters, description, load
-from narrows.errors import ORIGIN, NarrowsError, OutputError, ScenarioError
+from narrows.errors import ORIGIN, NarrowsError, ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
@@ -98,17 +95,11 @@ class Simulator:
         """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
         if plan.get("capture") is None:
             return self._run(plan, None)
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
-        except OSError as error:
-            raise _no_capture(tempfile.gettempdir(), error) from None
-        try:
-            return {**self._run(plan, str(folder)), CAPTURE: folder}
-        except BaseException as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, _native.CaptureError):
-                raise _no_capture(folder, error) from None
-            raise
+        with captures.kept_folder() as folder:
+            try:
+                return {**self._run(plan, str(folder)), CAPTURE: folder}
+            except _native.CaptureError as error:
+                raise captures.not_written(folder, error) from None
 
     def _run(self, plan: Plan, capture: str | None) -> dict[str, Any]:
         monitor = _native.Monitor()
@@ -201,12 +192,6 @@ _HOOKS = (
     "on_timer",
     "trace",
 )
-
-
-def _no_capture(folder: str | Path, error: OSError) -> OutputError:
-    """The error about a capture that cannot be written."""
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return OutputError(f"{folder}: cannot write a capture ({reason})")
 
 
 def _of_class(error: BaseException) -> Exception:

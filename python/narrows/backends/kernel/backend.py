@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from narrows import _native, rate
-from narrows.backends import BY_AGENT, Output
+from narrows.backends import BY_AGENT, CAPTURE, Output
+from narrows.backends.captures import kept_folder
 from narrows.backends.kernel import (
     agency,
+    captures,
     cc,
     changes,
     control,
@@ -85,6 +88,8 @@ class Kernel:
         modules.check(modules.settings(plan))
         if ovs.by_module(layout):
             features.require(features.datapath)
+        if captures.places(plan, layout):
+            features.require(lambda: features.programs([captures.TOOL]))
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
@@ -96,8 +101,14 @@ class Kernel:
             control.check_paths(plan, layout)
 
     def run(self, plan: Plan) -> Output:
-        """Run a plan."""
+        """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
         layout = check_plan(plan)
+        if not captures.places(plan, layout):
+            return self._run(plan, layout, None)
+        with kept_folder() as folder:
+            return {**self._run(plan, layout, folder), CAPTURE: folder}
+
+    def _run(self, plan: Plan, layout: Layout, folder: Path | None) -> dict[str, Any]:
         with (
             self._alone,
             cc.at_hand(cc.needed(plan)) as notes,
@@ -113,6 +124,7 @@ class Kernel:
             load = Load(
                 programs, [*program.calls(plan, layout), *(iperf3.calls(plan, layout) if external else [])]
             )
+            captured = captures.begin(programs, plan, layout, folder)
             load.listen(self._cancel.is_set)
             domain.learn(spec(plan, layout, prefix, 0, _options(plan).interval), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
@@ -127,6 +139,7 @@ class Kernel:
             ):
                 output: dict[str, Any] = self._emulate(told)
             programs.check()
+            lost = captured.end()
             switched = ovs.logs(layout, programs)
             drops = _device_drops(prefix, layout)
             output["logs"] = crew.logs() | load.logs() | domain.logs() | switched
@@ -134,7 +147,7 @@ class Kernel:
         if crew.agents:
             _record(output, crew, plan, layout, start, clock)
         output["soundness"] = soundness.judge(
-            output.get("soundness", {}), complaints, drops, [*domain.notes, *notes]
+            output.get("soundness", {}), complaints, drops, [*domain.notes, *notes, *lost]
         )
         return output
 
@@ -186,10 +199,6 @@ def check_plan(plan: Plan) -> Layout:
     Raises:
         ScenarioError: if the plan has a feature that Linux lacks.
     """
-    if plan.get("capture") is not None:
-        raise ScenarioError(
-            "found a capture, expected --on sim, because real stacks are not captured", "capture"
-        )
     options = _options(plan)
     layout = lay_out(plan, options.forwarding, options.delay)
     layout.datapath = options.datapath

@@ -61,7 +61,7 @@ TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
     ("iperf3", (), "kernel.tool = 'iperf3'", "install iperf3"),
     ("ping", (), "narrows study survey --as-published", "install iputils-ping"),
-    ("tcpdump", (), "looking at packets", "install tcpdump"),
+    ("tcpdump", (), "[capture] on real stacks", "install tcpdump"),
 )
 
 QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (

@@ -86,6 +86,8 @@ class Vm:
                 "guests do not support rate controllers",
                 "rate_controllers.0.kind",
             )
+        if plan.get("capture") is not None:
+            raise ScenarioError("found a capture, expected --on sim or --on kernel", "capture")
         check_plan(in_guest(plan))
         files = foreign.prepared(plan).files
         if not self._saved:

@@ -1,0 +1,36 @@
+"""The folder of a run's captured packets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from narrows.errors import OutputError
+
+
+@contextmanager
+def kept_folder() -> Iterator[Path]:
+    """Yield a temporary folder for the files of a capture. If the run fails, the folder is removed.
+
+    Raises:
+        OutputError: if the folder cannot be created.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
+    except OSError as error:
+        raise not_written(tempfile.gettempdir(), error) from None
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def not_written(folder: str | Path, error: OSError) -> OutputError:
+    """The error about a capture that cannot be written."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return OutputError(f"{folder}: cannot write a capture ({reason})")
