@@ -44,6 +44,8 @@ class Aimd:
 
 
 class Paced:
+    """A constant rate of 5 Mbit/s."""
+
     owns_recovery = True
 
     def on_ack(self, _ack: SimpleNamespace, window: SimpleNamespace) -> None:
