@@ -1,11 +1,11 @@
-"""Measures the agent: its control loop, its eBPF programs, and a bridge with and without these programs.
+"""Measures the agent: its control loop, its eBPF programs, and how much the programs slow down a bridge.
 
     python benches/agent.py            # print
     python benches/agent.py --write    # also into docs/explanation/performance.md
 
-The measurements of the loop need cargo and clang. The measurements of the eBPF programs also need root,
-iperf3 and iproute2. A measurement whose tools are missing is left out with a message. The script uses only
-the standard library.
+All measurements need cargo and clang. The measurements of the eBPF programs and of the bridge also need root,
+iperf3 and iproute2. If tools are missing, the script prints a message and leaves out the measurements that
+need them. The script uses only the standard library.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def loop() -> str:
 
 
 def missing() -> str | None:
-    """Why the eBPF programs cannot be measured on this machine; None if they can."""
+    """Why this machine cannot measure the eBPF programs, or None if it can measure them."""
     if os.geteuid() != 0:
         return "root is needed"
     tools = [tool for tool in ("iperf3", "ip", "nsenter") if shutil.which(tool) is None]
@@ -63,7 +63,7 @@ def missing() -> str | None:
 
 
 def data_plane(seconds: int, repetitions: int) -> str:
-    """Measures the eBPF programs, and a bridge's throughput with and without them."""
+    """Measures the eBPF programs, and a bridge's throughput with and without these programs."""
     command = ["cargo", "run", "--release", "--quiet", "-p", "narrows-agent", "--example", "cost", "--"]
     told = json.loads(output([*command, str(seconds), str(repetitions)]))
     header = ["part", "program", "ns/run", "runs", "verifier: instructions", "bytes", "machine code"]

@@ -8,9 +8,9 @@ BBR-A, BBR-B and BBR-C share a link.
     python benches/cc.py --on vm              # in a guest (narrows vm prepare), also on a busy machine
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
-The scenarios run one after the other. If other work on the machine disturbs a run, the kernel backend does
-not trust the run, and the script repeats it. After three attempts that are not trusted, the run counts in
-the column "not trusted". Runs in a guest are not repeated, because their results would be identical.
+The scenarios run one after the other. If other work on the machine disturbs a run, the kernel backend marks
+the run as unsound, and the script repeats it. If three attempts are unsound, the column "not trusted" counts
+the run. Runs in a guest are not repeated, because a repetition would give the same result.
 """
 
 import argparse
@@ -75,7 +75,7 @@ PATHS = [
 def shared(cc: str, seconds: int, seed: int) -> str:
     """Two flows with RTTs of 10 and 50 ms at 100 Mbit/s, as in experiment G1 of the study bbr-gain.
 
-    The buffer is five times the larger BDP.
+    The buffer is five times the BDP of the flow with 50 ms.
     """
     return (
         f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
@@ -86,7 +86,7 @@ def shared(cc: str, seconds: int, seed: int) -> str:
 
 
 def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
-    """Runs a scenario until a run is trusted. Returns the last run's flows, and whether it was trusted."""
+    """Runs a scenario until a run is sound, or `TRIES` times. Returns the last run's flows and soundness."""
     for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])
@@ -110,7 +110,7 @@ def amount(runs: int, seconds: float) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean, minimum and maximum."""
+    """The values' mean, minimum and maximum; only the value if there is one."""
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
@@ -123,7 +123,7 @@ def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
         rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
         doubtful = 0
         for run in range(runs):
-            # The order of the two algorithms alternates, so that other load on the machine affects both.
+            # The order of the two algorithms alternates, so that other load affects both equally.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
                 (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)

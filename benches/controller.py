@@ -3,8 +3,8 @@
     python benches/controller.py
 
 Each agent has one port. It reports the state of its port every 20 ms under BRF and every 10 ms under PACEC.
-Once a second, it lists its flows. Under PACEC, it also sends these flows as flow changes. A quarter of the
-ports is congested half of the time.
+Once a second, it sends the list of its flows. Under PACEC, it also sends a flow change for each flow. A
+quarter of the ports is congested half of the time.
 """
 
 import json
@@ -81,7 +81,7 @@ class Bench:
         self.count: dict[str, int] = defaultdict(int)
 
     def time(self, what: str, step: Callable[[], list[Effect]]) -> None:
-        """Runs a step, and adds its CPU time to the total of its type."""
+        """Runs a step, and adds its CPU time to the total of the message type `what`."""
         start_ns = time.process_time_ns()
         step()
         self.spent_ns[what] += time.process_time_ns() - start_ns
@@ -93,7 +93,7 @@ class Bench:
         self.time(str(body["type"]), lambda: self.domain.handle(self.now_ns, event))
 
     def run(self) -> None:
-        """Runs the load."""
+        """Passes the messages of `SECONDS` seconds to the domain."""
         for number in range(PORTS):
             self.domain.handle(self.now_ns, AgentUp(f"a{number}", "127.0.0.1:1"))
             self.say(number, ports(self.kind, number))

@@ -3,10 +3,10 @@
     python benches/matrix.py            # print
     python benches/matrix.py --write    # also into docs/explanation/performance.md
 
-Narrows runs the matrix of all default controllers with one buffer and one seed. Its CPU time includes start,
-tables and page. ns-3 runs three pairs of controllers in the same network. The estimate for the whole matrix
-assumes that every run takes the mean CPU time of these pairs. ns-3 needs g++ and Debian's libns3-dev. If
-they are missing, ns-3 is left out with a message.
+Narrows runs the matrix of all default controllers with one buffer and one seed. The CPU time of Narrows
+includes start, tables and page. ns-3 runs three pairs of controllers in the same network. The estimate for
+the whole matrix assumes that every run takes the mean CPU time of these pairs. ns-3 needs g++ and Debian's
+libns3-dev. If they are missing, the script prints a message and leaves out ns-3.
 """
 
 import argparse
@@ -42,7 +42,7 @@ CELLS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Time that a process needed, s."""
+    """Wall time and CPU time of a process in seconds, and its output."""
 
     wall: float
     cpu: float
@@ -63,7 +63,7 @@ def timed(command: list[str]) -> Cost:
 
 
 def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
-    """Runs the reduced matrix. Returns its cost, number of runs, and the first flow's share by pair."""
+    """Runs the reduced matrix. Returns its cost, number of runs, and the first flow's share in each pair."""
     narrows = Path(sys.executable).with_name("narrows")
     command = [str(narrows), "matrix", "--buffer", BUFFER, "--seeds", "1", "--out", str(out), "--no-figures"]
     cost = timed(command)

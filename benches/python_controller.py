@@ -3,7 +3,7 @@
 Usage: python benches/python_controller.py [RUNS]
 
 Prints the medians of RUNS runs of each controller (default: 5). The runs alternate between the two
-controllers. Their results must be identical.
+controllers. All runs must have the same goodput.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reno:
         self.count = 0
 
     def on_ack(self, ack: Any, window: Any) -> None:
-        """Grows by the acknowledged segments in slow start, and later by one segment per window."""
+        """Grows the window by the acknowledged segments in slow start, and else by one segment per window."""
         if not ack.cwnd_limited:
             return
         if window.cwnd < window.ssthresh:

@@ -1,15 +1,15 @@
 """Runs the speed scenarios on Narrows and on ns-3, and prints their costs.
 
-    python benches/run.py              # all scenarios, three times each, the two sides in turn (15 minutes)
+    python benches/run.py              # all scenarios three times, on Narrows and ns-3 in turn (15 minutes)
     python benches/run.py --quick      # once each
-    python benches/run.py --only A,E   # some of them
+    python benches/run.py --only A,E   # only these scenarios
     python benches/run.py --only ack   # one of the benches that measure only a controller
-    python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
+    python benches/run.py --write      # also into docs/explanation/performance.md (with --only: part of it)
 
 The script builds both programs (crates/narrows-sim/benches/scenarios.rs and benches/ns3/narrows_bench.cc).
 Narrows and ns-3 simulate the same scenarios and print the same counts. The cost is the user and system CPU
 time of the whole process, including its start and set-up. The script needs cargo. ns-3 also needs g++ and
-Debian's libns3-dev. The script uses only the standard library, so it runs before anything is installed.
+Debian's libns3-dev. The script uses only Python's standard library.
 """
 
 import argparse
@@ -46,14 +46,14 @@ NS3_MODULES = ["point-to-point", "applications", "nix-vector-routing", "internet
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario of both simulators.
+    """A scenario of the benchmark.
 
     Attributes:
         name: The letter that names the scenario in both programs.
         what: Description in the legend of the table.
         seconds: Simulated time, s.
-        ns3: Whether ns-3 runs the scenario, too.
-        speed: Whether the speed table contains the scenario. Other scenarios only measure memory.
+        ns3: Whether ns-3 runs the scenario, too, or only Narrows.
+        speed: Whether the speed table contains the scenario. All other scenarios measure only memory.
         completions: Whether the table of flow completion times contains the scenario.
     """
 
@@ -80,8 +80,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The runs of J and K alternate, because the report compares their times. A run takes only
-# 0.1 s (0.2 s on a busy machine), so each scenario runs at least `PAIRS` times, unless one run was requested.
+# The report compares the times of J and K, so their runs alternate. A run takes only 0.1 s (0.2 s on a busy
+# machine). J and K therefore run at least `PAIRS` times each, unless `--quick` asks for one run.
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -106,7 +106,7 @@ class Cost:
     """The CPU times of one simulator for one scenario.
 
     Attributes:
-        scenario: What was run.
+        scenario: The scenario that was run.
         side: "narrows" or "ns-3".
         runs: Repeated runs. Their counts are equal, because both simulators are deterministic.
     """
@@ -190,14 +190,14 @@ def progress(text: str) -> None:
 
 
 def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
-    """Groups scenarios whose runs alternate: those of PAIR together, and every other scenario alone."""
+    """Puts the scenarios of PAIR, whose runs alternate, into one group, and each other one into its own."""
     listed = list(scenarios)
     pair = [s for s in listed if s.name in PAIR]
     return [*([s] for s in listed if s not in pair), *([pair] if pair else [])]
 
 
 def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: int) -> list[Cost]:
-    """Runs every scenario on every simulator. Runs that are compared alternate."""
+    """Runs every scenario on every simulator. The runs of both simulators, and of J and K, alternate."""
     costs = []
     for together in in_turn(scenarios):
         runs: dict[tuple[Scenario, str], list[Run]] = {}
@@ -213,7 +213,7 @@ def measure(programs: dict[str, Path], scenarios: Iterable[Scenario], repeat: in
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, padded for the terminal. The first two columns are left-aligned, the others right."""
+    """A padded Markdown table. Its first two columns are left-aligned, and the rest are right-aligned."""
     cells = [list(header), *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
 
@@ -229,7 +229,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """Ratio of the CPU times of ns-3 and Narrows, per delivered packet because D has random sizes."""
+    """CPU time of ns-3 divided by that of Narrows. Times are per packet, because D has random sizes."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -261,7 +261,7 @@ def speed_table(costs: Sequence[Cost]) -> str:
 
 
 def fidelity_table(costs: Sequence[Cost]) -> str:
-    """The simulated traffic on both sides, which should be nearly the same."""
+    """Counts of the simulated traffic, which should be nearly the same in both simulators."""
     header = ["", "", "goodput Mbit/s", "packets delivered", "packet-hops", "flows", "drops"]
     rows = [
         [
@@ -297,7 +297,7 @@ def completion_table(costs: Sequence[Cost]) -> str:
 
 
 def same_flows(costs: Sequence[Cost]) -> None:
-    """Raises an error unless both sides had the same flows and finished all of them."""
+    """Raises an error unless both simulators had the same flows and finished all of them."""
     for cost in costs:
         if not cost.count("begun") or cost.count("finished") != cost.count("begun"):
             raise BenchError(f"{cost.scenario.name} on {cost.side}: not all flows finished")
@@ -307,7 +307,7 @@ def same_flows(costs: Sequence[Cost]) -> None:
 
 
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
-    """Memory per flow and per packet in flight: the difference from a run with few flows and packets."""
+    """Memory per idle flow and per packet in flight. Subtracts the memory of the smallest other run."""
     peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
     lines = []
     for side in dict.fromkeys(c.side for c in costs):
@@ -394,7 +394,7 @@ def cells_of(lines: Sequence[str]) -> list[list[str]]:
 
 
 def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
-    """Groups rows by scenario. Only the first row of a scenario names it."""
+    """Groups rows by scenario. Only the first row of a scenario has its name."""
     blocks: dict[str, list[list[str]]] = {}
     name = ""
     for row in rows:

@@ -6,8 +6,8 @@
 "Rust" simulates all seeds on all cores and discards the results. It is the benchmark
 crates/narrows-sim/benches/seeds.rs, which needs cargo. "Threads" and "Ray" are complete calls of
 `narrows run`, including start, tables and merge. The Ray cluster has one node with all cores of this machine,
-and needs the extra `ray`. A measurement that lacks a program or package is left out with a message. The
-overhead of a run is (wall time x cores - time of the simulations) / number of runs.
+and needs the extra `ray`. A measurement is left out with a message if its programs or packages are missing.
+The overhead of a run is (wall time x cores - time of the simulations) / number of runs.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def timed(command: list[str], folder: Path, env: dict[str, str]) -> float:
 
 
 def overhead_ms(out: Path, wall_s: float, runs: int) -> float:
-    """Time that all cores together spend on anything but simulations, in ms per run."""
+    """Time that all cores together spend on other work than simulations, in ms per run."""
     with (out / "timing.csv").open(encoding="utf-8", newline="") as file:
         simulated = sum(float(row["wall_s"]) for row in csv.DictReader(file))
     return (wall_s * CORES - simulated) / runs * 1e3

@@ -35,7 +35,7 @@ if [ ! -e "$root/ready" ]; then
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
   touch "$root/ready"
 fi
-# Copy this machine's certificates, because cargo may have to reach registries through a proxy.
+# Copy this machine's certificates, because cargo may reach registries only through a proxy with its own certificate.
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 # The kernel removes the mounts when the last process in this mount namespace ends.
 mkdir -p "$root/source" "$root/cargo"

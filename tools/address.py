@@ -36,7 +36,7 @@ def replacements(old: tuple[str, str], new: tuple[str, str]) -> dict[str, str]:
 
 
 def repeated(root: Path, texts: list[str]) -> list[Path]:
-    """Tracked text files that contain one of these texts."""
+    """Text files in git that contain at least one of these texts."""
     patterns = [word for text in texts for word in ("-e", text)]
     listed = subprocess.run(
         ["git", "grep", "-zIlF", *patterns], cwd=root, check=True, stdout=subprocess.PIPE, text=True

@@ -62,7 +62,7 @@ class Section:
     parts: "list[Path | Section]" = field(default_factory=list)
 
     def pages(self) -> Iterator[Path]:
-        """The index, and everything below it."""
+        """The index, and all pages of this section and of the sections in it."""
         yield self.index
         for part in self.parts:
             if isinstance(part, Section):
@@ -206,7 +206,7 @@ def stage(folder: Path, out: Path, with_rust: bool) -> Path:
         "site_dir": str(out),
         "site_url": project["urls"]["Documentation"],
     }
-    # `repo_url` is not set, because each page would then ask GitHub for the number of stars.
+    # `repo_url` is not set. If it were set, each page would ask GitHub for the number of stars.
     site["extra"] = {"social": [{"icon": "fontawesome/brands/github", "link": source, "name": "Source"}]}
     site["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "python")]
     site["theme"]["custom_dir"] = "overrides"
@@ -239,7 +239,7 @@ def search_from_files(out: Path) -> None:
 def rustdoc(out: Path) -> None:
     """Puts the documentation of the libraries' crates into rust/ of the site."""
     packages = [word for crate in CRATES for word in ("--package", crate)]
-    # Use a separate folder, because target/doc may also hold other crates.
+    # Use a separate folder, because target/doc may also contain the documentation of other crates.
     target = ROOT / "target/rustdoc"
     command = ["cargo", "doc", "--no-deps", "--locked", "--quiet", "--target-dir", str(target), *packages]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -248,7 +248,7 @@ def rustdoc(out: Path) -> None:
 
 
 def build(out: Path, with_rust: bool) -> None:
-    """Builds the site. An earlier site is replaced only when the new one is complete."""
+    """Builds the site. Replaces an earlier site only when the new site is complete."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch, "site")
         config = stage(Path(scratch), fresh, with_rust)

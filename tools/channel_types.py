@@ -1,8 +1,8 @@
 """Writes the types of the agents' channel into python/narrows/_native.pyi, from their JSON schema.
 
-`python tools/channel_types.py` first writes crates/narrows-channel/schema.json again from the Rust types.
-With `--keep-schema` it uses the existing schema and does not need cargo. A test of the crate fails if the
-schema is outdated. tests/python/test_channel_types.py fails if the Python types are outdated.
+`python tools/channel_types.py` first regenerates crates/narrows-channel/schema.json from the Rust types. With
+`--keep-schema`, it uses the existing schema and does not need cargo. A test of the crate fails if the schema
+is outdated. tests/python/test_channel_types.py fails if the Python types are outdated.
 """
 
 import argparse

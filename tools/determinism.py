@@ -1,4 +1,4 @@
-"""Runs the quick BRF study on one thread and on two, and compares the tables byte for byte."""
+"""Runs the quick BRF study on one thread and on two threads, and compares the tables byte for byte."""
 
 import filecmp
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Wall times differ between runs. Only these files contain wall times.
+# The only files with wall times, which differ between runs.
 NOT_COMPARED = {"timing.csv"}
 
 
@@ -27,7 +27,7 @@ def main() -> int:
     """Compares two runs. Returns 0 if they are identical."""
     with tempfile.TemporaryDirectory() as name:
         one, two = Path(name, "one-thread"), Path(name, "threads")
-        # Both studies run at the same time, because the one on one thread leaves other cores idle.
+        # The two studies run at the same time, because the study on one thread leaves all other cores idle.
         studies = [start_study(one, jobs=1), start_study(two, jobs=2)]
         codes = [study.wait() for study in studies]
         if any(codes):

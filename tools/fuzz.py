@@ -1,7 +1,7 @@
 """Fuzzes the parsers that read untrusted input, with libFuzzer (Rust and eBPF) and Atheris (Python).
 
-    tools/fuzz.py                          # all targets for one minute together, as in CI
-    tools/fuzz.py --seconds 3600           # an hour in all
+    tools/fuzz.py                          # all targets, one minute in total, as in CI
+    tools/fuzz.py --seconds 3600           # all targets, one hour in total
     tools/fuzz.py openflow --seconds 600   # one target
     tools/fuzz.py switch --input FILE      # run one input again
     tools/fuzz.py http --keep              # add inputs that reach new code to the corpus
@@ -30,7 +30,7 @@ INPUTS = ROOT / "tests/fuzz"
 RESULTS = ROOT / "results/fuzz"
 WRAPPER = ROOT / "crates/narrows-fuzz/rustc-with-coverage"
 LIMITS = ("-timeout=25", "-rss_limit_mb=1024", "-print_final_stats=1")
-"""An input that runs for 25 s counts as a hang. On an idle machine, the slowest valid input takes 20 ms."""
+"""libFuzzer reports an input that runs for 25 s. On an idle machine, the slowest valid input takes 20 ms."""
 JOBS = 2
 
 
@@ -91,19 +91,19 @@ class Outcome:
     output: str
 
     def number(self, name: str) -> str:
-        """A statistic that libFuzzer prints at its end."""
+        """A statistic that libFuzzer prints when it ends."""
         lines = [line for line in self.output.splitlines() if line.startswith(f"stat::{name}:")]
         return lines[-1].split()[-1] if lines else "-"
 
     @property
     def runs(self) -> str:
-        """Number of inputs, from the line `Done`. Atheris does not print libFuzzer's statistics."""
+        """Number of inputs, from the line `Done`, because Atheris does not print libFuzzer's statistics."""
         lines = [line.split() for line in self.output.splitlines() if line.startswith("Done ")]
         return lines[-1][1] if lines else "-"
 
     @property
     def coverage(self) -> str:
-        """Number of reached edges in the control flow."""
+        """Number of edges of the control flow graph that the inputs have reached."""
         lines = [line.split() for line in self.output.splitlines() if " cov: " in line]
         return lines[-1][lines[-1].index("cov:") + 1] if lines else "-"
 
@@ -168,7 +168,7 @@ def fuzz(target: Target, seconds: int, seed: int) -> Outcome:
 
 
 def keep(target: Target) -> None:
-    """Replaces the corpus by the shortest old and new inputs that together reach all known code."""
+    """Adds the new inputs to the corpus, and removes inputs that are not needed to reach all known code."""
     corpus, new = INPUTS / "corpus" / target.name, RESULTS / "corpus" / target.name
     corpus.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -58,7 +58,7 @@ class Runs:
         return f"{found.mean:.3f} \N{PLUS-MINUS SIGN} {found.half_width:.3f}"
 
     def index(self, point: Point) -> float:
-        """Jain's index, mean over seeds."""
+        """Jain's index, averaged over the seeds."""
         return fmean(jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point])
 
     def rtt(self, point: Point) -> float:

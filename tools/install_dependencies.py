@@ -12,7 +12,7 @@ OWN_EXTRAS = re.compile(r"narrows\[([\w,-]+)\]")
 
 
 def requirements(extra: str) -> list[str]:
-    """The requirements of an extra. Other extras of this project are replaced by their requirements."""
+    """The requirements of an extra, and those of the extras of this project that it requires."""
     wanted: list[str] = []
     for requirement in PROJECT["optional-dependencies"][extra]:
         if own := OWN_EXTRAS.fullmatch(requirement):
@@ -23,8 +23,8 @@ def requirements(extra: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    # Compiling all modules now would waste time. Python compiles a module at its first import, and most of
-    # these modules are never imported.
+    # pip does not compile the modules, because most of them are never imported. Python compiles a module when
+    # it is first imported.
     options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", *options]
     wanted = [*PROJECT["dependencies"], *requirements("dev")]

@@ -28,7 +28,7 @@ FIELDS = {"name", "kind", "at", "says", "see", "lacks", "missing", *NAMED}
 
 @dataclass
 class Item:
-    """An item of a paper, with everything in Narrows that belongs to it."""
+    """An item of a paper, with the parts of Narrows that belong to it, e.g. experiments and claims."""
 
     name: str
     kind: str
@@ -84,7 +84,7 @@ def items_of(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Item]:
 
 
 def cites(text: str, place: str) -> bool:
-    """Whether a text cites a place. `4.2, Figure 9a` cites `Figure 9`, and `Figure 90` does not."""
+    """Whether a text cites a place. `4.2, Figure 9a` cites `Figure 9`, but `Figure 90` does not."""
     if not place:
         return False
     found = re.search(rf"(?<![\w.]){re.escape(place)}(?!\d|\.\d)", text)
@@ -141,7 +141,7 @@ def problems(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def part(study: Study, rows: Iterable[Mapping[str, Any]]) -> str:
-    """The part of the page about a paper: its items, its claims, and what goes beyond the paper."""
+    """The page's part about a paper: its items, its claims, and what the study adds to the paper."""
     items = items_of(study, rows)
     sections = [
         markdown.table(

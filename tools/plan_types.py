@@ -1,6 +1,6 @@
 """Writes python/narrows/plan.py, the plan as Python types, from crates/narrows-plan/schema.json.
 
-`python tools/plan_types.py` first writes the schema again from the crate's Rust types. With `--keep-schema`
+`python tools/plan_types.py` first regenerates the schema from the crate's Rust types. With `--keep-schema`,
 it uses the existing schema and does not need cargo. A test of the crate fails if the schema is outdated.
 tests/python/test_plan.py fails if the Python types are outdated.
 """
@@ -42,7 +42,7 @@ def text(schema: Schema) -> str:
     """The Python module for a schema."""
     root = {key: value for key, value in schema.items() if key != "$defs"}
     defined: dict[str, Schema] = {**schema["$defs"], schema["title"]: root}
-    # Names must be defined before an alias uses them. So simple types come first, and unions last.
+    # A name must be defined before an alias uses it, so simple types come first and unions come last.
     plain, classes, unions = [], [], []
     for name, inner in defined.items():
         if _is_plain(inner):

@@ -53,7 +53,7 @@ class Part:
 
 
 def program(name: str, package: str | None = None, *others: str) -> Tool:
-    """A program in PATH under one of these names. By default the package has the name of the program."""
+    """A program that has one of these names in PATH. By default, its package is also called `name`."""
     path = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}"
     return Tool(
         name,
@@ -152,7 +152,7 @@ def install_packages(packages: list[str]) -> list[str]:
     get = [*APT, "install", "-y", "-qq", "--no-install-recommends"]
     if not failure([*get, *packages]):
         return []
-    # apt-get installs either all packages or none, so one unknown name would prevent all others.
+    # One unknown name makes apt-get install nothing, so each package is now installed by its own call.
     reasons = {package: failure([*get, package]) for package in packages}
     return [f"`apt-get install {package}` failed: {reason}" for package, reason in reasons.items() if reason]
 
@@ -212,7 +212,7 @@ def left_out() -> str | None:
 def prepare() -> int:
     """Install what is missing, if possible, and print what is left out."""
     lacking = [tool for part in PARTS.values() for tool in part.missing()]
-    # rustup works without root.
+    # rustup does not need root.
     chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]
     report(install(chosen))
     if line := left_out():

@@ -4,7 +4,8 @@
     python tools/prose.py PATH...         each finding of these files or folders
     python tools/prose.py --check         fail if there is an error
 
-The rules are in .vale/styles/Narrows. Vale is taken from PATH, or built once into .make/bin, which needs Go.
+The rules are in .vale/styles/Narrows. If Vale is not in PATH, the script builds it once in .make/bin, which
+needs Go.
 """
 
 from __future__ import annotations

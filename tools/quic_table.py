@@ -30,7 +30,7 @@ ALGORITHMS = ("cubic", "bbr")
 
 @dataclass(frozen=True)
 class Variant:
-    """The sender of the tested flows."""
+    """A kind of sender for the tested flows."""
 
     title: str
     transport: str

@@ -53,7 +53,7 @@ FIGURES = {
 
 
 def means(results: Path) -> dict[tuple[str, str, str, str], float]:
-    """Mean over seeds by experiment, measure, arguments and controller."""
+    """The mean over seeds for each experiment, measure, arguments and controller."""
     found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
     with (results / "measures.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):

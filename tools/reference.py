@@ -76,7 +76,7 @@ def kernel_parameters() -> str:
 
 
 def presets() -> str:
-    """The presets and the parameters for which they stand."""
+    """The presets, and the algorithm and parameters that each preset selects."""
     rows = [
         (f"`{name}`", f"`{congestion.spelled(row, preset)}`")
         for name, row, preset in congestion.names()
@@ -86,7 +86,7 @@ def presets() -> str:
 
 
 def _is_like(row: congestion.Algorithm, other: congestion.Algorithm) -> bool:
-    """Whether a list of differences from another algorithm is shorter than a table."""
+    """Whether the page lists only an algorithm's differences from `other`, because most parameters agree."""
     absent = len(other.parameters.keys() - row.parameters.keys())
     return absent <= _MOST_ABSENT and len(_shared(row, other)) > len(row.parameters) // 2
 

@@ -1,10 +1,10 @@
 """Builds the artifacts of a release into dist/, with their checksums.
 
     python tools/release.py               all parts, into an empty dist/
-    python tools/release.py sdist deb     these parts only; the others stay in dist/
+    python tools/release.py sdist deb     these parts only; files of other parts stay in dist/
     python tools/release.py --partial     succeed even if a part cannot be built
 
-Targets of the Makefile build each part. Their output goes to target/release-logs. The script reports a failed
+The script builds the parts with `make`, and writes the output to target/release-logs. It reports a failed
 part in one line.
 """
 
@@ -83,7 +83,7 @@ PARTS = (
 
 
 def remove_earlier(part: Part) -> None:
-    """Remove the part's files of any version from dist/. Otherwise old files would count as built."""
+    """Remove all versions of the part's files from dist/, because `build` checks that new files exist."""
     for pattern in part.artifacts:
         # pathlib rejects `**` within a name.
         for path in DIST.glob(pattern.replace(VERSION, "[0-9]*").replace("**", "*")):
@@ -91,15 +91,15 @@ def remove_earlier(part: Part) -> None:
 
 
 def build(part: Part) -> str:
-    """Build one part; returns the reason of a failure, or nothing."""
+    """Build one part; returns the reason of a failure, or an empty text."""
     remove_earlier(part)
     log = LOGS / f"{part.name}.log"
     with log.open("w", encoding="utf-8") as output:
         done = subprocess.run(
             ["make", "--no-print-directory", *part.targets],
             cwd=ROOT,
-            # NARROWS_RELEASE sets `is_release` in crates/narrows-py. The keys of the run cache then do not
-            # contain the hash of the module.
+            # NARROWS_RELEASE sets `is_release` in crates/narrows-py. In a release, the keys of the
+            # run cache do not contain the hash of the module.
             env={**os.environ, "NARROWS_RELEASE": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -27,8 +27,8 @@ FIGURES = {
     "S4-loss": "fast-by-loss",
     "S5": "fast-beside-ranking",
 }
-"""The study's ranking for each part of the page. A part's name is an experiment, optionally followed by a
-hyphen and a factor.
+"""The study's ranking for each part of the page. A part's name is that of an experiment, optionally
+followed by a hyphen and a factor.
 """
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 

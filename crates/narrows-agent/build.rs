@@ -1,4 +1,4 @@
-//! Compiles the eBPF programs of bpf/, and writes a skeleton for each.
+//! Compiles the eBPF programs of bpf/, and writes a skeleton for each program.
 
 use std::path::{Path, PathBuf};
 use std::{env, process};
@@ -14,8 +14,8 @@ fn main() {
     // BTF names the source file of each line. Replace the paths, so that artifacts contain no paths of the build
     // machine. The new paths are absolute, because clang prepends the current folder to relative ones.
     let source_map = format!("-ffile-prefix-map={}=/narrows-agent", root.display());
-    // <asm/types.h> is in a folder of the architecture on Debian, and in another folder when cross-compiling. For the
-    // BPF target, clang searches neither folder.
+    // On Debian, <asm/types.h> is in a folder with the architecture's name. For cross-compilation, it is in another
+    // folder. For the BPF target, clang searches neither folder.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     // libbpf's own headers, from the build of libbpf-sys.
     let libbpf_headers = env::var("DEP_BPF_INCLUDE").unwrap_or_default();
@@ -34,7 +34,7 @@ fn main() {
         let include = format!("-I{}", bpf.join("include").display());
         let built = SkeletonBuilder::new()
             .source(&source)
-            // v3 (Linux 5.12) has atomic operations that return the previous value.
+            // Version 3 of the BPF instruction set (Linux 5.12) has atomic operations that return the previous value.
             .clang_args([
                 "-O2",
                 "-mcpu=v3",

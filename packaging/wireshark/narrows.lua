@@ -2,7 +2,7 @@
 -- It also shows congestion headers in IPv4 headers, which only captures of simulations have.
 --
 -- Copy this file into Wireshark's folder of personal Lua plugins (Help, About, Folders), or run
--- tshark -X lua_script:narrows.lua -r FILE. docs/reference/wire-format.md of the project has the formats.
+-- tshark -X lua_script:narrows.lua -r FILE. docs/reference/wire-format.md of the project describes the formats.
 
 local narrows = Proto("narrows", "Narrows rate control")
 
@@ -102,7 +102,8 @@ local function each(range, wanted, found)
   end
 end
 
--- This is a postdissector, because Wireshark has no table in which dissectors for experimental options can register.
+-- This is a postdissector, which runs after all other dissectors, because Wireshark has no table in which dissectors
+-- for experimental options can register.
 local ip, tcp_options = Field.new("ip"), Field.new("tcp.options")
 local IP_OPTION, TCP_OPTION = 158, 253
 local IPV4_BYTES = 20

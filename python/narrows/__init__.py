@@ -52,8 +52,8 @@ _MODULES = {
     "loads": "narrows.scenario.load",
     "run": "narrows.sweep",
 }
-"""The module that defines each public name. Such a module is imported when one of its names is first used, so
-that the command starts fast."""
+"""For each public name, the module that defines it. A module is imported when one of its names is first used,
+so that the command starts fast."""
 
 
 def __getattr__(name: str) -> Any:

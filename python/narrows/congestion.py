@@ -1,4 +1,4 @@
-"""The native module's catalogue of congestion controllers: their names, parameters, looks and needs.
+"""The native module's catalogue of congestion controllers: names, parameters, looks and requirements.
 
 This module imports the native module only when the catalogue is first used, because loading it takes long.
 """
@@ -85,8 +85,8 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """Another algorithm. If no packets are marked, this algorithm behaves like that one. None if this
-    algorithm does not use marks."""
+    """The algorithm that this algorithm equals if no packets are marked (None: this algorithm ignores
+    marks)."""
     service: Service | None
     linux: Linux | None
     look: Look | None

@@ -33,7 +33,8 @@ Optional attributes:
 Methods and attributes are looked up once, after `__init__`. Later changes have no effect, except changes to
 the values of `timer` and `owns_recovery`. If the file imports other files of its folder, the imports must be
 at the top of the file, not in functions. `_native.pyi` lists the fields of `ack`, `window` and the events.
-An exception ends the run and is raised again, with a note that names the class, the method and the time.
+An exception in a method ends the run. It is raised again with a note that names the class, the method and the
+simulated time.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class ClassFile:
     path: str
     """Path of the file."""
     text: str
-    """Its content."""
+    """The file's content."""
 
     def __call__(self, **params: object) -> object:
         """An instance with these parameters."""

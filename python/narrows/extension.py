@@ -49,7 +49,7 @@ class _Loader(ExtensionFileLoader):
         try:
             return super().create_module(spec)
         except ImportError as error:
-            trouble = str(error).removeprefix(f"{self.path}: ")  # the dynamic linker's text begins with it
+            trouble = str(error).removeprefix(f"{self.path}: ")  # the dynamic linker puts the path first
             raise NarrowsError(f"{VARIABLE}: {self.path}: {trouble}") from None
 
     def exec_module(self, module: ModuleType) -> None:

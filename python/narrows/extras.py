@@ -63,7 +63,7 @@ def require(extra: str, feature: str) -> None:
 
 
 def explain(error: ModuleNotFoundError) -> str | None:
-    """The message for a failed import of an extra's module. None for any other module."""
+    """The message about a module of an extra that cannot be imported. None for any other module."""
     top = (error.name or "").split(".")[0]
     for extra, modules in MODULES.items():
         if top in modules:

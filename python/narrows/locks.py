@@ -15,7 +15,7 @@ from narrows.errors import OutputError
 def held(path: Path) -> Iterator[None]:
     """Lock a file while the context lasts.
 
-    Create the file if necessary, and wait while others hold the lock.
+    Create the file if necessary, and wait while another process holds the lock.
     """
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -8,7 +8,7 @@ _RULES = {"l": "---", "r": "---:"}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], align: str = "") -> str:
-    """A table without a final newline.
+    """A table in Markdown, without a final newline.
 
     Args:
         heads: heading of each column.

@@ -15,7 +15,7 @@ NONE = "none"
 another parameter says"."""
 
 Value = bool | int | float | str
-"""A parameter's value, either as a scenario gives it or in base units (ns, bytes/s)."""
+"""A parameter's value: as a scenario gives it, or converted to base units (ns, bytes/s)."""
 
 
 @dataclass(frozen=True, slots=True)

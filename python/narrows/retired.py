@@ -30,17 +30,17 @@ FACTORS = {"controller": "algorithm"}
 COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_controller"}}
 """Columns of results, by table."""
 ADDED: dict[str, list[str]] = {"flows": ["delay_mean_s"]}
-"""Columns that results of an earlier version may lack, by table."""
+"""By table: columns that are missing in results of earlier versions."""
 
 
 _QUEUE_KEY = re.compile(rf"(^|\.)(?<=queue\.)({'|'.join(QUEUE_KEYS)})(?=\.|$)")
 _WITH_QUEUES = ("topology", "links", "sweep")
-"""Top-level keys of a scenario below which queues are described."""
+"""Top-level keys of a scenario whose tables contain keys of queues."""
 
 
 @cache
 def report(place: str, old: str, new: str) -> None:
-    """Report an old name on standard error, once for each place.
+    """Report an old name on standard error, but only once for each place.
 
     Args:
         place: the file that has the name, or the command.

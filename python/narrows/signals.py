@@ -13,7 +13,7 @@ _Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that the block cleans up."""
+    """During the block, SIGTERM and SIGHUP raise the exception of Ctrl-C, so that the block cleans up."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a handler's arguments)
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
 """External transport stacks for simulated flows: QUIC of the Rust crate quinn.
 
-A scenario names a stack as the `transport` of a flow. The flow's `cc` is then a controller of the stack, or a
-controller of Narrows' catalogue.
+A scenario names a stack as the `transport` of a flow. The `cc` of such a flow is a controller of the stack,
+or a controller of Narrows' catalogue.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Interrupted(KeyboardInterrupt):
 
     `stopped` has the data of the active runs up to the interruption. The data is in memory, or in the folder
     `NAME-stopped` next to the sweep's folder. The metadata has the simulated time of each run (`stopped_s`).
-    `stopped` is None if no run was active, or if the data cannot be written. `problem` then has the reason.
+    `stopped` is None if no run was active, or if the data cannot be written. In the second case, `problem`
+    has the reason.
     """
 
     def __init__(self, results: Results, done: int, total: int, stopped: Results | None = None) -> None:
@@ -111,9 +112,10 @@ def run(
         hosts: called after each batch of an executor.
 
     Raises:
-        ScenarioError: if a run is not possible. Nothing is written then.
+        ScenarioError: if a run is not possible. In this case, nothing is written.
         OutputError: if `out` cannot be written.
-        Interrupted: on Ctrl-C. The error has the finished runs, and the data of the active runs up to then.
+        Interrupted: on Ctrl-C. The error has the finished runs, and the data of the active runs up to the
+            interruption.
         NarrowsError: if a run fails. The error's `left` has the finished runs, if they are on disk.
     """
     if not isinstance(scenario, Scenario):
@@ -164,7 +166,7 @@ def run(
         try:
             return make(Folder(Path(folder) / "results", metadata, ("parquet",))).in_memory()
         except Interrupted as stopped:
-            # The temporary folder is about to be removed.
+            # Read the finished runs into memory, because the temporary folder is about to be removed.
             if stopped.done:
                 stopped.results = stopped.results.in_memory()
             raise
@@ -516,7 +518,7 @@ def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iter
 
 
 def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, cut: _Cut) -> Task:
-    """The function that performs a batch of runs."""
+    """Return the function that performs a batch of runs."""
     source = runs[0].point.source
     if not executor.shares_memory:
         assert store.writer is not None

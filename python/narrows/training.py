@@ -3,7 +3,7 @@
 The model is scikit-learn's gradient boosting with regression trees (Friedman, 2001). The model predicts the
 logarithm of the rate that a flow can use, because rates span several powers of ten. Training minimises the
 quantile loss, because the two kinds of error differ in cost. A prediction that is too low slows the flow
-down. A prediction that is too high reserves too much, but only for one RTT.
+down. A prediction that is too high reserves too much bandwidth, but only for one RTT.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Training:
     covered: float
     """Share of the held-out records in which the flow used no more than predicted."""
     error: float
-    """Median ratio between the predicted and the used rate in the held-out records of limited flows (NaN:
-    there are no such records)."""
+    """Median ratio between the predicted and the used rate, over the held-out records of flows that were
+    limited by their application (NaN: there are no such records)."""
 
 
 _Floats = npt.NDArray[np.float64]
@@ -129,14 +129,15 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
     target, is_limited = np.log(use), records["limited"].to_numpy() > 0
     held_out = np.arange(len(use)) % _HELD_OUT == 0
     tested = _fit(inputs[~held_out], target[~held_out], options).predict(inputs[held_out])
-    # The tolerance allows for rounding: log and predict can change the last digit of equal rates.
+    # The tolerance allows for rounding in the logarithm and in the prediction, which can make equal rates
+    # differ in the last digit.
     covered = float(np.mean(target[held_out] <= tested + 1e-3))
     of_limited = np.abs(tested - target[held_out])[is_limited[held_out]]
     error = float(np.exp(np.median(of_limited))) if of_limited.size else float("nan")
     model = export(_fit(inputs, target, options))
     if not is_limited.all():
-        # The other flows were limited by the port. Their records show the link's rate, not the rate that
-        # these flows could use.
+        # Flows that were not limited by their application were limited by the port. Their records show the
+        # link's rate, not the rate that these flows could use.
         model["unlimited_bps"] = float(use[~is_limited].min()) / 2
     model["about"] = {
         "narrows": release(),

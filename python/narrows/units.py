@@ -132,7 +132,7 @@ def _parse_part(value: object, expected: str) -> float:
 
 
 def parse_loss(value: object) -> float:
-    """Convert a loss such as ``0.1%`` or 0.001. A bare 1 is an error: it could mean 1 % or 100 %."""
+    """Convert a loss such as ``0.1%`` or 0.001 to a number. A bare 1 (1 % or 100 %?) is an error."""
     p = parse_probability(value)
     if p == 1 and not (isinstance(value, str) and "%" in value):
         raise Expected("a loss such as '1%' or 0.01 ('100%' loses every packet)")

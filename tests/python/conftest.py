@@ -12,17 +12,18 @@ import pytest
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
-# Fixed examples make failures reproducible. Use --hypothesis-profile=default to draw other examples.
+# Hypothesis draws the same examples in each run, so that failures are reproducible. The option
+# --hypothesis-profile=default draws other examples.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# Some tests interrupt their children. Children of a background job would ignore Ctrl-C.
+# A background job ignores SIGINT, and its children inherit this. Some tests interrupt their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class FakeBackend:
-    """Answers every plan at once, with figures that are computed from the plan and the seed."""
+    """Simulates nothing. It computes the figures of a run from the plan and the seed."""
 
     name = "fake"
     most_jobs = None

@@ -113,7 +113,7 @@ class Server:
                 return
             except OSError as error:
                 if getattr(error, "code", None) is not None:
-                    return  # an HTTP error is also an answer
+                    return  # an HTTP error shows that the server answers
             if self._process.poll() is not None:
                 raise RuntimeError("the S3 server has ended")
             time.sleep(0.05)

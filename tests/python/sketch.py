@@ -1,7 +1,7 @@
 """A backend that invents plausible results instead of simulating.
 
-Tests of studies and reports use it, because it is fast and needs no native module. Users must never see its
-numbers.
+Tests of studies and reports use this backend, because it is fast and needs no native module. Users must never
+see its numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Sketch:
     most_jobs: int | None = None
 
     def cancel(self) -> None:
-        """Does nothing, because no run takes long."""
+        """Does nothing, because all runs are short."""
 
     def facts(self) -> dict[str, Any]:
         return {}
@@ -54,7 +54,7 @@ class _Drawing:
                 "cc": f["transport"]["cc"].removesuffix("-literal"),
                 "name": f["name"] + (f".{i}" if f["count"] > 1 else ""),
                 "source": f["name"],
-                # Measures leave out the first 3 s, so flows with a size start later.
+                # Flows with a size start 4 s later, because measures leave out the first 3 s.
                 "start": (f["start"] + i * f["spacing"]) / 1e9 + (4.0 if "size" in f["app"] else 0.0),
                 "ends": "size" in f["app"],
             }

@@ -68,7 +68,7 @@ def test_samples_show_the_state_after_the_newest_ack():
 def test_recording_changes_nothing_else():
     plain, recorded = run(), run("acks = 'all'\n")
     for name in ("flows", "links", "flow_samples", "link_samples", "distributions", "events"):
-        # Compare as text, because NaN differs from itself.
+        # The rows are compared as text, because NaN does not equal NaN.
         assert repr(plain.table(name).to_pylist()) == repr(recorded.table(name).to_pylist()), name
 
 

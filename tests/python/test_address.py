@@ -1,4 +1,4 @@
-"""`tools/address.py` changes the project's address in `Cargo.toml` and in all files that repeat it."""
+"""`tools/address.py` changes the project's address in `Cargo.toml` and in all other files that contain it."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""The agent's wheel, and the search of `narrows` for the installed program."""
+"""The agent's wheel, and how `narrows` finds the program that the wheel installs."""
 
 from __future__ import annotations
 

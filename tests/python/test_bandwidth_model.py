@@ -41,7 +41,7 @@ params = { predictor = PREDICTOR }
 
 
 def model(bps, service=443):
-    """A model with a limit for one service and none for others."""
+    """A model that limits one service, and no other service."""
     split = ["service", service - 0.5, 1, 2]
     upper = ["service", service + 0.5, 3, 4]
     tree = [split, 25.0, upper, math.log(bps), 25.0]
@@ -57,7 +57,7 @@ def fct_s(results):
 
 
 def records(count=400):
-    """Flow records at 100 Mbit/s. One of two services uses 1 Mbit/s."""
+    """Records of flows of two services on a link of 100 Mbit/s. One service uses about 1 Mbit/s."""
     rows = []
     for i in range(count):
         service, limited = (1883, 1) if i % 2 else (80, 0)
@@ -175,7 +175,7 @@ def test_training_finds_the_services():
 
 
 def test_the_file_predicts_what_the_library_predicts():
-    """The test vectors also test the evaluation in Rust. NARROWS_WRITE=1 writes them."""
+    """Rust is tested with the same vectors. With NARROWS_WRITE=1, this test writes the vectors."""
     ensemble = pytest.importorskip("sklearn.ensemble", reason="the extra train is not installed")
     table = records()
     inputs = np.column_stack([table[name].to_numpy() for name in training.FEATURES])

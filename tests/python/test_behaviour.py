@@ -76,7 +76,7 @@ RATE = {
     f"rate {name}": DUMBBELL.format(more="", flow=f'cc = "{name}"')
     + f'[[rate_controllers]]\nlink = "bottleneck"\nkind = "{name}"\n'
     for name, _ in _native.rate_controllers()
-    if name != "pacec"  # needs an SDN controller, as in two of the scenario files
+    if name != "pacec"  # pacec needs an SDN controller, and runs in two of the scenario files
 }
 FAT_TREE = """
 duration = "1s"
@@ -126,7 +126,7 @@ def test_equal_plans_give_equal_results_as_long_as_the_version_is_equal():
 
 
 IDEAL = ("ideal_fct_s", "rtt_empty_s")
-"""Columns that depend on a link's mean rate until the end of the plan."""
+"""These columns depend on the mean rate of a link over the whole duration of the plan."""
 
 
 def test_a_stopped_run_has_the_output_of_a_shorter_plan():

@@ -34,7 +34,7 @@ def test_all_fifteen_algorithms_are_present(beside_linux):
 
 @pytest.mark.parametrize("figure", WHOLE)
 def test_a_flow_alone_is_near_linuxs(beside_linux, figure):
-    """The bounds are about twice the present errors."""
+    """Each bound is about twice the error of the current simulator."""
     assert judge.size(beside_linux.findings, figure) < WHOLE[figure]
     groups = judge.by_algorithm(beside_linux.findings)
     found = {name: judge.size(rows, figure) for name, rows in groups.items()}

@@ -1,6 +1,6 @@
 """Reports in a real browser, in both themes and at any width.
 
-Without Chromium the tests are skipped with a warning, or fail with NARROWS_REQUIRE_BROWSER=1.
+Without Chromium, the tests are skipped with a warning. With NARROWS_REQUIRE_BROWSER=1, they fail instead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NARROWS_DATA", "/nowhere")
         folder = tmp_path_factory.mktemp("report")
-        # These experiments and those of `both` have every kind of figure.
+        # Together, these experiments and those of `both` have figures of every kind.
         study, only = load_study(find_study("brf")), ["E1", "E2", "E3", "E7"]
         outcome = run_study(study, folder, quick=True, only=only, backend=Sketch())
         yield write(outcome, folder, files=False)
@@ -170,7 +170,7 @@ def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_all_charts_are_printed_on_white(browser: Any, plain: Path, theme: str, tmp_path: Path) -> None:
-    """Charts below the window are printed. A dark page is printed in the light theme's colours."""
+    """Charts outside of the visible part of the page are printed, too, and always in light colours."""
     page = browser.new_context(viewport={"width": 1200, "height": 400}, color_scheme=theme).new_page()
     strokes = "[...document.querySelectorAll('.chart .mark-line path')].map(p => p.getAttribute('stroke'))"
     page.add_init_script(

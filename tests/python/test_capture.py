@@ -47,7 +47,7 @@ arrivals = {{ rate = 3, size = {{ distribution = "pareto", mean = "150kB" }} }}
 
 @pytest.fixture
 def tshark() -> str:
-    """The path of tshark. Without it, the test is skipped or fails."""
+    """The path of tshark. Without tshark, the test is skipped, or fails with NARROWS_REQUIRE_KERNEL=1."""
     found = shutil.which("tshark")
     if found is None:
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -113,7 +113,7 @@ def test_tshark_counts_what_the_simulator_counts(
         port: flow["retransmits"] for port, flow in flows.items()
     }
     # Minimum RTTs agree within a microsecond. Flows with retransmissions are left out, because RTTs of
-    # retransmissions come from timestamps with a tick of 1 ms.
+    # retransmitted packets come from TCP timestamps, whose resolution is 1 ms.
     rtts: dict[int, float] = {}
     for port, rtt in read(
         tshark, sender, "tcp.dstport", "tcp.analysis.ack_rtt", where="tcp.analysis.ack_rtt"

@@ -46,7 +46,7 @@ ABOVE = a_claim(a={"where": {"algorithm": "bbr"}}, expect={"above": 50.0})
     [
         ({0.0: 40, 0.05: 90}, Verdict.UNJUDGED, "it holds with 1% and 5%, it does not hold with 0%"),
         ({0.0: 80, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
-        # With loss 0%, the claim cannot be judged. The other verdicts still count.
+        # With loss 0 %, the claim cannot be judged. The verdicts with all other values are still used.
         (
             {0.0: 49.85, 0.05: 90},
             Verdict.REPRODUCED,
@@ -80,7 +80,7 @@ def test_only_the_case_that_depends_on_our_choice_has_no_verdict() -> None:
     assert every.verdict is Verdict.UNJUDGED
     some = judge_choices(ABOVE.model_copy(update={"across": "any"}), an_experiment(), runs, varied)
     assert some.verdict is Verdict.REPRODUCED
-    # A case that fails with all values decides the claim alone.
+    # If one case fails with each value of the input, the claim fails.
     failing = {"E": Runs([*own(90, buffer=10.0)["E"], *own(20, buffer=20.0)["E"]])}
     assert judge_choices(ABOVE, an_experiment(), failing, varied).cases[1].verdict is Verdict.UNJUDGED
     low = {"loss": Runs([*over({0.0: 40}, buffer=10.0), *over({0.0: 20}, buffer=20.0)])}
@@ -96,7 +96,7 @@ def test_a_factor_or_an_argument_may_be_our_choice() -> None:
     # A claim about all buffers does not depend on the choice of one buffer.
     assert judge_choices(ABOVE, buffer, runs, {}).verdict is Verdict.NOT_REPRODUCED
 
-    # The first flow has 90 Mbit/s and the second has 40.
+    # The first flow has 90 Mbit/s, and the second flow has 40 Mbit/s.
     flows = an_experiment(id="flows", key="", arg="flows", ours="long", others=["short"])
     assert judge_choices(ABOVE, flows, own(90), {}).verdict is Verdict.UNJUDGED
     elsewhere = ABOVE.model_copy(update={"args": {"flows": "*"}})
@@ -120,7 +120,7 @@ def test_a_free_input_is_one_thing_with_other_values(more: dict[str, Any]) -> No
 
 
 def test_every_free_input_of_the_library_has_the_value_of_the_scenario() -> None:
-    """Otherwise the report would state a value that was never run."""
+    """If the values differed, the report would state a value that no run had."""
     seen = 0
     for name in known_studies():
         study = load_study(find_study(name))
@@ -208,7 +208,7 @@ def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))
     assert study.readings
-    # A computed model has only one reading of the paper, because its equations contain no ends of phases.
+    # Computed models have only one reading. Readings differ in how phases end, and models have no phases.
     for experiment in (experiment for experiment in study.experiments if experiment.computed is None):
         text = (study.folder / experiment.scenario).read_text()
         for claim in _claims(study, experiment):

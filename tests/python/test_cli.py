@@ -220,7 +220,7 @@ def test_figures_of_a_report_can_be_had_as_files(narrows, tmp_path):
     assert (code, out) == (0, "report in results/demo/report.html, figures in pictures\n")
     written = {path.suffix for path in (tmp_path / "pictures").glob("points.*")}
     assert written >= {".svg", ".png", ".pdf"}
-    # Figure files do not block later reports and runs.
+    # A folder with figures in the results does not prevent later reports and runs.
     assert narrows("report", "results/demo", "--figures", "results/demo/figures")[0] == 0
     assert narrows("run", "demo.toml", *sweep)[0] == 0
     assert (tmp_path / "results/demo/figures/points.pdf").exists()
@@ -302,8 +302,8 @@ OWN = (
     ("start", "end", "differ"),
     [
         ([0.0, 0.0], [math.nan, math.nan], False),
-        ([0.0, 2.9], [30.0, 30.0], False),  # both start within the warm-up
-        ([0.0, 3.1], [30.0, 30.0], False),  # a small difference, such as jitter
+        ([0.0, 2.9], [30.0, 30.0], False),  # both flows start within the warm-up
+        ([0.0, 3.1], [30.0, 30.0], False),  # the start times differ only a little, e.g. by jitter
         ([0.0, 5.0], [30.0, 30.0], True),
         ([0.0, 5.0], [math.nan, math.nan], True),
         ([0.0, 0.0], [30.0, 12.0], True),

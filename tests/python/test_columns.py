@@ -1,4 +1,4 @@
-"""Tables that are read by run have the same figures, and only the requested columns are read."""
+"""Reading tables run by run gives the same figures as reading them whole, and reads only some columns."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TEXT = TWO_FLOWS
 
 
 class Slower:
-    """Another backend with changed figures."""
+    """A backend that changes the figures of another backend."""
 
     def __init__(self, backend, goodput, rtt):
         self._backend, self._goodput, self._rtt = backend, goodput, rtt
@@ -84,7 +84,7 @@ def renamed(backend, *names, table="flows"):
 
 
 def compared(narrows, tmp_path, a, b):
-    """Exit code and last line of `narrows compare`. With `--json`, the code must be the same."""
+    """Exit code and last line of `narrows compare`. With `--json`, the exit code must be the same."""
     for name, backend in (("a", a), ("b", b)):
         sweep.run(loads(TEXT), backend=backend, out=tmp_path / name)
     code, out, _ = narrows("compare", tmp_path / "a", tmp_path / "b")

@@ -1,6 +1,6 @@
 """Crates meet the requirements of crates.io, and another crate can use their packages.
 
-`make crates` packages and builds all of them.
+`make crates` packages and builds all crates.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_a_controller_of_another_crate_is_used_by_name(own_crate: Path) -> None:
     program = [own_crate / "bin/own-controller", "plan.json"]
     printed = subprocess.run(program, cwd=own_crate, capture_output=True, text=True, check=True).stdout
     goodputs = _goodputs(printed)
-    # One window per RTT. Devices and queue add 0.5 ms to the RTT.
+    # The sender sends one window per RTT. Devices and queue add 0.5 ms to the RTT.
     assert goodputs["default"] == pytest.approx(40 * 1448 * 8 / 0.0405 / 1e6, rel=0.01)
     assert goodputs["half"] == pytest.approx(goodputs["default"] / 2, rel=0.01)
     ran = _narrows(own_crate, "run", "scenario.toml")
@@ -133,7 +133,7 @@ def test_a_controller_with_a_header_of_its_own_keeps_the_queue_short(own_crate: 
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     (link,) = (row for row in report["links"] if row["name"] == "bottleneck")
-    # HPCC keeps each link at 95 % of its rate. The additive step of both flows adds up to 2 %.
+    # HPCC keeps each link at 95 % of its rate. The additive steps of both flows together add up to 2 %.
     assert link["utilisation"] == pytest.approx(0.96, abs=0.02)
     assert link["dropped_packets"] == 0
     assert link["sojourn_p95_s"] < 1e-3

@@ -49,7 +49,7 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
             "name": ["f"] * 5,
             "source": ["f"] * 5,
             "cc": ["bdr"] * 5,
-            "start_s": [4.0, 4.1, 4.2, 4.3, 9.0],  # the last flow begins too late
+            "start_s": [4.0, 4.1, 4.2, 4.3, 9.0],  # the last flow begins too late to be counted
             "fct_s": [*times, 0.1],
             "size_bytes": [948.0 * n for n in (10, 100, 200, 400, 5000)],
         }
@@ -57,8 +57,8 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
 
     assert exponent([0.1, 1.0, 2.0, 4.0]) == pytest.approx(1.0)
     assert exponent([0.2, 0.2, 0.2, 0.2]) == pytest.approx(0.0)
-    # A flow takes 0.1 s for the handshake, and 0.1 s for each 100 packets or part of them. For large flows,
-    # the time after the handshake is proportional to the size.
+    # The handshake takes 0.1 s. Each 100 packets take 0.1 s, and a smaller remainder takes 0.1 s, too. For
+    # large flows, the time after the handshake is proportional to the size.
     times = [0.2, 0.2, 0.3, 0.5]
     assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
     assert 0.6 < exponent(times, least_packets=100) < 0.7

@@ -1,4 +1,4 @@
-"""Damaged results: commands print one line with the name of the wrong file."""
+"""Damaged results: commands print one line with the name of the damaged file."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def results(tmp_path):
 
 
 def refused(narrows, folder, line):
-    """Every command that reads results prints exactly this line."""
+    """Checks that every command that reads results prints only this line."""
     sound = folder.parent / "sound"
     for arguments in (("report", folder), ("compare", folder, sound), ("compare", sound, folder)):
         assert narrows(*arguments) == (2, "", f"{line}\n")

@@ -252,7 +252,7 @@ def two_files(mirror, catalogue):
 
 
 def refused(narrows, folder):
-    """The error of a fetch that changes nothing."""
+    """Runs a fetch that must fail, and returns the error message."""
     code, out, err = narrows("data", "fetch", "example", "--data", folder)
     assert (code, out) == (2, "")
     return err
@@ -279,7 +279,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_the_download(narrows,
 def test_a_folder_that_is_not_writable_is_refused_before_the_download(
     narrows, tmp_path, two_files, monkeypatch
 ):
-    monkeypatch.setattr(fetching.os, "access", lambda path, mode: False)  # root may write everywhere
+    monkeypatch.setattr(fetching.os, "access", lambda path, mode: False)  # for root, every folder is writable
     expected = f"{tmp_path}: found a folder that is not writable, expected a writable one\n"
     assert refused(narrows, tmp_path / "data") == expected
     assert not (tmp_path / "data").exists()
@@ -374,7 +374,7 @@ def test_columns_are_extracted_from_an_archive(tmp_path, mirror):
 
 
 def test_no_shipped_file_names_a_path_of_a_workspace():
-    # The words are split, so that this file does not match.
+    # The words are split, because otherwise this file itself would match.
     wanted = ("/" + "work/", ".." + "/shared", "shared" + "/data", "parents[" + "4]")
     listed = subprocess.run(
         ["git", "-C", REPOSITORY, "ls-files", "-z"], capture_output=True, text=True, check=False

@@ -57,12 +57,12 @@ def url(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Writes each finished run at once."""
+    """Each run is written as soon as it is finished."""
     monkeypatch.setattr(store, "SEGMENT_SECONDS", 0.0)
 
 
 def assert_equal(a, b):
-    """Checks for the same metadata, and for the same rows in the same order."""
+    """Checks that two results have the same metadata, and the same rows in the same order."""
     for name in NAMES:
         assert same(a.table(name), b.table(name)), name
     assert a.metadata == b.metadata
@@ -207,7 +207,7 @@ def test_partitions_never_multiply_the_segments(sizes, seeds):
         for seed in range(seeds)
     ]
     chosen = Layout.of({"factors": names, "runs": runs})
-    # With few folders, segments cross few borders between partitions.
+    # The number of folders is limited, because each border between two folders can split a segment.
     assert len(chosen.folders) <= layout.MOST_PARTITIONS
     for run in random.Random(1).sample(runs, min(50, len(runs))):
         wanted = "/".join(layout.part(key, run[key]) for key in chosen.keys)
@@ -279,7 +279,7 @@ def test_a_killed_sweep_continues(tmp_path, url, backend):
     results = sweep.run(scenario(), out=url, backend=backend, resume=True)
     assert len(backend.plans) == RUNS - kept
     assert_equal(sweep.run(scenario(), backend=backend), results)
-    # Tools that read all files also find each run once.
+    # A tool that reads all files finds each run exactly once.
     assert sorted(ds.dataset(remote / "runs", partitioning="hive").to_table()["run"].to_pylist()) == list(
         range(RUNS)
     )

@@ -15,7 +15,7 @@ SEEDS = 8
 
 
 class Noisy:
-    """Goodputs depend on the seed, and on a factor that stands for the version of an algorithm."""
+    """The goodput depends on the seed, and on a factor, which simulates two versions of an algorithm."""
 
     def __init__(self, backend, slower=1.0, *, noise=0.02, unsound=(), stream=0):
         self._backend, self._slower, self._noise = backend, slower, noise
@@ -73,7 +73,7 @@ def test_runs_whose_links_differ_are_not_identical(backend):
 
 
 def test_runs_with_the_same_seed_are_paired(backend):
-    """Both runs of a pair have the same noise, so a change of a third of the spread is found."""
+    """Both runs of a pair have the same noise, so even a change smaller than the noise is found."""
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))
     result = diff(base, head)
     assert outcomes(result) == {"cubic": Outcome.CHANGED, "bbr": Outcome.CHANGED}
@@ -102,7 +102,7 @@ def test_only_common_seeds_count_if_there_are_several(backend):
 
 
 def test_repetitions_of_one_run_are_no_replicates(backend):
-    """Without noise, all seeds give the same run, so there is no interval."""
+    """Without noise, all seeds give the same run, so no interval can be computed."""
     base, head = (side("x", Noisy(backend, factor, noise=0)) for factor in (1, 0.5))
     result = diff(base, head)
     assert set(outcomes(result).values()) == {Outcome.UNJUDGED}

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
-"""Duration of a run: one second longer than the latest start in the example."""
+"""Duration of a run: one second after the latest start of a flow in the example."""
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 
 
@@ -43,7 +43,7 @@ def generator(name="reference"):
 
 
 def example(change):
-    """The example of docs/reference/scenarios.md, with the changes of a later block."""
+    """The first example of docs/reference/scenarios.md, with the changes of a later example on the page."""
     data = tomllib.loads(blocks("docs/reference/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
@@ -125,7 +125,7 @@ def test_every_congestion_controller_has_its_source_on_the_page():
 
     text = (ROOT / "docs/reference/congestion-controllers.md").read_text()
     named = set(re.findall(r"`([\w-]+)`", text))
-    # The page abbreviates the variants of `bbr-a`, `bbr-b` and `bbr-c` to `-literal` and `-recent`.
+    # For variants such as `bbr-a-literal`, the page has only the suffixes `-literal` and `-recent`.
     variants = {f"{of}{kind}" for of in ("bbr-a", "bbr-b", "bbr-c") for kind in ("-literal", "-recent")}
     assert {"-literal", "-recent"} <= named
     assert {name for name, _ in _native.congestion_controllers()} <= named | variants
@@ -202,7 +202,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """All parameters of the page give the same run as only the mode."""
+    """A scenario that lists all parameters of the page gives the same run as one with only the mode."""
     row = rate.catalogue()["brf"]
     defaults = {p.name: p.default for p in row.parameters.values()} | (
         row.literal if mode == "literal" else {}
@@ -222,7 +222,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
         outputs.append(sweep.run(Scenario(**data, rate_controllers=controllers)))
     preset, spelled_out = (output.pandas("traces") for output in outputs)
     assert len(preset) > 100
-    # Compare with pandas, in which NaN equals NaN.
+    # The method `equals` of pandas treats two NaN as equal.
     assert preset.equals(spelled_out)
 
 

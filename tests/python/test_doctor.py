@@ -15,7 +15,7 @@ from narrows.cli.console import WIDEST, plain
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
-    """A machine without extras and agent. `doctor` tries no qdiscs."""
+    """A machine that has neither extras nor the agent. Prevents `doctor` from testing qdiscs."""
     monkeypatch.setattr(extras, "missing", lambda extra: list(extras.MODULES[extra]))
     monkeypatch.setattr(agents, "find", lambda: None)
     monkeypatch.setattr(features, "qdiscs", list)
@@ -108,7 +108,7 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
 
 
 def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
-    # The saved guest contains the program, so its file must exist.
+    # `doctor` also checks the saved guest, which contains the program. So the file of the program must exist.
     program = tmp_path / "narrows-agent"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Expectations of scenarios: parsing, verdicts, exit codes, files, and the pytest fixture."""
+"""Expectations of scenarios: their syntax, verdicts, exit codes and files, and the pytest fixture."""
 
 import os
 import re

@@ -113,11 +113,11 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, windows = _counter(trace, processes["flow first/flow, cubic"], "cwnd, segments")
     t, cwnd = runs[1].flow_series(_row(runs[1], "first/flow"), "cwnd")
     assert times == pytest.approx(t * 1e6) and windows == pytest.approx(cwnd)
-    # A mean is placed at the start of its interval.
+    # The export gives each mean the time at which its interval starts.
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
-    # Counters are 0 after the end of a flow, because the viewer repeats the last value.
+    # At the end of a flow, its counters are set to 0, because the viewer repeats the last value.
     times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
     (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
     assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
@@ -164,7 +164,7 @@ def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> 
     }
     t, goodput = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert read.x_values == pytest.approx(t) and read.series("TCP upload::1") == pytest.approx(goodput / 1e6)
-    # Before the second flow starts, the sum is the first flow's value.
+    # Until the second flow starts, the sum is the value of the first flow.
     late = read.series("TCP upload::2")
     assert late[10] is None and read.series("TCP upload sum")[10] == read.series("TCP upload::1")[10]
     middle = len(t) // 2
@@ -201,7 +201,7 @@ def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
 
 
 def test_flent_draws_its_file(folder: Path, tmp_path: Path) -> None:
-    """flent's output `summary` needs the metadata of a plot."""
+    """The output format `summary` of flent needs the metadata of a plot."""
     pytest.importorskip("flent")
     export("flent", folder, (0,), tmp_path)
     command = [sys.executable, "-m", "flent", "-i", str(tmp_path / "run-0.flent.gz"), "-f", "summary"]
@@ -231,7 +231,7 @@ def test_flent_has_no_sums_without_uploads(tmp_path: Path) -> None:
 
 
 def test_a_short_flow_begins_with_its_interval(tmp_path: Path) -> None:
-    """The interval of a flow with a single sample does not begin at 0."""
+    """A flow has a single sample. The interval of this sample must not begin at 0."""
     pytest.importorskip("narrows._native")
     text = BASE + "[[flows]]\nname = 'short'\nsize = '20kB'\nstart = '1.95s'\n"
     sweep(loads(text), out=tmp_path / "r")

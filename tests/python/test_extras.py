@@ -26,7 +26,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
 }
-# pandas is left out, because pyarrow treats None in sys.modules as a broken installation.
+# pandas is not removed, because pyarrow takes None in sys.modules for a broken installation.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
 SCENARIO = f'duration = "1s"{SLOW}[[flows]]\ncc = "cubic"\n'
@@ -36,7 +36,7 @@ native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None,
 
 @pytest.fixture
 def bare(tmp_path):
-    """Runs the command without these modules."""
+    """Runs `narrows` in a process that cannot import the modules in `absent`."""
     (tmp_path / "my.toml").write_text(SCENARIO)
 
     def call(*words, absent=ALL):
@@ -94,7 +94,7 @@ def test_a_page_that_installs_extras_from_a_release_names_the_folder_of_its_whee
 @pytest.mark.skipif(sys.platform != "linux", reason="the wheels of a release are for Linux")
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorials/first-comparison.md"])
 def test_the_command_to_install_a_release_chooses_the_wheel_of_this_processor(page, tmp_path):
-    """The folder has wheels of one version for two processors. pip uses no index."""
+    """The folder has wheels of the same version for two processors. pip uses only this folder."""
     version = WORKSPACE["package"]["version"]
     (command,) = re.findall(r"^pip install .*", (ROOT / page).read_text(), re.MULTILINE)
     for processor in ("x86_64", "aarch64"):

@@ -17,7 +17,7 @@ NUMBERS = st.lists(st.none() | st.floats(allow_nan=True), max_size=20)
 
 
 def chunked(values, kind, cut):
-    """A column of two chunks. The second is a slice."""
+    """A column of two chunks. The second chunk is a slice of a longer array."""
     first, second = pa.array(values[:cut], kind), pa.array([*values[:1], *values[cut:]], kind)
     return pa.chunked_array([first, second.slice(min(1, len(values)))])
 

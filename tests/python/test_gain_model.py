@@ -43,7 +43,6 @@ def test_gains_have_the_worked_values(omega: float, expected: tuple[float, ...])
 
 @pytest.mark.parametrize(("name", "omega"), [("bbr-a", 0.6561), ("bbr-b", 0.5), ("bbr-c", 0.5920)])
 def test_a_cycle_is_neutral_at_the_worked_omega(name: str, omega: float) -> None:
-    """GAIN-7."""
     assert GAINS[name].up(omega) + GAINS[name].down(omega) == pytest.approx(2.0, abs=2e-4)
 
 
@@ -66,9 +65,9 @@ def test_measures_of_the_curves_find_what_they_look_for() -> None:
 
 
 def test_effective_gains_are_those_of_the_worked_example() -> None:
-    """A queue of 10 ms reduces a gain of 1.25 to 0.625 for an RTT of 10 ms, and to 1.042 for 50 ms."""
+    """A queue of 10 ms reduces a gain of 1.25: to 0.625 if the RTT is 10 ms, and to 1.042 if it is 50 ms."""
     rtprops = np.array([0.01, 0.05])
-    # This data in flight causes a queue of 10 ms. p/T is 1/2 for the first flow and 5/6 for the second.
+    # With this data in flight, the queueing delay is 10 ms. p/T is 1/2 for one flow and 5/6 for the other.
     in_flight = np.array([0.5 * 0.02, 0.5 * 0.06])
     queue = queueing_delay(in_flight, rtprops)
     assert queue == pytest.approx(0.01)
@@ -113,7 +112,7 @@ def test_flows_with_equal_rtts_keep_their_shares(algorithm: str) -> None:
 def test_the_longer_path_takes_the_link_with_every_gain(
     algorithm: str, longest_queue_s: float, seconds: float
 ) -> None:
-    """With a given queue, only one flow can keep its estimate: two equations have one unknown."""
+    """With any length of the queue, at most one of the two flows keeps its bandwidth estimate."""
     found = two_flows(algorithm, longest_queue_s=longest_queue_s, seconds=seconds)
     assert found.share[-1][0] < 0.01
     at_end = found.queueing_s[-1]

@@ -1,4 +1,4 @@
-"""The packages of `narrows` import each other only as ARCHITECTURE.md allows."""
+"""The packages of `narrows` import each other only in the ways that ARCHITECTURE.md allows."""
 
 import ast
 import functools
@@ -89,7 +89,7 @@ def imported(tree):
 
 @functools.cache
 def arrows():
-    """The parts that each part imports, with a file that contains the import."""
+    """For each part of `narrows`, the parts that it imports, each with a file that contains the import."""
     found = {}
     for file in PACKAGE.rglob("*.py"):
         part = file.relative_to(PACKAGE).with_suffix("").parts[0]

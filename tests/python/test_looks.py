@@ -46,7 +46,7 @@ def oklab(colour: str) -> tuple[float, float, float]:
     [("rates", "few"), ("pacec", "p1"), ("pacec", "line"), ("bdr", "b1-100"), ("bdr", "b3")],
 )
 def test_bars_of_one_chart_have_different_colours(study: str, file: str) -> None:
-    """Bars have no dash or marker, so their colours must differ. A distance of 0.039 was too small."""
+    """Bars have no dash or marker, so their colours must differ. Two colours 0.039 apart looked alike."""
     text = (find_study(study) / f"{file}.toml").read_text(encoding="utf-8")
     names = [case["name"] for case in tomllib.loads(text)["sweep"]["case"]]
     assert len(names) > 2

@@ -74,7 +74,7 @@ def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], se
 
 @pytest.fixture
 def by_hand(monkeypatch):
-    """Cells from runs of reno and vegas, alone and together."""
+    """The cells of made-up runs, in which reno and vegas are alone and together."""
 
     def make(met: dict[str, tuple[float, float, Iterable[float]]], warmup: float = 6.0) -> list[Cell]:
         ask = Ask(("reno", "vegas"), buffers=("1bdp",), seeds=1)
@@ -94,7 +94,7 @@ def by_hand(monkeypatch):
 
 
 def harmed(**figures: float) -> dict[str, Interval]:
-    """Figures with the same value for every seed; NaN if not given."""
+    """Figures whose value is the same for every seed. Figures that are not given are NaN."""
     return {name: Interval(value, value, value, 2) for name, value in figures.items()} | {
         name: Interval(math.nan, math.nan, math.nan, 0) for name in FIGURES if name not in figures
     }
@@ -172,7 +172,7 @@ def test_two_shares_sum_to_one_and_harm_is_relative_to_a_run_alone(measured):
                 assert one.jain.mean == pytest.approx(other.jain.mean)
             alone = cell(found, buffer, a, None)
             beside = cell(found, buffer, a, b)
-            # Harm is (solo - with) / solo (Ware et al., 2019). The solo rates of the seeds hardly differ.
+            # Harm is (solo - with) / solo (Ware et al., 2019). All seeds have nearly the same solo rate.
             expected = 1 - beside.goodput_bps.mean / alone.goodput_bps.mean
             assert beside.harm_goodput.mean == pytest.approx(expected, abs=1e-2)
             assert beside.seeds == 2
@@ -217,7 +217,7 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
     assert (reno.share.mean, vegas.share.mean) == (pytest.approx(0.75), pytest.approx(0.25))
     assert reno.harm_goodput.mean == pytest.approx(1 - 60 / 90)
     assert vegas.harm_goodput.mean == pytest.approx(1 - 20 / 80)
-    # For RTT, harm is relative to the value next to the rival (Ware et al., 2019).
+    # The harm to the RTT is divided by the RTT next to the rival (Ware et al., 2019).
     assert vegas.harm_rtt.mean == pytest.approx((50 - 40) / 50)
     assert reno.harm_rtt.mean == pytest.approx((50 - 60) / 50)
 
@@ -225,10 +225,10 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
 @pytest.mark.parametrize(
     ("low", "warmup", "starved"),
     [
-        ((20, 41), 6.0, 1.0),  # lasts 10.5 s
-        ((20, 40), 6.0, 0.0),  # lasts only 10 s
-        ((0, 21), 6.0, 0.0),  # lasts only 4.5 s after the warm-up
-        ((0, 33), 6.0, 1.0),  # lasts from 6 s to 16.5 s
+        ((20, 41), 6.0, 1.0),  # low for 10.5 s
+        ((20, 40), 6.0, 0.0),  # low for only 10 s
+        ((0, 21), 6.0, 0.0),  # low for only 4.5 s after the warm-up
+        ((0, 33), 6.0, 1.0),  # low from 6 s, the end of the warm-up, to 16.5 s
         ((0, 32), 6.0, 0.0),
         ((0, 21), 0.0, 1.0),
     ],
@@ -258,7 +258,7 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
 
 
 def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> list[Cell]:
-    """The cells of `matrix_of` with intervals."""
+    """The cells of `matrix_of`. `half` is the half width of their intervals."""
     half = half if seeds > 1 else math.nan
     return [
         replace(c, seeds=seeds, harm_goodput=Interval(mean, mean - half, mean + half, seeds))
@@ -403,7 +403,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Without a note, figures of a lossy link would look like those of a link without loss."""
+    """Figures do not show that a link has random loss, so the page must say it."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from narrows import metrics
 
-# A rate is 0 or at least 1e-3 bit/s, because smaller rates give denormal numbers.
+# Rates are 0 or at least 1e-3 bit/s, because the results of smaller rates can be denormal numbers.
 RATES = st.lists(st.just(0.0) | st.floats(1e-3, 1e11), min_size=1, max_size=50)
 SOME_RATE = RATES.filter(lambda rates: max(rates) > 0)
 
@@ -200,7 +200,7 @@ def test_max_min_never_exceeds_demand_or_capacity(demands: list[float], capacity
 
 
 def test_max_min_over_two_links() -> None:
-    # A long flow uses both links, and each link has a short flow.
+    # A long flow crosses both links, and a short flow crosses each of them.
     shares = metrics.max_min_shares([10.0, 6.0], [[0, 1], [0], [1]])
     assert shares == pytest.approx([3.0, 7.0, 3.0])
 
@@ -234,7 +234,7 @@ def _newcomer(rates: list[float], *, other: float = 50.0) -> metrics.Censored:
 
 def test_convergence_is_the_first_bin_that_is_held() -> None:
     assert _newcomer([10, 20, 45, 48, 50, 50, 50, 50]) == metrics.Censored(pytest.approx(0.2), False)
-    # A bin outside the tolerance starts the period again.
+    # After a bin outside the tolerance, the period of convergence starts again.
     assert _newcomer([50, 50, 50, 20, 50, 50, 50, 50, 50]).seconds == pytest.approx(0.4)
     assert _newcomer([50] * 6) == metrics.Censored(0.0, False)
 
@@ -301,7 +301,7 @@ def test_quantile_of_a_stored_distribution() -> None:
 
 # --- differences of two sides
 
-# Student's data on sleep (Biometrika 6, 1908), and the figures of R's t.test.
+# Student's data on sleep (Biometrika 6, 1908), and the results of R's t.test for these data.
 FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 
@@ -336,7 +336,7 @@ def test_differences_without_spread_are_judged_by_exact_tests() -> None:
     assert metrics.unpaired_difference([2, 2, 2], [1, 1]).p == 1 / 10
     rounded = [1 - 1e-16] * 9 + [1.0]
     assert metrics.unpaired_difference([1.0] * 10, rounded).p == 1
-    # Because of rounding, these differences are not all equal.
+    # These differences would be equal without rounding.
     assert metrics.paired_difference([0.15, 0.25, 0.35], [0.1, 0.2, 0.3]).p == 2 / 2**3
     assert metrics.paired_difference([0.1 + 0.2, 0.7 + 0.1], [0.3, 0.8]).p == 1
 

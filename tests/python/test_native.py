@@ -116,7 +116,7 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
 
 
 def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
-    """A packet counts when its transmission begins, so the throughput can exceed the capacity."""
+    """A link counts a packet when its transmission begins, so the throughput can exceed the capacity."""
     beyond = []
     for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
         results = sweep.run(loads(FULL.replace("WARMUP", warmup)))
@@ -180,7 +180,7 @@ def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, 
 )
 @settings(deadline=None, max_examples=200)
 def test_routes_are_the_same_as_in_the_simulator(edges):
-    """Python computes warm-ups and BDPs from its own routes, and packets take the simulator's."""
+    """Python computes warm-ups and BDPs from its own routes. Packets take the routes of the simulator."""
     seen = set()
     text = ""
     for a, b, delay in edges:

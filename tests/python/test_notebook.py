@@ -147,7 +147,7 @@ def test_each_cell_of_the_notebook_runs_and_shows_its_result(tmp_path, monkeypat
     for value in results:
         has_html = getattr(value, "_repr_html_", None)
         assert (has_html and has_html()) or value.to_dict(validate=False)["$schema"]
-    # The notebook's text states these relations.
+    # The text of the notebook describes the relations that this test checks.
     shares = results[1]
     assert shares["bbr"]["0.25bdp"] > 2 * shares["cubic"]["0.25bdp"]
     assert shares["cubic"]["4bdp"] > shares["bbr"]["4bdp"]

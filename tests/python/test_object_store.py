@@ -25,10 +25,10 @@ s3fs = pytest.importorskip("s3fs")
 _numbers = itertools.count()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
-"""The server kills itself during the upload of this Parquet file. The sweep writes more files."""
+"""Number of the Parquet file during whose upload the server kills itself. The sweep writes more files."""
 DIE_LATER_AT = 20
-"""Like `DIE_AT`, for two workers that write at a time. A segment has six files, so at least one segment is
-complete.
+"""Like `DIE_AT`, but for two workers that write at the same time. A segment has six files, so at least one
+segment is complete before this upload.
 """
 
 
@@ -50,7 +50,7 @@ def mortal(tmp_path, monkeypatch):
 
 
 def use(server, monkeypatch):
-    """S3 clients of this process and of its children use this server."""
+    """Makes the S3 clients of this process and of its children use this server."""
     for name, value in {
         "AWS_ENDPOINT_URL": server.address,
         "AWS_ACCESS_KEY_ID": "somebody",

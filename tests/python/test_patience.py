@@ -1,4 +1,4 @@
-"""A test in real time is judged unless the host disturbed every attempt."""
+"""A failed test in real time is skipped only if the host disturbed every attempt."""
 
 from pathlib import Path
 

@@ -87,7 +87,7 @@ def test_the_next_phase() -> None:
     run = made(SEQUENCE)
     assert value("next_phase", run, phase="startup", expected="drain") == 100.0
     assert value("next_phase", run, phase="startup", expected="down") == 0.0
-    # Cruise occurs three times. Refill follows the first, ProbeRTT the second, and no phase the last.
+    # Cruise occurs three times: before Refill, before ProbeRTT, and at the end of the run.
     assert value("next_phase", run, phase="cruise", expected="refill") == 50.0
     assert value("next_phase", run, phase="cruise", expected=["refill", "probe_rtt"]) == 100.0
     assert value("next_phase", run, phase="cruise", expected="probe_rtt", after_s=1.0) == 100.0
@@ -96,7 +96,7 @@ def test_the_next_phase() -> None:
 
 def test_the_time_in_a_phase_and_between_phases() -> None:
     run = made([*SEQUENCE, *SEQUENCE[8:]])
-    # The sequences last 1.6 s and 0.8 s. The second begins in Refill.
+    # The sequences last 1.6 s and 0.8 s. The second sequence begins in Refill.
     assert value("time_in_phase", run, phase="startup") == pytest.approx(100 * 0.4 / 2.3)
     assert value("time_in_phase", run, phase="startup", after_s=0.5) == pytest.approx(0.0)
     assert value("shortest_phase", run, phase="up") == pytest.approx(0.2)
@@ -118,7 +118,7 @@ def test_the_estimate_is_a_share_of_the_links_rate() -> None:
     run = made(SEQUENCE, max_bw=rates)
     assert value("estimate_at_end", run, phase="startup", link="tight") == pytest.approx(98.0)
     assert value("estimate_after", run, link="tight", after_s=0.5) == pytest.approx(100.0)
-    # BBR v1 has only the estimate `bw`.
+    # Of the estimates, BBR v1 has only `bw`.
     assert value("estimate_at_end", made(SEQUENCE, bw=rates), phase="drain", link="tight") == pytest.approx(
         100
     )
@@ -127,14 +127,14 @@ def test_the_estimate_is_a_share_of_the_links_rate() -> None:
 def test_rounds_without_growth_count_from_the_last_growth_of_a_quarter() -> None:
     sequence = [*[STARTUP] * 8, DRAIN, CRUISE]
     rounds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-    # Rates of six rounds in test vector TV-B1. Startup ends in the sixth round.
+    # Test vector TV-B1 has the rates of six rounds. Startup ends in the sixth round.
     rates = [0.0, 0.0, 10.0, 20.0, 40.0, 48.0, 49.0, 49.0, 49.0, 49.0]
     run = made(sequence, round=rounds, max_bw=rates)
     assert value("rounds_without_growth", run) == 3.0
 
 
 def test_data_in_flight_at_the_end_of_a_phase() -> None:
-    # 12 Mbit/s times 50 ms are 50 full packets. After Drain, 50 packets are in flight.
+    # The BDP is 12 Mbit/s x 50 ms, or 50 full packets. After Drain, 50 packets are in flight.
     run = made(SEQUENCE, bw=[12 * MBIT] * 16, min_rtt=[0.05] * 16)
     assert value("inflight_at_end", run, phase="drain") == pytest.approx(1.0)
 

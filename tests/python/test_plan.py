@@ -39,6 +39,6 @@ def test_the_generator_refuses_a_value_that_it_does_not_know():
 
 @pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
 def test_a_scenarios_plan_follows_the_schema(file):
-    # JSON turns tuples into lists, which the validator needs.
+    # The validator needs lists. A conversion to JSON and back replaces tuples by lists.
     made = json.loads(json.dumps(resolve(load.load(file))))
     jsonschema.validate(made, SCHEMA)

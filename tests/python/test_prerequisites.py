@@ -1,4 +1,4 @@
-"""`tools/prerequisites.py`: what it installs, and what it says about parts that it leaves out."""
+"""`tools/prerequisites.py` installs packages, and prints which parts of `make test` are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bare(tmp_path):
     """Runs the script with only the programs in `tmp_path`."""
 
     def call(*words, **environment):
-        # The script adds folders of system programs to PATH.
+        # The script also searches the folders of system programs. Here, it must not find them.
         source = SCRIPT.read_text().replace('"/usr/local/sbin:/usr/sbin:/sbin"', '""')
         copy = tmp_path / "prerequisites.py"
         copy.write_text(source)
@@ -130,7 +130,7 @@ def test_a_package_that_apt_does_not_know_leaves_the_others(root):
 
 
 def test_a_required_part_is_installed_and_looked_at_again(root):
-    # The stub names programs after their packages. Programs with other names stay missing.
+    # The stub gives each program the name of its package. Programs with other names stay missing.
     done, calls = root("require", "agent")
     assert "autoconf" in calls[1]
     assert done.returncode == 2

@@ -39,7 +39,7 @@ def plan(text, folder=Path()):
 
 
 def refused(text, folder=Path()):
-    """The error that refuses this scenario or its programs."""
+    """The error message for this scenario or its programs."""
     with pytest.raises(NarrowsError) as caught:
         program.check(plan(text, folder))
     return str(caught.value)

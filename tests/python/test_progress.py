@@ -200,9 +200,9 @@ def test_an_interrupted_run_leaves_what_it_has_so_far(tmp_path):
     assert end > 2 and len(stopped.flows) > 0
     whole = sweep.run(scenario(f"{round(end * 1e9)}ns"), out=tmp_path / "short")
     for name in ("flow_samples", "link_samples", "events"):
-        # Compare as text, because NaN differs from itself.
+        # The tables are compared as text, because NaN does not equal NaN.
         assert repr(stopped.table(name).to_pydict()) == repr(whole.table(name).to_pydict()), name
-    # The run was stopped in the default warm-up.
+    # The run was stopped before the default warm-up ended.
     assert all(map(math.isnan, stopped.flows["goodput_bps"].to_pylist()))
     assert all(map(math.isnan, stopped.links["utilisation"].to_pylist()))
 
@@ -228,7 +228,7 @@ def test_results_of_stopped_runs_do_not_replace_other_results(tmp_path):
             raise KeyboardInterrupt
 
     backend = sweep.simulator()
-    for _ in range(2):  # a simulator can be used again
+    for _ in range(2):  # the same simulator runs twice
         with pytest.raises(sweep.Interrupted) as caught:
             sweep.run(scenario("1000000s"), out=tmp_path / "x", backend=backend, clock=clock)
         assert caught.value.stopped.folder == tmp_path / "x-stopped-2"
@@ -285,7 +285,7 @@ def test_a_terminal_shows_simulated_time_and_time_left_until_an_interruption(tmp
             text += os.read(terminal, 4096).decode()
         assert float(expected.search(text)[1]) > 0
         command.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):  # the terminal closes with the command
+        with contextlib.suppress(OSError):  # the terminal closes when the command ends
             while part := os.read(terminal, 4096):
                 text += part.decode()
         assert command.wait() == 130

@@ -132,7 +132,7 @@ class Fake:
 
 
 def report(asked: Transfer) -> dict[str, Any]:
-    """A report like iperf3's. BIC has the largest window."""
+    """A report like that of iperf3. The window of BIC is the largest."""
     window = (200 if asked.algorithm == "bic" else 100) * 1024 + asked.repetition
     stream = {
         "bytes": 125_000_000,
@@ -151,7 +151,7 @@ def report(asked: Transfer) -> dict[str, Any]:
 
 
 def pings(asked: Pings) -> dict[str, Any]:
-    """Reports of pings. With seven hosts, one gets only 16 of 20 replies."""
+    """Reports of pings. With seven hosts, one host gets only 16 replies to 20 pings."""
     return {
         f"h{host}": {
             "sent": asked.count,
@@ -191,7 +191,7 @@ def test_a_run_names_the_missing_algorithms_and_keeps_iperf3s_reports(tmp_path: 
         "6 over 2",
         "7 over 2",
     ]
-    # The attempt failed, because a fifth of the pings had no reply.
+    # The attempt with seven hosts failed, because a fifth of the pings had no reply.
     failed = {dict(case.factors)["hosts"]: case.most for case in found["O11"].cases}
     assert failed == {2.0: 0, 3.0: 0, 4.0: 0, 5.0: 0, 6.0: 0, 7.0: 100}
     assert not any("veno" in str(dict(case.factors)) for case in found["P3"].cases)
@@ -232,7 +232,7 @@ def test_an_interrupted_run_resumes_with_the_missing_transfers(tmp_path: Path) -
     third = Fake()
     run(tmp_path, third, seeds=1, reuse=True)
     assert third.made == []
-    # Kept transfers are not used on another kernel, for another duration, or without --reuse.
+    # Transfers are made again on another kernel, with another duration, and without --reuse.
     for other, more in ((Fake(release="6.1"), {"reuse": True}), (Fake(), {"quick": True, "reuse": True})):
         run(tmp_path, other, seeds=1, **more)
         assert len(other.made) == 15

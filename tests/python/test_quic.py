@@ -73,7 +73,7 @@ class Fixed:
 
 def test_a_python_controller_drives_quic():
     (flow,) = flows(run(QUIC.format(cc='"fixed"'), congestion={"fixed": Fixed}))
-    # 20 segments of 1200 bytes per RTT. quinn sends only if the window has more room than one packet.
+    # The window is 20 segments of 1200 bytes. quinn does not send if the window has room for only one packet.
     limit = 20 * 1200 * 8 / flow["rtt_mean_s"]
     assert 0.8 * limit < flow["goodput_bps"] < limit
 
@@ -118,7 +118,7 @@ def test_the_receive_window_is_in_packets_of_1200_bytes():
 
 
 def test_notices_know_the_controllers_of_the_stack():
-    """Quinn's own bbr is no preset, and is not in the catalogue."""
+    """The controller `bbr` of quinn is not a preset, and is not in the catalogue."""
     runs = expand(loads(QUIC.format(cc='"bbr"')))
     assert presets(runs) == [] and unmarked(runs) == []
 
@@ -138,7 +138,7 @@ def test_a_flow_keeps_its_qlog(tmp_path):
     head, *events = [json.loads(record) for record in log.split("\x1e")[1:]]
     assert head["qlog_format"] == "JSON-SEQ" and head["title"] == "quinn-cubic"
     times = [event["time"] for event in events]
-    # Milliseconds of simulated time.
+    # The times are in milliseconds of simulated time.
     assert times == sorted(times) and 1900 < times[-1] < 2000
     lost = sum(event["name"] == "recovery:packet_lost" for event in events)
     assert lost == flow["retransmits"] > 0

@@ -48,7 +48,7 @@ def test_rcp_and_xcp_run_in_both_forms_in_every_scenario(experiment: Any) -> Non
 
 
 def _paths(plan: Any) -> dict[str, list[str]]:
-    """The links of each flow's path of least delay, by Dijkstra's algorithm."""
+    """The links of the path with the least delay for each flow, by Dijkstra's algorithm."""
     links: dict[Any, list[tuple[Any, int, str]]] = {}
     for link in plan["links"]:
         links.setdefault(link["from"], []).append((link["to"], link["delay"][0][1], link["name"]))
@@ -170,8 +170,8 @@ def test_completion_times_are_drawn_as_a_distribution() -> None:
     assert by_level[0.5] == pytest.approx(300)
     text = str(panel)
     assert "Completion time (ms)" in text and "Share of the flows" in text
-    low, high = next(part for part in _domains(panel) if part != [0, 1])  # the domain of the times
-    assert 150 < low < 200 and 400 < high < 600  # the axis has no empty decade
+    low, high = next(part for part in _domains(panel) if part != [0, 1])  # the axis of the times
+    assert 150 < low < 200 and 400 < high < 600  # the axis ends near the values, and not at powers of ten
 
 
 def _domains(spec: Any) -> list[list[float]]:

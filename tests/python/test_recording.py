@@ -1,4 +1,4 @@
-"""Recordings of runs on real stacks: reading returns what was written."""
+"""Recordings of runs on real stacks: reading a recording returns the values that were written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOSSY = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
 
 def recorded(folder, *, repetitions=2, **how):
-    """A folder of runs, and their recording."""
+    """A folder of runs, and a recording of these runs."""
     asked = ask(folder, repetitions=repetitions)
     runner.run(asked, Real(**how), "kernel", simulator=Sketch())
     file = folder / "runs.parquet"
@@ -51,7 +51,7 @@ def test_both_are_compared_in_the_same_way_and_the_page_has_the_command(tmp_path
     from_folder = runner.run(asked, None, "kernel", simulator=Sketch())
     outcome = runner.run(asked, None, "kernel", source=Recording(file), simulator=Sketch())
     (found,), (expected,) = outcome.findings, from_folder.findings
-    # Windows are whole segments in a recording, but not in the sketch.
+    # A recording rounds windows to whole segments, so windows may differ slightly.
     assert found.errors == pytest.approx(expected.errors, abs=5e-3, nan_ok=True)
     assert outcome.dates == from_folder.dates and outcome.kernels == from_folder.kernels
     text = page.render(outcome, [], "0.1.0")
@@ -74,7 +74,7 @@ def test_a_run_that_is_added_again_replaces_the_earlier_one(tmp_path):
     (place,) = runner.places(asked)
 
     class Twice:
-        """The folder with doubled goodput and one more run."""
+        """The evidence of the folder, with doubled goodput and other seeds."""
 
         def evidence(self, place):
             found = Kept(tmp_path, "kernel").evidence(place)

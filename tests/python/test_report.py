@@ -258,7 +258,7 @@ def swept(vary: str) -> Results:
 def test_a_report_of_any_results() -> None:
     results = swept('"topology.rate" = ["10mbit", "20mbit"]')
     page = single(results)
-    # Two panels show all points, and each of two points has five panels.
+    # Two charts show all points. Each of the two points has five more charts.
     assert page.count('class="chart"') == 2 + 2 * 5
     assert "4 runs, 2 points of a sweep over topology.rate" in page
     for words in ("Warm-up", "0.5 s", "1, 2", results.metadata["narrows"], "first 0.5 s of a run"):
@@ -498,12 +498,12 @@ def test_links_over_time_are_the_links_that_had_a_queue() -> None:
 
     assert drawn([1, 90, 0]) == ["bottleneck"]
     assert drawn([40, 90, 0]) == ["access", "bottleneck"]
-    assert drawn([0, 0, 0]) == names  # no packet waited, so the busiest links are drawn
+    assert drawn([0, 0, 0]) == names  # no link has a queue, so the links with the highest load are drawn
 
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
 def test_goodput_above_the_link_rate_is_explained_if_it_occurs(rate: float, said: bool) -> None:
-    """The flow has 1 bit/s on average and 2 bit/s at most. A link of 0.5 bit/s is not on its path."""
+    """The flow has a mean of 1 bit/s and a maximum of 2. So a link of 0.5 bit/s cannot be on its path."""
     run = many_flows(1, 0, [0])
     run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
     run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)

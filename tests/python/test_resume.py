@@ -45,7 +45,7 @@ def test_interrupting_twice_keeps_earlier_results(tmp_path, backend):
 
 def test_killed_in_the_middle_of_a_run(tmp_path, backend):
     interrupted(tmp_path / "a", backend, 3)
-    # The folder of a sweep in progress, with a run that is half written.
+    # Make the folder that a killed sweep leaves. It has an incomplete run.
     part = tmp_path / "b" / exchange.PART
     part.parent.mkdir()
     shutil.move(tmp_path / "a", part)

@@ -162,7 +162,7 @@ def test_results_of_an_earlier_version_are_read_and_compared(tmp_path):
 
 
 def as_written_before(source, target):
-    """Copies results with the names of version 0.2."""
+    """Copies results, and renames everything as in version 0.2."""
     target.mkdir()
     for path in source.glob("*.parquet"):
         table = pq.read_table(path)

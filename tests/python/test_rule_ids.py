@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ROOT / "docs/reference/rules"
 
 SETS = ("BRF", "BBR", "BBR2", "BBR3", "GAIN", "BBQ", "PAC", "RCP", "XCP", "OBP", "BDR", "SUR", "TV")
-"""Prefixes that a heading of the rule pages defines."""
+"""Prefixes of rule ids. Headings of the rule pages define these ids."""
 
 FOREIGN = {
     *("GPL", "LGPL", "BSD", "MPL", "LICENSE", "APACHE"),  # licences
@@ -43,7 +43,7 @@ def ids(text: str) -> Iterator[tuple[str, int]]:
 
 
 def abbreviated(text: str) -> Iterator[tuple[str, int]]:
-    """Lists and ranges in which only the first id has a prefix. A search would miss the later ids."""
+    """Lists and ranges whose later ids have no prefix, so that a search for these ids would miss them."""
     for match in ID.finditer(text):
         if match[1] in SETS and MORE.match(text, match.end()):
             yield match[0], match.start()

@@ -29,7 +29,7 @@ rate = "10mbit"
 
 
 def test_an_error_lists_the_kernels_congestion_controllers():
-    """It would be wrong to suggest `bbr` for `bbr3`, because the simulator has `bbr3`."""
+    """The message does not suggest `bbr` instead of `bbr3`, because the simulator has `bbr3`."""
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
     wanted = "expected one that this kernel has: reno, cubic, bbr, brf"
@@ -38,7 +38,7 @@ def test_an_error_lists_the_kernels_congestion_controllers():
 
 @pytest.mark.parametrize("name", ["prague", "sprout", "vivace", "swift"])
 def test_an_error_names_the_command_that_lists_many_names(name):
-    """Names that are only slightly similar are not suggested."""
+    """The message suggests no name, because none is similar enough."""
     known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
@@ -211,7 +211,7 @@ def test_values_at_the_limits_are_accepted(text):
 
 
 def test_guarantees_with_a_trace_are_not_checked(tmp_path):
-    (tmp_path / "t").write_text("1000\n")  # 12 kbit/s
+    (tmp_path / "t").write_text("1000\n")  # this trace has 12 kbit/s
     text = BASE.replace('rate = "10mbit"', 'trace = {file = "t"}').replace("[[flows]]", HTB + "[[flows]]")
     resolve(loads(text, str(tmp_path / "x.toml")))
 

@@ -107,7 +107,7 @@ def test_pages_load_nothing_from_outside(site):
 
 
 def test_links_in_generated_parts_lead_somewhere(site):
-    """The generator does not check links in the generated reference."""
+    """The site generator does not check links in the generated reference, so this test does."""
     pages = {page: page.read_text() for page in site.glob("**/*.html")}
     anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
     for page, text in pages.items():
@@ -119,7 +119,7 @@ def test_links_in_generated_parts_lead_somewhere(site):
                 continue
             file = (page.parent / path).resolve() if path else page
             assert file.exists(), f"{page.name}: {target}"
-            # Scripts of the theme handle links that start with `__`.
+            # Anchors that start with `__` belong to scripts of the theme.
             if anchor and not anchor.startswith("__"):
                 assert anchor in anchors[file], f"{page.name}: {target}"
 

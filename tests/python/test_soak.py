@@ -25,7 +25,7 @@ STEP_S = 0.25
 
 
 def samples(seconds, goodput):
-    """Reports about two flows. `goodput(flow, at_s)` returns a part of the fair share."""
+    """The receiver's samples of two flows. `goodput(flow, at_s)` is relative to the fair share."""
     received, found = {1: 0, 2: 0}, []
     for step in range(int(seconds / STEP_S) + 1):
         at_s = step * STEP_S
@@ -83,7 +83,7 @@ def test_only_a_deleted_link_excuses_an_agent_that_ends():
     ],
 )
 def test_an_agent_that_ends_must_say_that_its_interface_is_missing(log, is_excuse, tmp_path):
-    """The message counts only if the interface was deleted, and only in the log since this start."""
+    """The message is an excuse only if the interface was deleted. Logs of earlier starts are ignored."""
     assert is_without_interface(log) == is_excuse
     (kind,) = (kind for kind in KINDS if kind.name == "link deleted")
     for is_deleted, is_earlier in [(True, False), (True, True), (False, False)]:

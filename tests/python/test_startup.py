@@ -123,7 +123,7 @@ def _options():
         for part in (command, *below.values()):
             for option in part.params:
                 if option.param_type_name != "option" or option.hidden:
-                    continue  # the help of a hidden option only names its replacement
+                    continue  # the help of a hidden option has only the name of its replacement
                 if option.name not in ("help", "version"):
                     yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
 

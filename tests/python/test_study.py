@@ -69,7 +69,7 @@ def test_order_is_decided_by_the_paired_difference() -> None:
     above = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     finding = judge(above, RUNS)
     assert finding.verdict is Verdict.REPRODUCED
-    # Pairs of equal seeds: 91-82, 92-84 and 93-86.
+    # The pairs with equal seeds are 91 and 82, 92 and 84, and 93 and 86.
     assert finding.cases[0].interval.mean == pytest.approx(8.0)
     assert finding.cases[0].interval.low == pytest.approx(8.0 - 4.30265 / math.sqrt(3), abs=1e-4)
     below = above.model_copy(update={"expect": above.expect.model_copy(update={"above": 10.5})})
@@ -85,7 +85,7 @@ def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> N
 
 
 def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
-    # Only the goodput of `short` differs between the seeds. The claim is about `long`.
+    # The goodput of `short` depends on the seed. The claim is about `long`, whose goodput is always the same.
     runs = [a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)]
     for run in runs:
         run.tables["flows"]["goodput_bps"][1] += run.seed
@@ -98,7 +98,7 @@ def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
 
 
 def test_sides_that_differ_by_rounding_do_not_differ() -> None:
-    """A Jain's index of 1 - 1e-11 is not fairer than 1 - 2e-11, even if the interval excludes zero."""
+    """Rounding can cause a difference whose interval excludes zero, e.g. between 1 - 1e-11 and 1 - 2e-11."""
     for compare, even in (("difference", 0.0), ("gain", 0.0), ("ratio", 1.0)):
         for part, verdict in ((1e-9, Verdict.NOT_REPRODUCED), (1e-4, Verdict.REPRODUCED)):
             runs = [a_run("brf", s, 90 + s, loss=0.1) for s in (1, 2)]
@@ -110,7 +110,7 @@ def test_sides_that_differ_by_rounding_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("goodputs", "every", "some"),
     [
-        # Goodputs of two seeds in each of two cases. The claim is that they are above 50.
+        # Each of two cases has the goodputs of two seeds. The claim is that goodputs are above 50.
         ([(90, 91), (49, 51)], Verdict.UNJUDGED, Verdict.REPRODUCED),
         ([(10, 11), (49, 51)], Verdict.NOT_REPRODUCED, Verdict.UNJUDGED),
         ([(10, 11), (20, 21)], Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED),
@@ -163,7 +163,7 @@ def test_identical_seeds_are_one_run() -> None:
     assert finding.why.startswith(
         "one run has no confidence interval; 2 of 3 seeds repeat another seed's run"
     )
-    # The runs of the other side differ, but those of side A are identical.
+    # The runs of side B differ, but the runs of side A are identical.
     half = [
         run if run.factors["algorithm"] == "brf" else a_run("bbr", run.seed, 80 + run.seed, loss=0.1)
         for run in same
@@ -211,7 +211,7 @@ def test_identical_runs_are_named() -> None:
     )
     some = finding(lambda seed, loss, buffer: 90 + seed + (buffer if loss == 0.1 else 0))
     assert some.endswith("are identical in 1 of 2 cases")
-    # One seed with a difference in the last digit is enough.
+    # Runs are not identical if one seed differs, even in the last digit.
     assert "identical" not in finding(lambda seed, loss, buffer: 90 + loss + (seed == 2) * buffer * 1e-9)
 
 
@@ -234,7 +234,7 @@ def test_a_list_of_values_leaves_the_factor_free() -> None:
     ("expect", "verdict"),
     [
         ({"at_least": 91.0}, Verdict.REPRODUCED),
-        ({"at_least": 91.5}, Verdict.NOT_REPRODUCED),  # the mean is 92, but a run is below 91.5
+        ({"at_least": 91.5}, Verdict.NOT_REPRODUCED),  # the mean is 92, but one run is below 91.5
         ({"at_most": 93.0}, Verdict.REPRODUCED),
         ({"at_most": 92.5}, Verdict.NOT_REPRODUCED),
         # The interval is 92 +- 2.48.
@@ -257,7 +257,7 @@ def test_bounds_and_values(expect: dict[str, float], verdict: Verdict) -> None:
     [
         # The interval is 92 +- 2.48.
         ({"above": 80.0, "against": 50.0}, Verdict.REPRODUCED),
-        ({"above": 99.0, "against": 90.0}, Verdict.UNJUDGED),  # the interval exceeds neither limit
+        ({"above": 99.0, "against": 90.0}, Verdict.UNJUDGED),  # the interval contains 90
         ({"above": 99.0, "against": 93.0}, Verdict.UNJUDGED),
         ({"above": 99.0, "against": 95.0}, Verdict.NOT_REPRODUCED),
         ({"below": 99.0, "against": 120.0}, Verdict.REPRODUCED),
@@ -281,7 +281,7 @@ def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
 
 
 def test_opposite_words_for_one_effect_never_share_a_limit() -> None:
-    """BRF's C5 ("gently") and C7 ("rapidly") are opposites, so C5 has no verdict."""
+    """C5 of BRF says "gently", and C7 says "rapidly". Only C7 has a limit, so C5 is never judged."""
     claims = {claim.id: claim for claim in load_study(find_study("brf")).claims}
     assert "no number" in claims["C5"].cannot
     rapidly = claims["C7"].expect
@@ -321,8 +321,8 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 @pytest.mark.parametrize(
     ("expect", "bound", "verdict"),
     [
-        # The interval is 9.97 to 10.03. A claim is decided if all values within the bound give the same
-        # verdict.
+        # The interval is 9.97 to 10.03, and censored times bound the true value on one side. The verdict is
+        # decided if all possible values give the same verdict.
         ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 5.0}, Bound.UPPER, Verdict.UNJUDGED),
@@ -393,7 +393,7 @@ def test_every_study_at_hand_is_sound() -> None:
 
 
 def test_the_buffer_is_that_of_both_routers() -> None:
-    """BRF's bottleneck is at R0, so a sweep must also change R0's buffer."""
+    """With BRF, the bottleneck is at R0, so a sweep over the buffer must also change the buffer of R0."""
     from narrows.scenario.load import expand
     from narrows.scenario.resolve import resolve
 
@@ -513,10 +513,10 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted({run.factors["algorithm"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
-    # A value that is the same in all runs is not a factor.
+    # A value is not a factor if it is the same in all runs.
     assert all(set(run.factors) == {"algorithm", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
-    assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss
+    assert found["C6"].verdict is Verdict.REPRODUCED  # sketched CUBIC is slow under loss
     assert found["C18"].verdict is Verdict.REPRODUCED
     assert all(finding.claim.experiment in {"E1", "E5"} for finding in outcome.findings)
     again = runner.run_study(study, tmp_path, quick=True, only=["E1", "E5"], reuse=True)

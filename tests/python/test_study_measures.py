@@ -16,7 +16,7 @@ from test_study import a_claim, a_run
 
 
 def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
-    """Two flows. The second joins at 1 s, and then has `rates` (Mbit/s) in bins of 100 ms."""
+    """Two flows. The second flow joins at 1 s. `rates` are its rates (Mbit/s) in bins of 100 ms."""
     t = np.round(0.1 * (np.arange(10 + len(rates)) + 1), 9)
     late = np.concatenate([np.full(10, math.nan), np.array(rates) * 1e6])
     first = np.where(np.isnan(late), 100e6, 100e6 - np.nan_to_num(late))
@@ -119,7 +119,7 @@ def test_a_measure_is_computed_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
-    """Two links of 100 Mbit/s. In five of ten samples, their queues add up to 7 ms."""
+    """There are two links of 100 Mbit/s. In five of ten samples, their queueing delays add up to 7 ms."""
     t = np.tile(np.round(0.1 * np.arange(1, 11), 9), 2)
     queued = np.concatenate([np.full(10, 37_500.0), np.where(np.arange(10) < 5, 50_000.0, 0.0)])
     tables = {
@@ -145,10 +145,10 @@ def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "compare", "expect", "verdict"),
     [
-        # A lower bound above the limit decides the claim, and one below the limit does not.
+        # A lower bound above the limit decides the claim. A lower bound below the limit does not.
         (NEVER, None, "value", {"at_most": 0.5}, Verdict.NOT_REPRODUCED),
         (NEVER, None, "value", {"at_most": 5.0}, Verdict.UNJUDGED),
-        # The side that finished is faster, but the ratio is unknown.
+        # The side with a finished flow is faster, but the exact ratio is unknown.
         (FAST, NEVER, "difference", {"below": 0.0}, Verdict.REPRODUCED),
         (FAST, NEVER, "ratio", {"about": 0.1, "within": 0.05}, Verdict.UNJUDGED),
         (FAST, NEVER, "ratio", {"about": 0.5, "within": 0.1}, Verdict.NOT_REPRODUCED),
@@ -181,7 +181,7 @@ def test_measures_read_the_tables() -> None:
 
 
 def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
-    """One flow with these queueing delays, bin by bin."""
+    """One flow with these queueing delays in successive bins."""
     k = len(delays_ms)
     flows = {
         "flow": np.array([7]),
@@ -199,11 +199,11 @@ def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
 
 
 def test_rises_are_counted_in_every_window() -> None:
-    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # the second 6 is no new rise, because 4.5 is above `below_ms`
+    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # 4.5 is above `below_ms`, so the second 6.0 is not a new rise
     args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
     assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2
     assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)
-    # One second has no rise, so the rises do not recur.
+    # In one of the seconds, the delay does not rise, so rises do not recur.
     pause = rising * 2 + [0.0] * 10 + rising * 2
     assert measure_run("recurrences", delay_run(pause), **args).value == 0
     # A constant delay never rises.
@@ -211,7 +211,7 @@ def test_rises_are_counted_in_every_window() -> None:
         run = delay_run([still] * 30)
         assert measure_run("recurrences", run, **args).value == 0
         assert math.isnan(measure_run("recurrence_interval", run, **args).value)
-    # Bins without an ACK are ignored. A run shorter than a window has no value.
+    # Bins without an ACK are ignored. If a run is shorter than a window, the measure is NaN.
     holes = delay_run([0.0, math.nan, 6.0, math.nan, 2.0] * 6)
     assert measure_run("recurrences", holes, **args).value == 2
     assert math.isnan(measure_run("recurrences", delay_run(rising), **args).value)

@@ -88,7 +88,7 @@ def test_a_table_may_take_the_papers_values_from_its_file() -> None:
     spec = a_table(printed="throughput_mbit").model_copy(update={"printed": "T1"})
     table = paper_table(spec, an_outcome(E=runs, T1=printed))
     assert table is not None
-    assert [row[1].text for row in table.rows] == ["802", "1,150"]  # in the order of legends
+    assert [row[1].text for row in table.rows] == ["802", "1,150"]  # in the legends' order
 
 
 def test_a_paper_without_its_table_leaves_the_rows_out() -> None:
@@ -127,7 +127,7 @@ def test_a_claim_that_fails_in_one_of_many_cases_is_graded() -> None:
     assert finding.verdict is Verdict.NOT_REPRODUCED and finding.grade == "holds in 2 of 3 cases"
     (row,) = claim_rows([finding], set())
     assert (row.css, row.grade) == ("part", "holds in 2 of 3 cases")
-    assert row.why == "Loss 0.3: smallest of 1 runs: 40, 50 needed."  # the grade contains the count
+    assert row.why == "Loss 0.3: smallest of 1 runs: 40, 50 needed."  # the grade has the count
     (row,) = claim_rows([graded({0.1: 40, 0.2: 30})], set())
     assert (row.css, row.grade) == ("no", "holds in 0 of 2 cases")
     (row,) = claim_rows([graded({0.1: 90})], set())

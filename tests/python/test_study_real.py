@@ -25,7 +25,7 @@ DISTURBED = "the processors were 100 % busy, allowed are 90 %"
 
 
 class Fake(Sketch):
-    """A stand-in for real stacks, which reports soundness and can lack BRF."""
+    """A stand-in for real stacks. It reports whether runs are sound, and it can lack BRF."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -49,7 +49,7 @@ class Fake(Sketch):
         output = dict(super().run(plan))
         reasons = [DISTURBED] if cc == self.disturbed else []
         output["soundness"] = {"sound": not reasons, "reasons": reasons}
-        # The goodput is a tenth below the simulation's.
+        # The goodput is 10 % lower than in the simulation.
         output["flows"] = {**output["flows"], "goodput_bps": 0.9 * output["flows"]["goodput_bps"]}
         return output
 
@@ -87,7 +87,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert len(real.runs) == len(outcome.real.runs["E6"]) == 3
     assert len(outcome.runs["E6"]) == 9
     found = {finding.claim.id: finding for finding in outcome.real.findings}
-    # One run decides a claim about every run. An interval needs several seeds.
+    # One run can decide C24, a claim about every run. C22 needs an interval, and so several seeds.
     assert found["C24"].verdict is Verdict.REPRODUCED
     assert found["C22"].verdict is Verdict.UNJUDGED and "one run" in found["C22"].why
     large = outcome.real.comparisons["E6"].large
@@ -104,7 +104,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
 
 
 def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) -> None:
-    """An experiment has several runs only if a claim needs an interval."""
+    """An experiment has several seeds on real stacks only if one of its claims needs an interval."""
     real = Fake()
     said: list[str] = []
     outcome = run_on_both(STUDY, tmp_path, real, only=["E6"], simulator=Sketch(), say=said.append)
@@ -146,7 +146,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # A claim that cannot be judged for another reason keeps that reason.
+    # C22 cannot be judged with one run. This reason remains.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 
@@ -154,7 +154,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
 def test_a_failing_experiment_does_not_stop_others(tmp_path: Path) -> None:
     outcome, said = run(tmp_path, Fake(breaks="bbr"), "E4", "E6")
     assert outcome.real is not None
-    # CUBIC ran before the failure, so its run is kept.
+    # The run of CUBIC ended before the failure, so it is kept.
     for identity in ("E4", "E6"):
         assert [run.factors["algorithm"] for run in outcome.real.runs[identity]] == ["cubic"]
         assert "The missing runs failed: the agent ended" in outcome.real.left_out[identity]
@@ -171,12 +171,12 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
     other = Fake()
     run_on_both(
         STUDY, tmp_path, other, only=["E6"], simulator=Sketch(), reuse=True
-    )  # a run that is not quick has another plan
+    )  # without `quick`, the plan differs
     assert len(other.runs) == 18
 
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
-    """A report without runs must not replace an earlier report."""
+    """A report must not be replaced by a report without runs."""
     with pytest.raises(NarrowsError, match=r"--on kernel: E7 is not run on real stacks: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
     assert "\n" not in str(refused.value)
@@ -251,9 +251,9 @@ def test_the_page_marks_differences(page: str) -> None:
 
 @pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
 def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: float, words: str) -> None:
-    """Simulated runs of 80, 100 and 120 Mbit/s predict a real run of 100 +- 99.4 Mbit/s.
+    """If simulated runs have 80, 100 and 120 Mbit/s, a real run is expected at 100 +- 99.4 Mbit/s.
 
-    Simulated runs of 99, 100 and 101 Mbit/s predict 100 +- 5 Mbit/s.
+    If they have 99, 100 and 101 Mbit/s, a real run is expected at 100 +- 5 Mbit/s.
     """
     outcome, _ = run(tmp_path, Fake(), "E6")
     assert outcome.real is not None

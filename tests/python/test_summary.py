@@ -19,8 +19,8 @@ def test_summary_is_a_mean_over_seeds_with_its_confidence(backend):
         ("2bdp", "bbr"),
     ]
     goodput = rows[0].figures["goodput_bps"]
-    # The backend gives 1e6 + seed for seeds 1, 2 and 3. The half width is t(0.975, 2) / sqrt(3), with t =
-    # 4.3027.
+    # The goodputs are 1e6 + seed for the seeds 1, 2 and 3. The half width is t / sqrt(3), where Student's
+    # t(0.975, 2) is 4.3027.
     assert goodput.mean == pytest.approx(1e6 + 2)
     assert goodput.half == pytest.approx(4.302653 / math.sqrt(3), rel=1e-5)
     assert math.isnan(rows[0].figures["fct_s"].mean)
@@ -69,7 +69,7 @@ def with_flows(backend, **columns):
 
 
 def test_shares_are_computed_from_the_goodputs_in_the_same_table(backend):
-    # The shares do not come from the delivered bytes (1000 and 2000).
+    # Shares are computed from goodputs, and not from the delivered bytes (1000 and 2000).
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
     assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]
@@ -106,7 +106,7 @@ def test_random_losses_are_shown_for_an_idle_link_without_drops(backend):
 
 
 def test_flows_are_in_the_order_of_the_scenario(backend):
-    # The simulator numbers flows by their start, and bbr starts first.
+    # In results, flows are in the order of their starts. Here, bbr starts first.
     names = ["bbr", "cubic"]
     results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, name=names, source=names))
     assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]

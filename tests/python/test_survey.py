@@ -240,7 +240,7 @@ def test_numbers_in_cells(value: float, text: str) -> None:
 
 
 def test_measures_from_the_rtt_are_not_named_after_a_queue() -> None:
-    """In `narrows report`, queueing delay means the time in a link's queue. RTTs also contain ACK delays."""
+    """The queueing delay of `narrows report` is the time in a link's queue. RTTs also contain ACK delays."""
     name = "RTT above the empty path's"
     assert find_measure("queueing_delay").title == name
     said = [figure.title + str(figure.args) for figure in STUDY.figures] + [c.says for c in STUDY.claims]

@@ -42,7 +42,7 @@ def files(folder):
 
 
 def same(a, b):
-    """Equal columns and values. NaN equals NaN."""
+    """Whether two tables have the same columns and values. NaN equals NaN here."""
     return a.schema == b.schema and a.to_pandas().equals(b.to_pandas())
 
 
@@ -278,7 +278,7 @@ def small_disk(tmp_path):
 
 
 def test_results_on_a_small_disk_are_readable_or_absent(small_disk, backend):
-    """The size of the disk determines which write fails, so many sizes are tried."""
+    """The size of the disk determines which write fails, so the test tries many sizes."""
     outcomes = set()
     for kib in range(8, 200, 8):
         folder = small_disk(kib) / "a"
@@ -468,7 +468,7 @@ def test_ctrl_c_again_does_not_cut_a_clean_up_short(tmp_path, backend):
     cleaned = []
 
     def run(_plan):
-        time.sleep(0.1)  # let the pool start
+        time.sleep(0.1)  # the pool starts in this time
         os.kill(os.getpid(), signal.SIGINT)
         backend.cancelled.wait(10)
         for _ in range(5):
@@ -493,7 +493,7 @@ def test_runs_go_side_by_side(backend):
 
 
 def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, monkeypatch):
-    """A run is finished when its folder has its final name, so its soundness must be stored earlier."""
+    """A run is finished once its folder is renamed, so its soundness must be stored before the renaming."""
     seen = []
 
     def rename(path: Path, target: Path) -> None:

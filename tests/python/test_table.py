@@ -1,6 +1,6 @@
 """Tables fit the terminal. Every command is tested in terminals of 80 and 120 columns.
 
-The layout is tested with tables of any columns.
+The layout is also tested with tables whose columns are random.
 """
 
 import fcntl
@@ -156,7 +156,7 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
         narrows("run", "wide.toml")
         narrows("run", "wide.toml", "--seed", "7", "--out", "results/other")
     if call[0] == "doctor":
-        # Other tests may load controllers into the kernel between the two calls.
+        # Both calls get the same list, because other tests may load controllers into the kernel.
         known = features.congestion_controls()
         monkeypatch.setattr(features, "congestion_controls", lambda: known)
     if "loads" in call:
@@ -169,10 +169,10 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
     code, out, _ = narrows(*call)
     lines = printed(out)
     assert code in (0, 1) and lines
-    # Users copy paths, so lines with paths do not wrap.
+    # Lines with paths may be wider than the terminal, because users copy paths.
     assert [line for line in lines if len(line) > width and not line.startswith("tables in ")] == []
     assert "…" not in out
-    # No content is lost. Narrow tables may repeat headings and names.
+    # Narrow tables contain everything that wide tables contain. They may repeat headings and names.
     assert Counter(FIGURE.findall(whole)) <= Counter(FIGURE.findall(out))
     assert Counter("".join(whole.split())) <= Counter("".join("".join(lines).split()))
 
@@ -216,7 +216,7 @@ def test_json_and_pipes_have_whole_rows(narrows, terminal):
 
 
 def test_a_real_terminal_has_its_own_width():
-    """The width comes from the terminal, because shells do not export `COLUMNS`."""
+    """The command asks the terminal for its width, because shells do not export `COLUMNS`."""
     for width in WIDTHS:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
@@ -228,7 +228,7 @@ def test_a_real_terminal_has_its_own_width():
             try:
                 while part := os.read(ours, 4096):
                     text += part
-            except OSError:  # the terminal closes with the command
+            except OSError:  # the terminal closes when the command ends
                 pass
             assert process.wait() == 0
         os.close(ours)
@@ -246,7 +246,7 @@ figures = st.tuples(st.integers(1, 14), st.sampled_from(["", "a", "b"])).map(
 
 
 def with_small_groups(columns):
-    """Groups of at most two columns, which fit next to the names."""
+    """Splits the columns into groups of at most two, which fit next to the names."""
     return [
         replace(column, group=column.group and f"{column.group}{i // 2}") for i, column in enumerate(columns)
     ]

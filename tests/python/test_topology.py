@@ -26,7 +26,6 @@ def scenario(topology, flows, **more):
 
 
 def paths(seen):
-    """The switches of each flow's path."""
     return [
         [seen.graph.nodes[seen.graph.links[link].to] for link in path.forth][:-1]
         for path in seen.paths
@@ -39,7 +38,7 @@ def rtts(seen):
 
 
 def max_min(seen):
-    """Max-min fair rates: all rates grow equally until a link is full."""
+    """Max-min fair rates. All rates grow equally, and a rate is final when a link on its path is full."""
     left = {i: float(link.rate) for i, link in enumerate(seen.graph.links)}
     flows = [
         (i, path.forth) for i, path in enumerate(seen.paths) for _ in range(seen.plan["flows"][i]["count"])
@@ -104,7 +103,7 @@ def test_shortest_paths_are_those_of_pac_32(name, ends, path, one_way):
     seen = survey(scenario(named(name, rate="100mbit"), [there, back]))
     expected = [f"{node}ng" for node in path.split()]
     assert paths(seen) == [expected, expected[::-1]]
-    # Each direction also has two access links of 0.93 ms.
+    # Each direction also crosses two access links of 0.93 ms.
     assert rtts(seen) == [round((2 * one_way + 4 * 0.93) * MS)] * 2
 
 
@@ -135,7 +134,7 @@ def test_capacities_scale_and_the_rest_can_be_set():
     access = links["STTLng.host->STTLng"]
     assert access["rate"]["steps"] == [(0, 5 * 10**9 // 8)] and access["delay"] == [(0, MS)]
     assert access["queue"]["limit"] == {"packets": None, "bytes": None}
-    # Only packets that leave a host have a random delay.
+    # Packets get a random delay when they leave a host, and nowhere else.
     assert access["jitter"] == {"max": MS // 10, "reorder": False}
     assert links["STTLng->STTLng.host"]["jitter"] is links["STTLng->DNVRng"]["jitter"] is None
     assert [plan["nodes"][f["to"]] for f in plan["flows"]] == ["SNVAng.host"]
@@ -193,7 +192,7 @@ def test_groups_have_the_entrys_name_and_can_be_mixed_with_other_flows():
 @pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 @pytest.mark.parametrize("name", MAX_MIN)
 def test_brf_at_all_ports_comes_close_to_max_min(name):
-    """About 0.95 of the share: eta is 0.98, and 1448 of 1500 bytes are payload."""
+    """Goodputs are about 0.95 of the share, because eta is 0.98, and 1448 of 1500 bytes are payload."""
     from narrows import sweep
 
     results = sweep.run(
@@ -243,7 +242,7 @@ def test_flows_of_a_fat_tree_cross_the_core():
 
 
 def routed(name, seed, **more):
-    """Flows between random pairs have a route, and all ports are controlled."""
+    """Checks that flows between random pairs of hosts have routes, and that all ports are controlled."""
     pick = random.Random(seed)
     facts = catalogue.find(name, more.get("k"))
     pairs = [pick.sample(facts.nodes, 2) for _ in range(5)]
@@ -304,7 +303,7 @@ def test_topohub_agrees_with_abilene_as_we_have_it():
     lengths = {frozenset((e.a, e.b)): e.km for e in theirs.edges}
     assert {frozenset((e.a, e.b)) for e in ours.edges} == set(lengths)
     for edge in ours.edges:
-        # SNDlib rounds up its distances, and topohub uses a slightly smaller radius of the Earth.
+        # Distances of SNDlib are rounded up, and topohub uses a slightly smaller radius of the Earth.
         assert lengths[frozenset((edge.a, edge.b))] == pytest.approx(edge.km, rel=0.005)
     demands = {(d.source, d.to): d.mbit for d in theirs.demands}
     assert demands == {(d.source, d.to): d.mbit for d in ours.demands}

@@ -60,7 +60,7 @@ def test_loads_of_a_run(show, tmp_path):
     assert show("run", scenario, "--out", "res")[0] == 0
     code, out, _ = show("show", scenario, "--results", "res")
     assert code == 0 and "load forth" in out
-    # The backend of these tests reports 90 % for every link.
+    # The fake backend reports a utilisation of 90 % for every link.
     rows = [line for line in out.splitlines() if "->" in line]
     assert rows and all(line.split()[-2:] == ["90.0", "90.0"] for line in rows)
     assert show("show", scenario, "--results", "res", "--out", "n.svg")[0] == 0
@@ -92,7 +92,7 @@ def test_mistakes_give_a_one_line_error(show, tmp_path, args, message):
 
 
 def test_a_queue_is_shown_as_rates_and_delays_are(show, tmp_path):
-    """For 50 Mbit/s and 30 ms, the BDP is 187500 bytes, which is no whole number of kB."""
+    """The BDP of 50 Mbit/s and 30 ms is 187500 bytes, which is not a whole number of kB."""
     (tmp_path / "q.toml").write_text(
         '[topology]\nkind = "dumbbell"\nrate = "50mbit"\nrtt = "30ms"\n[[flows]]\n'
     )
@@ -115,7 +115,7 @@ def test_loads_decide_colour_and_width_of_each_direction():
     assert [row["u"] for row in rules["data"]["values"]] == [0.25, 1.0]
     assert {rules["encoding"][channel]["field"] for channel in ("color", "strokeWidth")} == {"u"}
     forth, back = rules["data"]["values"]
-    # Lines are on the right of their direction. The eastward line is below the westward line.
+    # Each line is on the right-hand side of its direction, so the eastward line is below the westward line.
     assert forth["x"] < forth["x2"] and back["x"] > back["x2"]
     assert forth["y"] < back["y"]
 
@@ -149,7 +149,7 @@ def test_every_node_gets_a_finite_place_and_known_ones_keep_theirs(graph):
 
 def test_a_row_of_switches_is_a_row():
     at = place(4, [(0, 1), (1, 2), (2, 3), (3, 0)][:3], {})
-    # The two ends have only one neighbour, so they are drawn as hosts.
+    # Each of the two ends has only one neighbour, so both are drawn as hosts.
     assert at[1][0] < at[2][0]
     assert at[1][1] == pytest.approx(at[2][1], abs=1e-9)
     assert len({(round(x, 6), round(y, 6)) for x, y in at}) == 4

@@ -1,7 +1,7 @@
 """The commands of the tutorials print the output that the pages show.
 
-Other tests check the commands that install programs, and a comment on the page names these tests. The Rust
-part of the second tutorial runs only with cargo, and uses the crates of this clone.
+The commands that install programs are skipped. A comment on the page names the tests that check them. The
+Rust part of the second tutorial runs only with cargo, and uses the crates of this clone.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is N
 
 @pytest.fixture
 def environment():
-    """`narrows` is in PATH, and output does not depend on the terminal's width."""
+    """Environment with `narrows` in PATH and a fixed width of the terminal."""
     commands = Path(sys.executable).parent
     return os.environ | {
         "PATH": f"{commands}:{os.environ['PATH']}",

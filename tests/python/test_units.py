@@ -1,4 +1,4 @@
-"""Units as people write them."""
+"""Values with units, as users write them."""
 
 import pytest
 from hypothesis import given

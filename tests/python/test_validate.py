@@ -29,7 +29,7 @@ CELL = Cell(20, 20, 1.0, 0.0, Flows.SINGLE)
 
 
 class Real(Sketch):
-    """A stand-in for real stacks, with a tenth less goodput than the simulator. It counts its runs."""
+    """A stand-in for real stacks. Its goodput is 10 % below the simulated goodput. It counts its runs."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -253,7 +253,7 @@ def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, 
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
     code, printed, said = narrows("validate", *args, "--algorithms", "reno,cubic")
     assert (code, printed) == (2, "")
-    # The reason is printed as soon as it is known, and again at the end.
+    # The command prints the reason after the run, and again at the end.
     assert f"reno/{CELL.name}: do not trust: the processors were busy (run 0, 1)" in said.splitlines()[:3]
     assert said.splitlines()[-1] == (
         f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
@@ -328,7 +328,7 @@ def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
 
 
 def test_folders_with_names_like_ours_stay(tmp_path):
-    """Only folders with a number as suffix may be removed."""
+    """The command may remove only folders whose suffix consists of the digits 0 to 9."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
     kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)
@@ -349,7 +349,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # a file where the command would make the folder of pictures
+    (tmp_path / "img").touch()  # a file with the name of the folder for pictures
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"

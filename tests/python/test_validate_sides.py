@@ -37,7 +37,7 @@ def test_both_backends_get_the_network_of_the_cells_name(cell):
 
 
 def kept(disturbed: tuple[int, ...] = ()) -> Results:
-    """Two runs of one flow. After the warm-up, the first has windows of 10 and 30 segments."""
+    """Two runs of one flow. After the warm-up, the windows of the first run are 10 and 30 segments."""
     soundness = {str(run): {"sound": run not in disturbed} for run in (0, 1)}
     flows = [
         {
@@ -105,7 +105,7 @@ queue = "{queue}"
     ("rate", "rtt", "queue", "expected"),
     [
         ("20mbit", "20ms", "1bdp", buffers.DEFAULT),
-        # 1.25 MB are in flight (12.5 MB/s x 0.1 s), and 400 packets wait.
+        # 1.25 MB are in flight (12.5 MB/s x 0.1 s), and the queue holds 400 packets.
         ("100mbit", "100ms", "400p", 4 * (1_250_000 + 400 * 1500)),
         ("100mbit", "100ms", "600000B", 4 * (1_250_000 + 600_000)),
         ("100mbit", "100ms", "infinite", buffers.DEFAULT),

@@ -171,7 +171,7 @@ def test_netem_gets_delay_and_loss():
 
 def test_a_marking_fifo_gets_the_queueing_time_of_its_threshold():
     layout = lay_out(link('queue = { kind = "threshold", mark = 20, limit = "100p" }'))
-    # 20 packets of 1500 bytes at 12 Mbit/s.
+    # The link needs 20 ms for 20 packets of 1500 bytes at 12 Mbit/s.
     assert "ce_threshold 20000.000us" in layout.ports[0].queue.leaf.words()
     assert layout.disciplines == {"codel"}
 
@@ -199,7 +199,7 @@ def test_in_virtual_time_a_second_without_idle_time_is_not_sound():
 
 
 def test_the_guest_starts_without_unneeded_packages():
-    """Each imported package takes memory in every guest."""
+    """Every guest needs memory for each package that it imports."""
     told = subprocess.run(
         [sys.executable, str(closure.START), "list"], capture_output=True, text=True, check=True
     ).stdout
@@ -277,7 +277,7 @@ def test_without_a_kernel_the_error_names_the_remedy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_boot(tmp_path, monkeypatch):
-    """Everything but a saved guest exists. A boot fails the test."""
+    """A machine that can boot guests, but has no saved guest. The test fails if it boots one."""
     kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1.0-1", "0")
     monkeypatch.setattr(package, "found", lambda: kernel)
     monkeypatch.setattr(package, "missing", list)
@@ -375,7 +375,7 @@ def test_turns_are_given_to_so_many_at_a_time_in_the_order_of_asking(tmp_path):
     threads = [threading.Thread(target=guest, args=(number,)) for number in range(5)]
     for waiting, thread in enumerate(threads):
         thread.start()
-        # The next guest must not ask before this one has a slot or a ticket.
+        # Start the next thread only after this thread has a slot or a ticket.
         until = time.monotonic() + 60
         while len(events) + len(list(tmp_path.glob("ticket-*"))) <= waiting or len(events) < min(
             waiting + 1, 2
@@ -409,7 +409,7 @@ def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
     for process in (waiting, first):
         process.kill()
         process.communicate()
-    with turn(tmp_path, 1, cancelled, said.append):  # a dead holder of a slot is ignored
+    with turn(tmp_path, 1, cancelled, said.append):  # a slot is free after the death of its process
         assert len(said) == 1
     assert not list(tmp_path.glob("ticket-*"))
 
@@ -420,7 +420,7 @@ def test_a_run_waits_for_its_turn_before_it_wakes_a_guest(no_boot, tmp_path, mon
     monkeypatch.setattr(backend, "Machine", lambda *_: pytest.fail("woke a guest"))
     said, free = [], threading.Event()
     vm = backend.Vm(said.append)
-    vm.cancel()  # otherwise the run would wait forever
+    vm.cancel()  # without this, the run would wait forever
     with (
         turn(tmp_path / "turns", 2, free),
         turn(tmp_path / "turns", 2, free),

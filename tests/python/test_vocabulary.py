@@ -15,7 +15,7 @@ _ROW = re.compile(r"^\| (?P<word>[^|]+) \| (?P<meaning>[^|]+) \| (?P<retired>[^|
 
 
 def rows() -> list[tuple[str, list[str]]]:
-    """Each word of the glossary, and the words that it replaced."""
+    """Each word of the glossary, with the words that it replaces."""
     found = [
         (row["word"], [word.strip("` ") for word in row["retired"].split(", ") if word.strip()])
         for row in _ROW.finditer(GLOSSARY.read_text())

@@ -1,11 +1,11 @@
 """Runs a tutorial as its reader does.
 
 All ```sh blocks of a page run in order in one shell, in an empty folder. A ```text block after a ```sh block
-is the output of the commands. A comment applies to the next block:
+is the expected output of the commands. A comment applies to the next block:
 
 - `<!-- file: NAME -->` saves the block to a file.
 - `<!-- tested in: PATH -->` skips the block, because another test runs it.
-- `<!-- output varies -->` allows other numbers in the output.
+- `<!-- output varies -->` allows different numbers in the output.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def steps(page: Path, folder: Path) -> list[Step]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str], finally_: str = "") -> list[tuple[Step, str]]:
-    """Runs all steps. Returns each step with its output. `finally_` also runs after a failure."""
+    """Runs all steps. Returns each step with its output. The command `finally_` runs even after a failure."""
     taken = steps(page, folder)
     script = f"set -e\nshopt -s expand_aliases\ntrap {_quoted(finally_)} EXIT\n"
     for number, step in enumerate(taken):
@@ -78,7 +78,7 @@ def _quoted(text: str) -> str:
 
 
 def compare(page: Path, results: list[tuple[Step, str]]) -> None:
-    """Fails if the page shows another output."""
+    """Fails if the output of a step differs from the output on the page."""
     for step, said in results:
         if step.shown is not None:
             shown, real = (_masked(step.shown), _masked(said)) if step.varies else (step.shown, said)

@@ -6,10 +6,10 @@
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
 The changes are in `mutations.toml` and the scenarios in `suite/`. `plant` compares each changed engine with
-the engine of the current commit in two ways. With other seeds, the comparison is a statistical test. With the
-same seeds, runs are paired, and also compared bit by bit. `unchanged` compares the unchanged engine with
-itself on different seeds, and counts false alarms. Results are kept in `target/mutations`, so a repeated call
-continues where an earlier call stopped.
+the engine of the current commit in two ways. If the engines run with different seeds, a statistical test
+compares them. If they run with the same seeds, runs are paired, and also compared bit by bit. `unchanged`
+compares the unchanged engine with itself on different seeds, and counts false alarms. Results are kept in
+`target/mutations`, so a repeated call continues where an earlier call stopped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
     original = path.read_text(encoding="utf-8")
     clean = tree / CLEAN
     commit = clean.read_text()
-    # Without this file, the next call exports the tree again. This removes the mutation of a killed call.
+    # If this call is killed, the tree keeps the mutation. The next call then exports the tree again, because
+    # it does not find this file.
     clean.unlink()
     path.write_text(apply(original, mutation), encoding="utf-8")
     try:

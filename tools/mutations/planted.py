@@ -24,7 +24,7 @@ class Mutation:
 
     @property
     def digest(self) -> str:
-        """A unique name for the engine with this change."""
+        """The id and a hash of this change. They name the engine that contains it."""
         content = "\n".join((self.file, self.old, self.new))
         return f"{self.id}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 

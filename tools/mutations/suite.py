@@ -14,7 +14,7 @@ from narrows.diff import Side, read_side
 
 SUITE = Path(__file__).with_name("suite")
 SEEDS = 10
-"""Seeds of each scenario."""
+"""Number of seeds of each scenario."""
 CONFIDENCE = 0.999
 """Confidence level. In 1000 comparisons of unchanged engines, at most one false alarm is expected."""
 DONE = "done"
@@ -39,7 +39,7 @@ def run(package: Path, folders: Mapping[int, Path]) -> None:
 
     Args:
         package: folder from which `narrows` is imported.
-        folders: folder of the results for each first seed.
+        folders: for the first seed of each block, the folder of the results.
     """
     words: list[str] = []
     for first, out in folders.items():

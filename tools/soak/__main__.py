@@ -2,9 +2,9 @@
 
     tools/soak --minutes 60 --seed 1        # .venv/bin/python tools/soak, as root
 
-Flows start and end at a switch of 100 Mbit/s. The soak kills and restarts agents and controllers, and takes
-interfaces down or removes them. A host that is not on the path forges packets. The seed determines the
-faults. The exit code is 1 if a check fails.
+During the soak, flows with a common bottleneck of 100 Mbit/s start and end. The soak kills and restarts
+agents and controllers, and takes interfaces down or removes them. A host that is not on the path forges
+packets. The seed determines the faults. The exit code is 1 if a check fails.
 """
 
 from __future__ import annotations

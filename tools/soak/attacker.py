@@ -48,7 +48,7 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """A forged IPv4 packet of a flow, with random sequence numbers. Some packets have a rate or a payload."""
+    """A forged IPv4 packet of a flow. Its sequence numbers, rate option and payload length are random."""
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)

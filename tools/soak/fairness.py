@@ -10,17 +10,17 @@ from itertools import pairwise
 WINDOW_S = 5.0
 """Length of the windows over which a flow is judged. Windows with a fault are not judged."""
 SETTLED_S = 5.0
-"""A window begins at least this long after the last fault."""
+"""Shortest time between the end of a fault and the start of a window that is judged."""
 RECENT_S = 1.0
 """Length of the windows that show whether a flow has recovered its share."""
 HALF = 0.5
 STALL_S = 1.0
-"""If two samples of the receiver are further apart than this, the machine is too busy for any judgement."""
+"""If two successive samples are further apart than this, the machine is too busy to judge the flows."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The state of the receiver at a time."""
+    """The state of the receiver at the time `at_s`."""
 
     at_s: float
     open: int
@@ -28,12 +28,12 @@ class Sample:
     received: dict[int, int]
     """Bytes of each long flow."""
     since_s: dict[int, float]
-    """Start of the flow's current connection."""
+    """Start of the current connection of each long flow."""
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault that may reduce a flow's share. It lasts from its start until all programs run again."""
+    """A fault that may reduce a flow's share. It ends when it is repaired and its program answers."""
 
     begin_s: float
     end_s: float
@@ -51,7 +51,7 @@ class Worst:
     """Smallest goodput in a window, as a part of the fair share."""
     least_where: str = ""
     longest_s: float = 0.0
-    """Longest time below half of the fair share, not counting the faults themselves."""
+    """Longest time in which a flow had less than half of its fair share, without the times of faults."""
     longest_where: str = ""
 
 
@@ -63,14 +63,14 @@ class Figures:
     orphans: Worst = field(default_factory=Worst)
     """Connections that are older than their sender's agent."""
     stalls: int = 0
-    """Number of times that the receiver did not run for more than `STALL_S`."""
+    """Number of times that the receiver was silent for longer than `STALL_S`."""
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
-    """Bytes of one fair share from the first sample to each sample.
+    """For each sample, the bytes that one fair share could carry since the first sample.
 
-    All open connections have equal shares. Short connections often use less, so the true fair share can be
-    larger.
+    All open connections get equal shares. Short connections often use less than their share, so the true fair
+    share of a long flow can be larger.
     """
     sums = [0.0]
     for before, now in pairwise(samples):

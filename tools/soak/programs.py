@@ -23,7 +23,7 @@ from schedule import CONTROLLERS
 HERE = Path(__file__).parent
 METRICS = 9471
 OPEN_PORTS = (OPENFLOW, OPENFLOW + 1, AGENTS, AGENTS + 1, HTTP, HTTP + 1, METRICS)
-"""Ports of the two controllers and of the switch. The second controller uses the next higher numbers."""
+"""Ports of the two controllers and of the switch. The ports of the second controller are higher by 1."""
 START_S = 30.0
 """Time within which a program must answer after its start."""
 LONG_FLOWS = 3

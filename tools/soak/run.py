@@ -136,7 +136,7 @@ class Soak:
             self.result.fail(f"active controllers: {self.programs.active()}, expected one: {logs}")
 
     def _check_slots(self) -> None:
-        """Checks that the flow table had a slot for every packet, by the counters of the data plane."""
+        """Checks by the data plane's counters that each packet's flow had a slot in the flow table."""
         status = self.programs.status() or {"ports": []}
         self.result.switch = Counter()
         for port in status["ports"]:

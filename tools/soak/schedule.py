@@ -29,11 +29,11 @@ class Kind:
     to_program: bool = True
     to_guardian: bool = False
     disturbs: bool = True
-    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged, too."""
+    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged."""
 
     @property
     def ends_program(self) -> bool:
-        """Whether the fault ends the target. The repair then starts the target again."""
+        """Whether the fault ends the target. If so, the repair starts the target again."""
         return self.to_program and self.signal in (SIGKILL, SIGTERM)
 
 

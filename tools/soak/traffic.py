@@ -3,8 +3,8 @@
     traffic.py server ADDRESS
     traffic.py client ADDRESS FIRST COUNT SEED   # COUNT long flows, whose ids start at FIRST, and short flows
 
-The server reports the bytes that it received, and the clients report the outcomes of their connections.
-Each line of a report is a JSON object. The first eight bytes of each connection are the flow's id.
+The server reports the bytes that it received, and the clients report the outcomes of their connections. Each
+report is a JSON object in one line. The first eight bytes of each connection are the flow's id.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SHORT = 1 << 32
 """Smallest id of a short flow."""
 REPORT_S = 0.25
 LONG_S = (10, 40)
-"""Range of the duration of a long flow's connection. The flow then continues with a new connection."""
+"""Range of the duration of a long flow's connection, s. After each connection, the flow opens a new one."""
 SEND_BUFFER = 500_000
-"""Send buffer in bytes. At a fair share, it holds less than a second of data, so a connection ends soon after
-it is closed.
+"""Send buffer in bytes. At a fair share, the buffer is sent in less than a second, so a connection ends soon
+after the client closes it.
 """
 SHORT_EVERY_S = 0.5
 SHORT_BYTES = (10_000, 2_000_000)

@@ -1,12 +1,12 @@
 //! Measures the cost of one iteration of the switch agent's loop. The real loop and controller use a flow table in
-//! plain memory. This table has the layout of the table that is shared with the eBPF program (192 bytes per slot).
+//! plain memory. It has the layout of the table that the agent shares with the eBPF program (192 bytes per slot).
 //!
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
 //! The benchmark asserts nothing. Times are CPU times.
 //!
 //! All flows are active in every tick of 10 ms. Each flow sends whole packets at its allocation, but every tenth flow
-//! sends only at half of its allocation. In each tick, both halves of each flow's RTT get new samples. The RTT is 20
-//! ms.
+//! sends only at half of its allocation. The RTT is 20 ms. In each tick, each flow has a new sample of the RTT between
+//! the switch and the sender, and one of the RTT between the switch and the receiver.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -33,12 +33,12 @@ const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
 
-/// Bytes allocated now.
+/// Number of bytes that are allocated at present.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator. Only sizes are added up.
+// SAFETY: every call goes to the system's allocator. This type only adds up sizes.
 #[allow(unsafe_code, reason = "counts what the agent allocates")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -71,7 +71,7 @@ struct Slot {
     bytes: Cell<u64>,
     seq_next: Cell<u32>,
     missing: Cell<u32>,
-    // Second line.
+    // Second cache line.
     last_ns: Cell<u64>,
     paired_seen: Cell<[u8; 8]>,
     rtt_receiver_us: Cell<u32>,
@@ -84,10 +84,11 @@ struct Slot {
     code: Cell<u16>,
     leaf: Cell<u8>,
     port: Cell<u8>,
-    /// `gate_us` in `struct nrw_slot`. The benchmark stores here the bytes to send that do not fill a packet yet.
+    /// `gate_us` in `struct nrw_slot`. In this field, the benchmark stores the bytes that a flow may send, but that do
+    /// not fill a packet yet.
     credit: Cell<u32>,
     rtt_us: Cell<u32>,
-    /// Third cache line, only for the eBPF program.
+    /// Third cache line, which only the eBPF program uses.
     belief: Cell<[u32; 16]>,
 }
 const _: () = assert!(size_of::<Slot>() == 192);
@@ -100,7 +101,7 @@ impl Plane {
         &self.0[slot as usize]
     }
 
-    /// Opens a slot, like the program after a handshake.
+    /// Opens a slot, as the eBPF program does after a handshake.
     fn open(&self, slot: u32, grant: RateCode) {
         let s = self.slot(slot);
         s.flags.set(Flags::LIVE.0 | Flags::RATED.0 | Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0);
@@ -110,7 +111,7 @@ impl Plane {
         s.code.set(grant.to_bits());
     }
 
-    /// Lets all flows send for a time of `span`.
+    /// Simulates what all flows send in a time of `span`.
     fn run(&self, now: Time, span: Span) {
         for (number, s) in self.0.iter().enumerate().filter(|(_, s)| s.flags.get() != 0) {
             let rate = RateCode::from_bits(s.code.get()).decode().unwrap_or(Rate::ZERO);
@@ -176,7 +177,7 @@ impl FlowTable for Plane {
     }
 }
 
-/// The time of an iteration, and whether it decided allocations.
+/// The CPU time of an iteration, and whether the iteration computed new allocations.
 type Turn = (Duration, bool);
 
 /// Median and 99th percentile of `turns`, in microseconds.
@@ -187,8 +188,8 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
     [at(50), at(99)]
 }
 
-/// Returns the slots in random order, so that the controller's records are not in the order of the slots. On a real
-/// switch, the order becomes random within hours, because flows come and go.
+/// Returns the slots in random order, so that the controller does not store the flows in the order of their slots. On a
+/// real switch, the order of the flows becomes random within hours, because flows come and go.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;
@@ -228,7 +229,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let (mut next, mut last) = (now, now);
     let mut version = 0;
     while now < from + MEASURED {
-        // As in `Runner::run`.
+        // `Runner::run` computes this time in the same way.
         let due = next.min(switch.next_timer()).max(last + Span::from_millis(1));
         (last, now) = (now, due);
         plane.run(now, now.since(last));

@@ -1,6 +1,6 @@
-//! Measures the cost of the eBPF programs. The results are the time of each run in ns under live traffic (by the
-//! kernel's statistics), and the number of instructions that the verifier checked. The throughput of a plain Linux
-//! bridge with and without the switch's program is also measured. The example needs root.
+//! Measures the cost of the eBPF programs. For each program, the results are the time per run in ns under live traffic
+//! (by the kernel's statistics), and the number of instructions that the verifier checked. A further result is the
+//! throughput of a Linux bridge with and without the switch's program. The example needs root.
 //!
 //! `cargo run --release -p narrows-agent --example cost [-- SECONDS REPETITIONS]` prints one line of JSON. Two hosts
 //! and a bridge between them are in network namespaces, with offloads enabled. One iperf3 connection runs at a time.
@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Higher than the bridge can carry, so feedback costs time but limits no flow.
+/// This rate is higher than the bridge's throughput, so feedback costs CPU time but limits no flow.
 const ALLOCATED: Rate = Rate::from_bits_per_sec(100_000_000_000);
-/// The congestion control algorithm of a plain connection.
+/// The congestion control algorithm of a connection without rate feedback.
 const PLAIN: Option<&str> = Some("cubic");
 const RECEIVER: &str = "10.77.0.2";
 
@@ -80,8 +80,8 @@ impl Net {
         command
     }
 
-    /// Goodput of one connection, in bit/s. `algorithm` replaces the host's default. With BBR as the default, pacing
-    /// would limit the connection, and not the cost of a packet.
+    /// Goodput of one connection, in bit/s. `algorithm` replaces the host's default. If the default is BBR, pacing
+    /// would limit the connection instead of the cost of a packet.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -104,7 +104,7 @@ impl Net {
 
     /// Attaches the program to both ports. The heartbeat never expires, and grants limit no flow.
     fn attach(&self, switch: &Switch) -> Outcome<Vec<Attachment>> {
-        // Interfaces are looked up in the thread's namespace.
+        // Interfaces are looked up in the thread's namespace, so enter the bridge's namespace.
         let home = File::open("/proc/thread-self/ns/net")?;
         setns(File::open(self.path("s"))?, CloneFlags::CLONE_NEWNET)?;
         let mut attached = Vec::new();
@@ -131,7 +131,7 @@ impl Drop for Net {
     }
 }
 
-/// A child process that ends when this value is dropped.
+/// A child process, which is killed when this value is dropped.
 struct Ended(Child);
 
 impl Drop for Ended {

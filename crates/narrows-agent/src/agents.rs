@@ -98,7 +98,8 @@ impl Host for host::Receiver {
     }
 }
 
-/// Returns the capabilities to keep in reserve. The agent needs them to enter namespaces that appear after its start.
+/// Returns the capabilities to keep in reserve. An agent with `[[namespaces]]` needs one to enter namespaces that
+/// appear after its start.
 fn reserve(scope: &config::Scope) -> &'static [Capability] {
     if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }

@@ -34,7 +34,7 @@ pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 /// `/sys/fs` would be unsafe, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
-/// Longest time for which one process may hold the lock. Waiting processes then give up.
+/// A waiting process gives up if one other process holds the lock for longer than this.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 
-/// Largest number of mounts on one folder that are examined.
+/// Loops over the mounts on a folder stop after this many mounts.
 const DEEPEST: usize = 64;
 
 /// Why bpffs could not be mounted or locked.
@@ -66,7 +66,7 @@ pub enum Error {
         path: PathBuf,
         /// The process that holds the lock, in words.
         holder: String,
-        /// How long this process waited for the lock.
+        /// How long this process has waited for this holder.
         patience: Duration,
     },
     /// The kernel refused to mount.
@@ -107,7 +107,7 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
             )));
         }
         let lock = wait_for(file, path, patience)?;
-        // The file may have been removed while this process waited. Later processes then lock a new file, so this
+        // The file may have been removed while this process waited. Processes that start later lock a new file, so this
         // process must lock the new file, too.
         if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
         {
@@ -179,8 +179,8 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs without this lock (systemd, bpftool) may have mounted bpffs at the same time. `uncover` keeps a mount
-    // with pins.
+    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. `uncover` removes
+    // a covering mount only if it has no pins.
     uncover();
     Ok(())
 }
@@ -214,17 +214,17 @@ pub fn warning() -> Option<String> {
     ))
 }
 
-/// Unmounts each bpffs that hides another bpffs, if it has no pins and is not in use. Returns how many were unmounted.
-/// The caller must hold the [`lock`].
+/// Unmounts each bpffs that hides another bpffs, has no pins itself, and is not in use. Returns how many were
+/// unmounted. The caller must hold the [`lock`].
 pub fn uncover() -> usize {
     let can_go = || Stack::read().is_ok_and(|stack| stack.is_cover) && !has_pins(Path::new(PATH), true);
-    // The unmount is not lazy (MNT_DETACH). A mount in use therefore stays, and a later call can try again.
+    // Without MNT_DETACH, the kernel does not unmount a file system that is in use. A later call can try again.
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
 /// Calls `work` once for each hidden bpffs at [`PATH`], from top to bottom, until `work` returns true. Returns whether
-/// it returned true. During a call, the bpffs is visible at [`PATH`], in a mount namespace of its own. The caller's
-/// mounts do not change.
+/// a call has returned true. During a call, the hidden bpffs is visible at [`PATH`] in a private mount namespace. The
+/// caller's mounts do not change.
 ///
 /// # Errors
 /// If the kernel refuses to make a mount namespace, or if `work` fails.
@@ -304,7 +304,7 @@ impl Stack {
     fn parse(mountinfo: &str, visible: u64) -> Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
-        // A second mount of the same file system hides nothing.
+        // If the same file system is mounted twice, the upper mount hides nothing.
         let is_hidden =
             |mount: &&Mount<'_>| mount.kind == BPF && shown.is_none_or(|shown| shown.files != mount.files);
         let hidden: Vec<_> = found.iter().filter(is_hidden).collect();

@@ -31,8 +31,8 @@ pub fn held() -> BTreeSet<u32> {
     parse(&sockets).collect()
 }
 
-/// Returns the claimed ifindexes. `sockets` is the kernel's list of sockets. There, `@` stands for the zero byte at the
-/// start of an abstract name (proc_pid_net(5)).
+/// Returns the claimed ifindexes. `sockets` is the kernel's list of sockets. In this list, an abstract name starts with
+/// `@` instead of its zero byte (proc_pid_net(5)).
 fn parse(sockets: &str) -> impl Iterator<Item = u32> {
     let name = |line: &str| line.split('@').nth(1)?.strip_prefix(PREFIX)?.trim().parse().ok();
     sockets.lines().filter_map(name)

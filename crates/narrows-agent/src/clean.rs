@@ -36,12 +36,12 @@ fn answers(socket: &Path) -> bool {
 }
 
 /// Returns all network namespaces that may hold objects of agents: the current one, all with a name, and those of all
-/// processes. Each is listed once, with a text for messages, e.g. ` in namespace a`. The current namespace has an empty
-/// text and no `Netns`.
+/// processes. Each namespace is listed once, with a text for messages such as ` in namespace a`. For the current
+/// namespace, the text is empty and there is no `Netns`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {
-        // An unreadable namespace belongs to a process that this process may not examine.
+        // Skip an unreadable namespace. It belongs to a process that this process may not examine.
         fs::metadata(path).is_ok_and(|facts| seen.insert((facts.dev(), facts.ino())))
     };
     let mut found = Vec::new();
@@ -90,7 +90,7 @@ pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &P
     cleaned
 }
 
-/// Removes the HTBs and filters of dead agents from the current namespace. `place` is the end of each line of the
+/// Removes the HTBs and filters of dead agents from the current namespace. `place` is appended to each line of the
 /// result.
 fn clean_in(place: &str) -> Cleaned {
     let mut cleaned = Cleaned::default();
@@ -152,7 +152,7 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // Several hidden bpffs mounts may have pins, so continue the search.
+        // Other hidden bpffs mounts may also have pins, so continue the search.
         Ok(false)
     };
     let shown = format!("{} below another mount", pins.display());
@@ -192,8 +192,8 @@ fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Erro
             removed.push(format!("HTB of {}{place}", name(remains.index)));
         }
     }
-    // On kernels with tcx, links end with the agent's process. On older kernels, the program is a filter of clsact,
-    // which stays.
+    // On kernels with tcx, the program's links end with the agent's process. On older kernels, the program is a filter
+    // of clsact, which stays and must be removed here.
     if claimed.is_empty() {
         for index in Remains::find_clsact(&mut rtnl)? {
             if program::remove_filter(index) {

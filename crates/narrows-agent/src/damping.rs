@@ -1,12 +1,12 @@
-//! Damping of interfaces and namespaces that repeatedly vanish and return. Without it, each change would cause requests
-//! to the kernel and lines in the log.
+//! Delays the use of interfaces and namespaces that repeatedly vanish and return. Without this delay, each change would
+//! cause requests to the kernel and lines in the log.
 
 use narrows_control::units::{Span, Time};
 
 /// An interface or a namespace flaps if it has vanished this many times within [`WINDOW`].
 const FLAPS: usize = 4;
 const WINDOW: Span = Span::from_secs(10);
-/// The agent uses a flapping interface or namespace only after it has existed for this time.
+/// The agent uses a flapping interface or namespace again only when it has existed without a break for this time.
 const SETTLED: Span = Span::from_secs(1);
 
 /// The interface or namespace flaps, so the agent does not use it yet.
@@ -17,7 +17,7 @@ pub struct Flaps;
 /// The recent changes of an interface or a namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Damping {
-    /// When it vanished while it was in use, oldest first.
+    /// The last times at which it vanished while it was in use, oldest first.
     lost: [Option<Time>; FLAPS],
     /// The ifindex or cookie of the existing interface or namespace, and when it was first seen.
     seen: Option<(u64, Time)>,

@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::clock;
 use crate::config::Log;
 
-/// Sets the level of the subscriber that [`start`] has installed.
+/// The function that sets the level of the log, from [`start`].
 static LEVEL: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
 /// Starts the log on standard error. Call this once per process, because a second call has no effect.
@@ -59,8 +59,8 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Shortest time between two logged events of the same kind at a port. Otherwise, a port that enters and leaves
-/// congestion in every RTT would fill the log.
+/// Shortest time between two logged events of the same kind at a port. Without this limit, a port that enters and
+/// leaves congestion in every RTT would fill the log.
 const SAME_EVERY: Span = Span::from_secs(10);
 
 /// For each kind of event: when it was last logged, and how many events were suppressed since then.
@@ -69,7 +69,7 @@ pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
 impl Repetitions {
     /// Decides whether an event may be logged. If so, returns how many events of this kind were suppressed since the
-    /// last logged one. Otherwise, returns `None`.
+    /// last logged event of this kind. Otherwise, returns `None`.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
@@ -84,9 +84,9 @@ impl Repetitions {
     }
 }
 
-/// Logs a rate controller's decision at `port` (an interface). Decisions about flows have the level `debug`, because
-/// there may be thousands per second. Repeated decisions also have the level `debug`. The value is in SI units
-/// (bytes/s, seconds, count).
+/// Logs a rate controller's decision at `port` (an interface). Events of the port have the level `info`, or `debug` if
+/// they are repeated within `SAME_EVERY`. Events of flows have the level `debug`, because there may be thousands per
+/// second. The value is in SI units (bytes/s, seconds, count).
 pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match repetitions.admit(clock::now(), event) {

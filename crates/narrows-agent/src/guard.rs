@@ -5,7 +5,8 @@
 //! end of their pipe closes, the guardian removes the objects that the agent has registered.
 //!
 //! The guardian ignores the signals that end an agent. It has its own process group, so that Ctrl-C at a terminal does
-//! not reach it. It is a new program and not a fork, because the fork of a program with threads must not take locks.
+//! not reach it. It executes the program again instead of only forking, because a forked child of a process with
+//! threads must not take locks.
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -24,7 +25,7 @@ use crate::privileges;
 /// The hidden subcommand that runs [`watch_over_stdin`].
 pub const SUBCOMMAND: &str = "guardian";
 
-/// An object that the guardian removes or restores after the agent's end.
+/// An object that the guardian removes or restores after the agent has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
@@ -41,7 +42,7 @@ pub enum Charge {
 /// Adds a charge to the list. [`Charge::Vanished`] instead removes the charge for the interface's HTB.
 fn add(charges: &mut Vec<Charge>, charge: Charge) {
     match charge {
-        // Otherwise, the list would grow each time an interface vanishes and returns.
+        // Remove the charge. Otherwise, the list would grow each time an interface vanishes and returns.
         Charge::Vanished(index) => {
             charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
         }
@@ -141,11 +142,12 @@ pub fn watch_over_stdin() -> io::Result<()> {
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // On an error, the guardian keeps all privileges of its start.
+    // If this fails, the guardian keeps the privileges that it was started with.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
-        // If the agent dies in the middle of a line, the line is not valid JSON. Its object was not created yet.
+        // If the agent dies in the middle of a line, the line is not valid JSON. The agent has not created the object
+        // of this line yet, so ignore the line.
         if let Ok(charge) = serde_json::from_str(&line?) {
             add(&mut charges, charge);
         }

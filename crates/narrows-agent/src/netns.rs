@@ -8,7 +8,7 @@ use std::{io, thread};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
-/// Folder of the names of `ip netns`.
+/// Folder in which `ip netns` keeps a file for each named namespace.
 const NAMED: &str = "/run/netns";
 
 /// Returns the name and path of each namespace of `ip netns`.
@@ -25,7 +25,8 @@ pub fn named() -> Vec<(String, PathBuf)> {
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// Returns the namespace of `ip netns add NAME`. A `name` with a slash is a path such as `/proc/PID/ns/net`.
+    /// Returns the namespace that `ip netns add NAME` has made. If `name` has a slash, it is a path such as
+    /// `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }

@@ -40,8 +40,8 @@ pub fn check() -> Result<(), String> {
 /// If the kernel refuses. Capabilities that were dropped before the refusal stay dropped.
 pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // The bounding set can be reduced only with CAP_SETPCAP. Otherwise it stays as it is, which does no harm, because
-    // no_new_privs is set below.
+    // The bounding set can be reduced only with CAP_SETPCAP. Without CAP_SETPCAP, the set does not change. This does no
+    // harm, because no_new_privs is set below.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {
             // This fails for capabilities that this kernel does not know.
@@ -57,7 +57,7 @@ pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs().map_err(io::Error::from)
 }
 
-/// Makes a reserved capability effective in the calling thread until it ends.
+/// Makes a reserved capability effective in the calling thread until this thread ends.
 ///
 /// # Errors
 /// If the thread has not reserved this capability.
@@ -72,7 +72,7 @@ pub fn raise(capability: Capability) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// In a thread of its own, because dropped capabilities cannot be regained.
+    /// Runs in a separate thread, because dropped capabilities cannot be regained.
     #[test]
     fn dropped_capabilities_cannot_be_regained() {
         std::thread::spawn(|| {

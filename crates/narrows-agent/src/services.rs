@@ -27,8 +27,8 @@ pub(crate) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 
 /// The services of an agent. The agent loads its programs, calls [`Services::ready`] and then works.
 pub struct Services {
-    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the
-    /// order of their declaration, so the guardian is last, when nothing is left to remove.
+    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the order of
+    /// their declaration. The guardian is dropped last, when nothing is left for it to remove.
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent was asked to stop.
     pub stop: Stop,
@@ -71,8 +71,8 @@ impl Services {
     }
 
     /// Reads the configuration again after a SIGHUP, and returns the configuration in force from now on. `in_force`
-    /// returns the present one. The log lists the keys that change and those that need a restart. Returns `None`
-    /// without a SIGHUP or with an invalid file.
+    /// returns the present configuration. The log lists the keys that change and those that need a restart. Returns
+    /// `None` if no SIGHUP has arrived, or if the file is invalid.
     pub fn reloaded(&self, in_force: impl FnOnce() -> Config) -> Option<Config> {
         let source = self.source.as_ref().filter(|_| self.stop.take_reload())?;
         let plan = match source() {
@@ -105,7 +105,7 @@ impl Services {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
         // The threads that read requests must not have the capabilities in `reserve`. Threads inherit capabilities, so
-        // a thread that has dropped them starts the others.
+        // this thread drops them and then starts the threads that read requests.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;
@@ -121,7 +121,7 @@ impl Services {
     }
 }
 
-/// Sends `state` to systemd like sd_notify(3), to the socket in the environment, if there is one.
+/// Sends `state` to systemd, like sd_notify(3). Does nothing if the environment names no socket.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {

@@ -14,8 +14,8 @@ pub(crate) type Hook = libbpf_sys::bpf_attach_type;
 /// Largest number of programs at a hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
 const MOST: usize = 64;
 
-/// Attaches a program to an interface of the current namespace. Unless the link is pinned, the kernel removes it with
-/// its last descriptor.
+/// Attaches a program to an interface of the current namespace. Unless the link is pinned, the kernel removes it when
+/// its last descriptor is closed.
 pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
     let opts = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,

@@ -35,7 +35,7 @@ fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
 
-/// Pins a map as another program would.
+/// Pins a map that does not belong to Narrows.
 fn pin_foreign(path: &Path) {
     let opts = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -47,15 +47,15 @@ fn pin_foreign(path: &Path) {
 
 const PROCESS: &str = "NARROWS_TEST_PROCESS";
 
-/// Starts this program again in the calling thread's mount namespace. `what` says whether the process returns the
-/// outcome of loading, or waits afterwards.
+/// Starts this program again in the calling thread's mount namespace. The process loads the algorithm. If `what` is
+/// "load", its exit code is the outcome. If `what` is "wait", it waits after loading.
 fn process(what: &str, variant: Variant, place: &Place) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);
     command.env(PROCESS, format!("{what} {} {}", place.prefix, variant.name()));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     #[allow(unsafe_code, reason = "between fork and exec")]
-    // SAFETY: a plain system call. It ends this process when the thread that started it ends.
+    // SAFETY: a plain system call. It makes the kernel kill the process when the thread that started the process ends.
     unsafe {
         command.pre_exec(|| {
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(Into::into)
@@ -83,7 +83,7 @@ fn as_a_process() {
     };
     match what {
         "load" => std::process::exit(load()),
-        // This process acts as a test with its own mount namespace, and is killed.
+        // Like a test, this process has its own mount namespace. The test that started this process kills it.
         "wait" => with_own_mounts(|| {
             assert_eq!(load(), IS_LOADED);
             thread::sleep(Duration::from_secs(600));
@@ -326,7 +326,8 @@ fn an_agents_pins_in_every_hidden_mount_are_cleaned() {
     });
 }
 
-/// Checks the error of a switch whose pins are hidden by a second mount. `before` precedes the switch's command.
+/// Checks the error of a switch whose pins are hidden by a second mount. `before` is the beginning of the command line,
+/// in front of the switch's program.
 fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
     own(tag, |_| {
         mount_bpffs();
@@ -375,7 +376,7 @@ fn pins_of_a_killed_loader_in_an_upper_mount_are_removed_with_the_mount() {
         mount_bpffs();
         load(Variant::A, place).unwrap();
         mount_bpffs();
-        // A loader leaves this state if it is killed between its two pins.
+        // A loader leaves this state if it is killed after its first pin and before its second.
         let folder = place.folder.join(place.registered(Variant::B));
         let leave = || {
             fs::create_dir_all(&folder).unwrap();

@@ -189,7 +189,7 @@ fn unload_frees_a_name_whose_link_another_process_holds() {
         cc::load(Variant::A, Options::default(), place).unwrap();
         let pin = place.folder.join(&name).join("link");
         if !pin.exists() {
-            // If the kernel has no links for algorithms, another process cannot hold the algorithm.
+            // Without BPF links for algorithms, no other process can prevent the unloading.
             return;
         }
         let _held = libbpf_rs::Link::open(&pin).unwrap();
@@ -213,7 +213,7 @@ fn all_algorithms_can_be_loaded_together() {
         // examine more instructions.
         let mut looked_at = 0;
         for id in cost::loaded() {
-            // Another test may have unloaded its program.
+            // Another test may have unloaded the program in the meantime.
             let Ok((name, cost)) = cost::by_id(id) else { continue };
             if name == "nrw_cong_contro" {
                 looked_at += 1;
@@ -232,7 +232,7 @@ fn run(program: &mut Command, arguments: &[&str]) -> Output {
     program.args(arguments).output().unwrap()
 }
 
-/// Checks that the refusal is one line and the exit code is 2. Returns the line.
+/// Checks that the program has printed one line and ended with exit code 2. Returns the line.
 fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
@@ -254,7 +254,7 @@ fn only_one_of_two_concurrent_loads_succeeds() {
     });
 }
 
-/// A process that is killed between its two pins leaves such an incomplete pin.
+/// A process leaves an incomplete pin if it is killed after its first pin and before its second.
 #[test]
 fn an_incomplete_pin_does_not_prevent_loading() {
     own("half", |place| {
@@ -272,7 +272,7 @@ fn an_incomplete_pin_does_not_prevent_loading() {
     });
 }
 
-/// A truncated name could be that of another congestion control.
+/// If the name were truncated, it could be the name of another congestion control algorithm.
 #[test]
 fn a_too_long_name_is_refused() {
     own("long", |place| {

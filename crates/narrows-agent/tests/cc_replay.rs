@@ -2,8 +2,8 @@
 //! need no special kernel and no root.
 //!
 //! A flow in the simulator records its events and its controller's decisions. The eBPF source, compiled as a normal
-//! program (`native/cc.c`), gets the same events. Before each event, both get the same window and rate. A difference
-//! therefore shows only at the event that causes it.
+//! program (`native/cc.c`), gets the same events. Before each event, both implementations get the same window and rate.
+//! A difference therefore shows only at the event that causes it.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ use rand_pcg::Pcg32;
 static RECORD: Mutex<Vec<(String, Decision)>> = Mutex::new(Vec::new());
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A state after an event. Bounds that are not set are infinite.
+/// The controller's state after an event. Bounds that are not set are infinite.
 #[derive(Clone, Debug, Default)]
 struct Decision {
     cwnd: f64,
@@ -198,11 +198,11 @@ fn entry(variant: Variant) -> Entry {
     Entry::new("recorded", Family::Model, "a recorded controller", build)
 }
 
-/// A bottleneck of 50 Mbit/s with an RTT of 20 ms, shared with `others` CUBIC flows.
+/// A flow at a bottleneck of 50 Mbit/s with an RTT of 20 ms, which it shares with `others` CUBIC flows.
 #[derive(Copy, Clone)]
 struct Case {
     name: &'static str,
-    /// Packets.
+    /// Maximum length of the queue in packets.
     queue: u64,
     loss: f64,
     /// Packets are marked if the queue is longer than this number of packets; 0: never.
@@ -210,7 +210,7 @@ struct Case {
     /// Largest random delay of a packet, so that packets overtake each other; 0: none.
     reorder_ms: u64,
     others: usize,
-    /// Largest accepted share of events after which a value differs.
+    /// Largest share of events after which a value may differ.
     most: f64,
 }
 
@@ -261,7 +261,7 @@ fn plan(case: &Case) -> Plan {
 fn compile(variant: Variant, folder: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("cc");
-    // Rust's debug output of a structure is almost a C initializer.
+    // Rust's debug output of a structure becomes a C initializer with a few replacements.
     let text = format!("{:?}", cc::params(variant)).replace("nrw_params", "").replace("nrw_gain_pair", "");
     let fields = text.split(", __pad").next().unwrap_or_default().trim_end_matches([' ', '}']);
     let params = format!("{fields} }}").replace("{ ", "{ .").replace(", ", ", .").replace(": ", " = ");
@@ -333,7 +333,7 @@ fn decision(variant: Variant, line: &str) -> Decision {
 struct Differences {
     events: usize,
     phase: f64,
-    /// Windows differ by more than two packets and 2 %.
+    /// Windows differ by more than two packets and by more than 2 %.
     cwnd: f64,
     inflight_hi: f64,
     inflight_lo: f64,
@@ -348,8 +348,8 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
         let count = pairs.iter().filter(|(_, simulated, ebpf)| differ(simulated, ebpf)).count();
         count as f64 / pairs.len() as f64
     };
-    // The difference of two infinite bounds is NaN, so they count as equal. A finite and an infinite bound differ by
-    // infinity.
+    // The difference of two infinite bounds is NaN, so two infinite bounds count as equal. A finite and an infinite
+    // bound differ by infinity.
     let volumes = |a: f64, b: f64| (a - b).abs() > f64::max(2.0, 0.02 * a.min(b));
     let rates = |a: f64, b: f64| (a - b).abs() > f64::max(2000.0, 0.01 * a);
     Differences {
@@ -365,7 +365,7 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
 }
 
 /// For each packet, both implementations record how many packets were in flight when it was sent. With losses, these
-/// numbers differ by a few packets (bpf/cc/history.h), which can change when a probe ends.
+/// numbers differ by a few packets (bpf/cc/history.h). The difference can change the time at which a probe ends.
 const CASES: [Case; 7] = [
     Case { name: "a queue of a BDP", ..PLAIN },
     Case { name: "a short queue", queue: 20, ..PLAIN },
@@ -412,8 +412,8 @@ fn v2_decides_as_the_simulator() {
 }
 
 /// To decide when a probe ends, the kernel's BBR estimates the number of packets in the network. The simulator's BBR
-/// uses the number of packets in flight, so gains differ at some ACKs. With marks and spurious losses, the detectors of
-/// policers differ.
+/// uses the number of packets in flight, so gains differ at some ACKs. With marks and spurious losses, the two
+/// detectors of policers give different results.
 #[test]
 fn v1_and_bbq_have_the_model_and_the_phases_of_the_simulator() {
     for variant in [Variant::V1, Variant::Bbq] {

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Labels that Prometheus adds to every series.
 const FROM_PROMETHEUS: [&str; 1] = ["instance"];
 
-/// The labels of each series on the page of a switch with a controller.
+/// Returns the labels of each series on the metrics page of a switch that has a controller.
 fn served() -> BTreeMap<String, BTreeSet<String>> {
     let board = Board::new();
     let port = PortStatus {
@@ -37,7 +37,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Returns the queries of the panels, with their legends, and the queries of the variables.
+/// Returns each query of a panel with its legend, and the queries of the dashboard's variables.
 fn queries(dashboard: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {

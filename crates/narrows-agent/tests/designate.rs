@@ -57,7 +57,7 @@ fn said(reports: &[OptionReport]) -> Vec<u64> {
     reports.iter().map(|report| report.lived.as_micros()).collect()
 }
 
-/// Test vector TV-D8: the SYN at 1 s, data 0.1 s and 0.2 s later, and the FIN 0.3 s after the SYN.
+/// Test vector TV-D8, with a SYN at 1.0 s, designated data at 1.1 s and 1.2 s, and a FIN at 1.3 s.
 #[test]
 fn tv_d8_reports_add_up_to_the_lifetime() {
     let native = Native::build();

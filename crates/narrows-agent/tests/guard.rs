@@ -64,8 +64,8 @@ fn the_guardian_cleans_up_when_the_pipe_closes() {
         .unwrap();
 }
 
-/// Runs in the machine's namespace for some milliseconds, because in any other namespace only `reno` may become the
-/// default.
+/// This test runs in the machine's own namespace for some milliseconds. In any other namespace, the kernel accepts only
+/// `reno` as the default.
 #[test]
 fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     if !can_run(&[Need::Root]) {
@@ -74,7 +74,7 @@ fn the_default_congestion_control_is_restored_unless_it_was_changed() {
     let setting = "/proc/sys/net/ipv4/tcp_congestion_control";
     let now = || fs::read_to_string(setting).unwrap().trim().to_owned();
     let first = now();
-    // `reno` replaces `brf` here, because every kernel has it.
+    // This test uses `reno` instead of `brf`, because every kernel has `reno`.
     for (chosen, left, expected) in [("reno", "cubic", "cubic"), ("cubic", "reno", "cubic")] {
         fs::write(setting, left).unwrap();
         let mut guardian = Guardian::start_program(Path::new(PROGRAM)).unwrap();
@@ -108,7 +108,7 @@ fn the_guardian_survives_signals_and_cleans_up_after_kill_9() {
             let mut pipe = guardian.stdin.take().unwrap();
             std::io::Write::write_all(&mut pipe, (serde_json::to_string(&charge).unwrap() + "\n").as_bytes())
                 .unwrap();
-            // An incomplete line, as if the agent had died while writing.
+            // Write an incomplete line, as if the agent had died while it wrote the line.
             std::io::Write::write_all(&mut pipe, b"{\"htb\":{\"ind").unwrap();
             let mut agent = Command::new("sleep")
                 .arg("600")
@@ -171,8 +171,8 @@ fn clean_removes_everything_that_agents_left() {
         .unwrap();
 }
 
-/// If the guardian is killed, too, the next start and `clean` remove the remaining objects. Running agents are not
-/// affected.
+/// If the guardian is killed, too, objects remain. Both the next start of the agent and the command `clean` remove
+/// these objects, and do not affect other agents that run.
 #[test]
 fn what_a_killed_guardian_leaves_is_removed_while_other_agents_run() {
     let Some(lab) = kernel::lab() else { return };
@@ -233,7 +233,7 @@ fn clean_removes_queues_of_every_namespace() {
     assert!(!root_is_ours(&lab));
 }
 
-/// On kernels without tcx, a filter of clsact outlives its agent.
+/// On kernels without tcx, a filter of clsact stays after its agent has died.
 #[test]
 fn clean_removes_the_programs_filters() {
     let Some(lab) = kernel::lab() else { return };
@@ -252,7 +252,7 @@ fn clean_removes_the_programs_filters() {
         .unwrap();
 }
 
-/// If only the guardian is killed, a new guardian starts, and gets the list of objects to remove.
+/// If only the guardian is killed, the agent starts a new guardian, and sends it the list of objects to remove.
 #[test]
 fn a_killed_guardian_is_replaced() {
     let Some(lab) = kernel::lab() else { return };

@@ -1,5 +1,5 @@
-//! Tests sender and receiver of rate feedback on this kernel, with unmodified programs and a switch in user space. The
-//! tests need root.
+//! Tests the sender and the receiver of rate feedback on this kernel, with unmodified programs and a switch in user
+//! space. The tests need root.
 #![allow(missing_docs, unsafe_code, reason = "packet sockets have no wrapper")]
 
 #[path = "host/downloads.rs"]
@@ -41,12 +41,12 @@ fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     SenderOptions { scope: net.scope(side), name, ..SenderOptions::default() }
 }
 
-/// Returns the data packets of a direction, as they arrived at the switch.
+/// Returns the data packets of one direction that arrived at the switch.
 fn data(net: &Net, forth: bool) -> Vec<Seen> {
     net.switch.seen().into_iter().filter(|s| s.forth == forth && s.payload > 0).collect()
 }
 
-/// Returns whether a packet is between two times, in seconds after the first packet.
+/// Returns whether a packet arrived between the times `from` and `to`, in seconds after the first packet.
 fn within(packets: &[Seen], packet: &Seen, from: f64, to: f64) -> bool {
     let start = packets.first().map_or(0, |p| p.at_ns) as f64;
     (from..to).contains(&((packet.at_ns as f64 - start) / NS))
@@ -138,7 +138,7 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
             scope.spawn(|| net.transfer(8 * SECOND, false, greedy));
             std::thread::sleep(SECOND);
             net.switch.change(|b| (b.acks, b.handshake) = (Some(0xFFFF), None));
-            // Wait for 1 s and 4 RTTs.
+            // After 1 s and 4 RTTs without feedback, the sender must have changed to CUBIC.
             std::thread::sleep(SECOND + Duration::from_nanos(8 * DELAY_NS));
             orphaned_in_time = sender.counters().orphaned == 1;
             std::thread::sleep(SECOND / 2);
@@ -150,18 +150,18 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let packets = data(&net, true);
         let alone = rate(&packets, 2.0, 2.5);
         assert!(alone > 1.3 * WRITTEN as f64, "CUBIC grows: {alone:.0} bytes/s");
-        // A switch that has just started recognizes the flow by any data packet.
+        // Because of the mark, a switch that has just started can recognize the flow by any data packet.
         let orphan: Vec<_> = packets.iter().filter(|p| within(&packets, p, 2.0, 2.5)).collect();
         let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
         assert_eq!(marked, orphan.len(), "every data packet is marked");
-        // CUBIC has left a queue at the switch. This queue drains first. A recovery that has begun ends by CUBIC's
-        // rules.
+        // Do not measure before 6 s, because CUBIC's queue at the switch must drain first. If CUBIC has begun a
+        // recovery, the recovery also ends by CUBIC's rules first.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
 
-/// The first sender ends during a transfer, and the next one takes the connection over. It starts either at once, while
-/// the connection still sends at its rate, or after the change to CUBIC.
+/// The first sender ends during a transfer, and the next sender takes the connection over. The next sender starts
+/// either at once, while the connection still sends at its rate, or after the change to CUBIC.
 #[test]
 fn the_next_sender_takes_over_open_connections() {
     for pause in [Duration::ZERO, 2 * SECOND] {
@@ -202,8 +202,8 @@ fn the_next_sender_takes_over_open_connections() {
     }
 }
 
-/// A flow with a large window gets a low rate. Then all data in flight is lost, and feedback ends. If the recovery
-/// continued at the least rate, it would take half a minute.
+/// A flow with a large window gets a low rate. Then all data in flight is lost, and feedback ends. If the flow
+/// continued its recovery at the lowest rate, the recovery would take half a minute.
 #[test]
 fn missing_feedback_leads_to_cubic_during_a_long_recovery() {
     patiently(|| {

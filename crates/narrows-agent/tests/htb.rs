@@ -149,7 +149,7 @@ fn an_htb_of_the_same_layout_is_taken_over_and_another_replaced() {
             sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
             first.keep();
             drop(first);
-            // This is the same HTB, so the counters continue.
+            // The second call takes over the same HTB, so the counters continue.
             let mut second = Htb::install(port(), &layout(50)).unwrap();
             assert!(second.stats().unwrap().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
             assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));

@@ -31,7 +31,7 @@ struct Agent {
 
 impl Agent {
     fn start() -> Agent {
-        // This process holds both ends of a thousand connections.
+        // This process has both ends of a thousand connections open, so raise the limit of open files.
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
         let (board, beats, stop) = (Board::new(), Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
@@ -99,7 +99,7 @@ impl Agent {
         }
         let mut client = Client::connect(&self.folder.path().join("s.sock"), &Request::default()).unwrap();
         assert!(client.next().unwrap().unwrap().flow_count >= before);
-        // Requests shortly after each other get the same page, so wait.
+        // The endpoint answers two requests that follow shortly after each other with the same page, so wait.
         thread::sleep(Duration::from_millis(250));
         let (before, begun) = (self.beats.load(Ordering::Relaxed), clock::now());
         let page = self.get("/metrics");
@@ -118,7 +118,7 @@ impl Drop for Agent {
     }
 }
 
-/// Returns the agent's state in iteration `beat` of the control loop. Its page is long.
+/// Returns the agent's state in iteration `beat` of the control loop. The metrics page of this state is long.
 fn snapshot(beat: u64) -> Snapshot {
     let port = |n: usize| PortStatus { interface: format!("eth{n}"), ..PortStatus::default() };
     let ports = (0..63).map(port).collect();
@@ -216,7 +216,7 @@ fn slow_requests_do_not_block_the_page_and_are_given_up() {
     let loris = thread::spawn({
         let stop = Arc::clone(&stop);
         move || {
-            // A displaced client connects again.
+            // If the endpoint has closed a connection, the client connects again.
             while !stop.load(Ordering::Relaxed) {
                 for stream in &mut held {
                     if stream.write_all(b"A: b\r\n").is_err() {
@@ -232,7 +232,7 @@ fn slow_requests_do_not_block_the_page_and_are_given_up() {
     }
     stop.store(true, Ordering::Relaxed);
     loris.join().unwrap();
-    // The endpoint closes a connection whose request does not end.
+    // If a request does not end, the endpoint closes the connection.
     let mut slow = agent.connect();
     slow.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
     assert_eq!(slow.read(&mut [0; 1]).unwrap(), 0);
@@ -251,7 +251,8 @@ fn a_megabyte_of_headers_is_refused() {
     let agent = Agent::start();
     let mut stream = agent.connect();
     let long = [&b"GET /metrics HTTP/1.1\r\nA: "[..], &vec![b'a'; 1_000_000]].concat();
-    // The endpoint closes the connection with unread data, so the kernel resets it.
+    // The endpoint closes the connection before it has read all data. The kernel then resets the connection, so this
+    // write may fail.
     let _ = stream.write_all(&long);
     let mut said = [0; 12];
     if stream.read_exact(&mut said).is_ok() {

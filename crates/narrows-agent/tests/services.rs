@@ -1,4 +1,4 @@
-//! Tests an agent as a process that is queried, stopped and killed. Without root, the test is skipped.
+//! Tests that query, stop and kill an agent's process. Without root, the test is skipped.
 //!
 //! This test does not use Rust's test harness. If its first argument is a command of `narrows-agent`, this program acts
 //! as `narrows-agent`. Such an agent only publishes its state and waits.

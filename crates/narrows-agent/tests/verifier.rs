@@ -33,13 +33,14 @@ skeleton!(receiver);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): log only the costs.
 const STATISTICS: u32 = 4;
-/// A cost may exceed its baseline by 1 / `SHARE`, plus a fixed amount, which matters for short programs.
+/// A cost may exceed its baseline by the fraction 1 / `SHARE` and by a fixed amount. The fixed amount matters for short
+/// programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;
 const STACK: u64 = 16;
 
-/// If this environment variable has the value `write`, the test writes baselines.
+/// If this environment variable has the value `write`, the tests write new baselines.
 const WRITE: &str = "NARROWS_VERIFIER";
 
 /// The cost of one program.

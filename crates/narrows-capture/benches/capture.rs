@@ -1,6 +1,8 @@
-//! Measures the cost of captures: the CPU time of a run with captures, divided by that of the same run without.
+//! Measures the cost of captures: the CPU time of a run with captures, divided by the CPU time of the same run without
+//! captures.
 //!
-//! Each capture writes its files to a temporary folder. The program repeats all runs in turn and prints medians.
+//! Each capture writes its files to a temporary folder. The program repeats each run several times, and prints the
+//! medians.
 
 use std::error::Error;
 use std::fs;
@@ -14,7 +16,7 @@ use narrows_sim::plan::{CapturePlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, Pl
 /// Repetitions of each run.
 const REPETITIONS: usize = 7;
 
-/// The captures: a name, links and hosts.
+/// The captures. Each entry has a name, the captured links and the captured hosts.
 const CAPTURES: [(&str, &[u32], &[u32]); 4] = [
     ("none", &[], &[]),
     ("one host", &[], &[0]),

@@ -1,8 +1,8 @@
 //! Builds the bytes of a captured packet, with correct checksums. Payload bytes are zero, except in datagrams whose
 //! contents a stack (such as QUIC) has written.
 //!
-//! The headers are written here, not by a library, because a capture may not take much longer than the simulation.
-//! The tests read them with a library.
+//! This file writes the headers without a library, because captures must not slow the simulation down much. The tests
+//! parse the headers with a library.
 
 use std::net::Ipv4Addr;
 
@@ -11,15 +11,15 @@ use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
 use narrows_sim::capture::{Captured, Custom, Header, Segment};
 
-/// Number of the IPv4 option for a congestion header and for its echo. The number is reserved for experiments, and such
-/// options are copied to fragments (RFC 4727).
+/// Number of the IPv4 option that contains a congestion header or its echo. RFC 4727 reserves this number for
+/// experiments. The number also states that routers copy the option to all fragments.
 const HEADER_OPTION: u8 = 158;
-/// Bit in the kind of an option that is set for an echo and not set for a congestion header.
+/// Bit in the kind of an option. The bit is set for an echo, and clear for a congestion header.
 const ECHO: u8 = 0x80;
-/// Kind of a header that another crate defines. The other kinds are those of
+/// Kind of a header that another crate defines. All other kinds are defined by
 /// [`Header::to_words`](narrows_control::feedback::header::Header::to_words).
 const CUSTOM: u8 = 6;
-/// Largest number of bytes of the options of IPv4.
+/// Maximum number of bytes of all options in an IPv4 header.
 const IP_OPTION_BYTES_MAX: u16 = 40;
 /// Numbers of the protocols (RFC 790).
 const TCP: u8 = 6;
@@ -30,8 +30,8 @@ const TCP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 /// The bit "don't fragment" in the field of flags and fragment offset (RFC 791).
 const DONT_FRAGMENT: u16 = 0x4000;
-/// The receive window that is written into all packets, because packets of the simulator have no receive window. The
-/// simulator does not use this value, so it never limits a flow.
+/// The receive window in the headers of all captured packets. Packets of the simulator have no receive window. The
+/// simulator does not read this value, so the value never limits a flow.
 const WINDOW: u16 = u16::MAX;
 /// The window scale in the SYN and the SYN-ACK.
 const WINDOW_SCALE: u8 = 7;
@@ -44,14 +44,14 @@ pub(crate) fn address(node: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0001_u32.wrapping_add(node & 0x00ff_ffff))
 }
 
-/// Clears `bytes`, and then writes into it the headers of a packet and the contents that a stack has written. Returns
-/// the length of the whole datagram. All bytes of the datagram that are not in `bytes` are zero.
+/// Replaces the contents of `bytes` with the headers of a packet, followed by the contents that a stack has written.
+/// Returns the length of the whole datagram. If the datagram is longer than `bytes`, its remaining bytes are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     let size = p.size - excess(p);
     let mut out = Bytes::default();
     put_ip(&mut out, p, size);
     let transport = out.len;
-    // Length of the TCP segment or of the datagram, headers included.
+    // Length of the TCP segment or the UDP datagram, including its header.
     let length = size.saturating_sub(transport as u16);
     match &p.segment {
         Some(segment) => {
@@ -94,14 +94,15 @@ fn put_ip(out: &mut Bytes, p: &Captured<'_>, size: u16) {
     out.put(address(p.source).octets());
     out.put(address(p.destination).octets());
     put_congestion_header(out, p);
-    // Length of the header in words of 32 bits. All congestion headers have a multiple of four bytes.
+    // Length of the header in words of 32 bits. The length of each congestion header is a multiple of four bytes.
     out.bytes[0] |= (out.len / 4) as u8;
     out.replace(10, !fold(out.sum_from(0)));
 }
 
 /// Writes a congestion header or an echo as an option of IPv4, if the packet has one.
 ///
-/// The first four bytes are option, length, kind, and flags. The fields follow as 32-bit words.
+/// The first four bytes are the number of the option, the length, the kind, and flags. The fields follow as 32-bit
+/// words.
 fn put_congestion_header(out: &mut Bytes, p: &Captured<'_>) {
     let length = p.header.wire_bytes();
     if let Some(echo) = p.echo {
@@ -121,8 +122,8 @@ fn put_congestion_header(out: &mut Bytes, p: &Captured<'_>) {
     }
 }
 
-/// Writes the header of another crate. The fourth byte is its protocol, and the words follow. Room without words is
-/// zero.
+/// Writes the header of another crate. The fourth byte is the protocol of the header, and the words follow. Unused room
+/// is filled with zeros.
 fn put_custom(out: &mut Bytes, header: &Custom, direction: u8, length: u16) {
     let length = length.min(IP_OPTION_BYTES_MAX);
     out.put([HEADER_OPTION, length as u8, direction | CUSTOM, header.protocol()]);
@@ -146,8 +147,8 @@ fn put_tcp(out: &mut Bytes, ports: (u16, u16), segment: &Segment, payload: u16) 
     // Checksum and urgent pointer.
     out.put([0; 4]);
     put_options(out, segment);
-    // Length of the header in words of 32 bits. All options together have a multiple of four bytes, at most 40, as
-    // `Packet::SACKS_BESIDE_RATE` ensures.
+    // Length of the header in words of 32 bits. The length of all options together is a multiple of four bytes. It is
+    // at most 40 bytes, as `Packet::SACKS_BESIDE_RATE` ensures.
     out.bytes[start + 12] = (((out.len - start) / 4) << 4) as u8;
 }
 
@@ -197,7 +198,7 @@ impl Bytes {
     /// IPv4 and TCP headers with all their options.
     const MAX: usize = IP_BYTES + TCP_BYTES + 2 * 40;
 
-    /// Adds bytes. Bytes beyond the largest header are left out.
+    /// Adds the bytes if the array has room for all of them. Otherwise, adds none.
     #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + N) {
@@ -215,21 +216,21 @@ impl Bytes {
         &self.bytes[..self.len]
     }
 
-    /// Returns the sum of the 32-bit words from an offset on. [`fold`] reduces it to the Internet checksum's sum.
+    /// Returns the sum of all 32-bit words from the offset `start` to the end. [`fold`] reduces this sum to 16 bits.
     fn sum_from(&self, start: usize) -> u64 {
         let (words, _) = self.bytes[start..self.len].as_chunks::<4>();
         words.iter().map(|word| u64::from(u32::from_be_bytes(*word))).sum()
     }
 }
 
-/// Returns the sum of the pseudo header (RFC 9293, section 3.1). The payload consists of zeros, which do not change
-/// the sum.
+/// Returns the sum of the pseudo header (RFC 9293, section 3.1). A payload of zeros does not change the sum. The caller
+/// adds the contents that a stack has written.
 fn pseudo_sum(p: &Captured<'_>, protocol: u8, length: u16) -> u64 {
     let ends = u64::from(address(p.source).to_bits()) + u64::from(address(p.destination).to_bits());
     ends + u64::from(protocol) + u64::from(length)
 }
 
-/// Adds the upper 16-bit words of a sum to its lowest word, with carry (RFC 1071).
+/// Reduces a sum to 16 bits with the one's complement addition of the Internet checksum (RFC 1071).
 fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -1,4 +1,5 @@
-//! Writes one file for each captured link and host. Programs that analyse TCP expect each packet only once per file.
+//! Writes one file for each captured link and host. Links and hosts do not share a file, because programs that analyse
+//! TCP expect each packet only once per file.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -33,7 +34,7 @@ impl Folder {
         Ok(Folder { files })
     }
 
-    /// Ends all files.
+    /// Writes all remaining packets, and closes the files.
     ///
     /// # Errors
     /// A packet could not be written.
@@ -70,8 +71,8 @@ impl Logs {
         Logs { folder: folder.to_owned(), state: Arc::default() }
     }
 
-    /// Creates the file `FLOW.sqlog`. Returns `None` if this fails, and [`finish`](Logs::finish) then returns the
-    /// error.
+    /// Creates the file `FLOW.sqlog`. If this fails, the function returns `None`, and [`finish`](Logs::finish) returns
+    /// the error.
     pub fn open(&self, flow: &str) -> Option<Log> {
         let mut state = lock(&self.state);
         let name = file_name(flow, "sqlog", &mut state.taken);
@@ -84,7 +85,7 @@ impl Logs {
         }
     }
 
-    /// Returns the first error of all logs that were dropped.
+    /// Returns the first error that occurred in any log. Drop all logs before this call.
     ///
     /// # Errors
     /// A file could not be created or written.
@@ -138,11 +139,11 @@ pub fn file_names<S: AsRef<str>>(places: &[S], extension: &str) -> Vec<String> {
     places.iter().map(|place| file_name(place.as_ref(), extension, &mut taken)).collect()
 }
 
-/// Returns a unique file name for a place or a flow.
+/// Returns a unique file name for a captured link, a captured host or a flow.
 fn file_name(place: &str, extension: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let plain: String = place.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    // A name such as `..` would be a folder.
+    // A name such as `..` would refer to a folder.
     let base = if plain.starts_with('.') { format!("_{plain}") } else { plain };
     let number = |n: u32| if n == 1 { String::new() } else { format!("-{n}") };
     let numbered = |n: u32| format!("{base}{}.{extension}", number(n));

@@ -19,36 +19,36 @@ use crate::datagram::{address, datagram};
 
 /// Number of bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Exponent of the resolution of times, which are in nanoseconds.
+/// The resolution of times is 10 to the power of minus this number, in seconds.
 const NANOSECONDS: u8 = 9;
-/// Values of the two lowest bits of a packet block's flags: the packet was received, or it was sent.
+/// The direction of a packet, in the two lowest bits of the flags of its block: received or sent.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// The type of a block with a packet, and the codes of its options.
+/// The type of a block that contains a packet, and the codes of the options of blocks.
 const PACKET_BLOCK: u32 = 6;
 const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
 
-/// The place where the packets of a file are captured.
+/// The link or the host at which the packets of a file are captured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Interface {
-    /// The end of the link with this index in the plan.
+    /// The receiving end of the link with this index in the plan.
     Link(u32),
     /// The node with this index in the plan.
     Host(u32),
 }
 
 impl Interface {
-    /// Returns all places of a plan's capture.
+    /// Returns all links and hosts at which a plan captures packets.
     pub(crate) fn all(plan: &Plan) -> Vec<Self> {
         let Some(capture) = &plan.capture else { return Vec::new() };
         let links = capture.links.iter().copied().map(Interface::Link);
         links.chain(capture.hosts.iter().copied().map(Interface::Host)).collect()
     }
 
-    /// Returns the name of the place.
+    /// Returns the name of the link or the host.
     pub(crate) fn name(self, plan: &Plan) -> &str {
         match self {
             Interface::Link(link) => plan.links.get(link as usize).map_or("", |l| l.name.as_str()),
@@ -56,7 +56,7 @@ impl Interface {
         }
     }
 
-    /// Returns the file to which packets of a place belong.
+    /// Returns the file for packets that are captured at this place.
     pub(crate) fn of(place: Place) -> Self {
         match place {
             Place::Link(link) => Interface::Link(link),
@@ -80,7 +80,7 @@ pub(crate) struct Pcapng<W: Write> {
 }
 
 impl<W: Write> Pcapng<W> {
-    /// Begins a file for the packets of a place.
+    /// Begins the file of a link or a host.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -114,7 +114,7 @@ impl<W: Write> Pcapng<W> {
         })
     }
 
-    /// Ends the file.
+    /// Writes the remaining blocks of the file.
     ///
     /// # Errors
     /// A packet could not be written.
@@ -130,7 +130,8 @@ impl<W: Write> Pcapng<W> {
 
     fn write(&mut self, p: &Captured<'_>) -> io::Result<()> {
         let length = datagram(p, &mut self.bytes);
-        // The zeros of a payload are written only if the whole packet fits. A part of them has no use.
+        // The zeros of a payload are written only if the whole packet fits into the snapshot length. A part of the
+        // zeros would be useless.
         if length <= self.snap {
             self.bytes.resize(length, 0);
         } else {
@@ -152,8 +153,8 @@ impl<W: Write> Pcapng<W> {
     }
 }
 
-/// Adds an Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3). pcap-file also writes such blocks, but takes
-/// several times as long, and these blocks are nearly the whole file.
+/// Adds an Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3). The crate pcap-file takes several times as
+/// long to write such a block. Nearly the whole file consists of these blocks.
 fn put_block(
     blocks: &mut Vec<u8>,
     at: Time,
@@ -169,7 +170,7 @@ fn put_block(
     blocks.extend_from_slice(words.map(u32::to_ne_bytes).as_flattened());
     extend_padded(blocks, data);
     if let Some(comment) = comment {
-        // A comment has at most 65,535 bytes.
+        // The length of a comment is stored in 16 bits, so a comment has at most 65,535 bytes.
         let longest = comment.len().min(usize::from(u16::MAX));
         let end = (0..=longest).rev().find(|&end| comment.is_char_boundary(end)).unwrap_or(0);
         put_option(blocks, COMMENT, &comment.as_bytes()[..end]);
@@ -190,7 +191,7 @@ fn put_option(blocks: &mut Vec<u8>, code: u16, value: &[u8]) {
     extend_padded(blocks, value);
 }
 
-/// Adds these bytes and zeros, up to a multiple of four.
+/// Adds these bytes, and zeros until the length is a multiple of four.
 fn extend_padded(blocks: &mut Vec<u8>, bytes: &[u8]) {
     blocks.extend_from_slice(bytes);
     blocks.resize(blocks.len().next_multiple_of(4), 0);

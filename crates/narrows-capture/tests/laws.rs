@@ -130,7 +130,7 @@ proptest! {
         let (results, packets) = run(&network);
         let sent: Vec<&Parsed> =
             packets.iter().filter(|p| p.place == Place::Sent(0) && !p.segment.syn).collect();
-        // New data continues at the next sequence number. Every other segment is a retransmission.
+        // New data continues at the next sequence number. All other segments are retransmissions.
         let mut next = 1;
         let mut lengths = BTreeMap::new();
         let mut again = 0;
@@ -147,8 +147,8 @@ proptest! {
         }
         prop_assert_eq!(again, count(&results, "retransmits"));
         prop_assert!(u64::from(next - 1) <= network.bytes);
-        // Acknowledgement numbers only grow, and never exceed the data that was sent. SACK blocks are above the
-        // acknowledgement number, or report duplicates.
+        // Acknowledgement numbers never decrease, and never exceed the data that was sent. A SACK block is above the
+        // acknowledgement number, or reports a duplicate.
         let mut acknowledged = 0;
         for p in packets.iter().filter(|p| p.place == Place::Sent(1) && !p.segment.syn) {
             let (_, ack) = p.read;

@@ -17,7 +17,7 @@ pub enum ToController {
     Ports(Ports),
     /// The largest flows of a port, once per second, for display.
     Flows(Flows),
-    /// Flows that started, ended or changed at a port, in order.
+    /// Flows that started, ended or changed at a port, in the order of the events.
     FlowChanges(FlowChanges),
     /// A message of a rate controller: a report or an advertisement.
     #[serde(untagged)]
@@ -48,7 +48,7 @@ pub struct Flows {
 pub struct FlowChanges {
     /// The port.
     pub port: PortId,
-    /// At most `FLOWS_MAX` changes, in order.
+    /// At most `FLOWS_MAX` changes, in the order of the events.
     pub changes: Vec<FlowChange>,
 }
 
@@ -68,10 +68,11 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Capacity of the port, L3 bytes/s.
     pub capacity: Rate,
-    /// The rate controller, e.g. `brf`. Earlier agents of this protocol call this key `controller`.
+    /// The rate controller, e.g. `brf`. Older agents that use this version of the protocol call the key `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
-    /// Parameters of the rate controller in base units. The parameters are checked only where they are used.
+    /// Parameters of the rate controller in base units. Parsing a body does not check the parameters. The code that
+    /// uses a parameter checks it.
     #[serde(default)]
     pub params: Values,
     /// The thresholds of congestion; absent if the rate controller has no thresholds.
@@ -102,7 +103,7 @@ pub struct FlowChange {
 pub struct FlowInfo {
     /// The flow.
     pub key: FlowKey,
-    /// Class of the flow's sender.
+    /// The class of the port's queue to which the flow belongs. The class depends on the flow's sender.
     pub class: Class,
     /// The leaf of the port's queue in which the flow's packets wait.
     pub leaf: Leaf,
@@ -132,8 +133,8 @@ impl ToController {
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text)
             .map_err(|error| format!("found a line that is not a body: {error}"))?;
-        // The type is parsed first, because it selects the structure. For a tagged enum, Serde would parse the whole
-        // body into a tree. That takes longer, and the position of an error is lost.
+        // The type is parsed first, because it selects the structure. For a tagged enum, Serde would first parse the
+        // whole body into a tree. That would take longer, and errors would have no position.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),
@@ -146,8 +147,8 @@ impl ToController {
         .map_err(|error| format!("{kind}: {error}"))
     }
 
-    /// Returns whether the agent may drop this body because newer bodies replace it. The agent may drop every body
-    /// except the list of ports.
+    /// Returns whether the agent may drop this body while it waits to be sent. The agent may drop every body except the
+    /// list of ports, because newer bodies replace the dropped body.
     pub fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports(_))
     }

@@ -1,4 +1,4 @@
-//! Checks of a body that the types of its fields do not cover.
+//! Checks the conditions on a body that the types of its fields do not ensure.
 
 use narrows_control::units::Rate;
 

@@ -2,8 +2,8 @@
 //!
 //! The agent writes a [`ToController`] and reads [`Message`](narrows_control::rate::Message)s. The controller parses
 //! and checks each line with [`ToController::parse`]. The check is necessary because an authenticated agent can send
-//! invalid bodies. The controller gives the messages to `rate::brf::Sdn` or `rate::pacec::Pacec`, and writes their
-//! answers with [`to_agent`].
+//! invalid bodies. The controller passes the messages to `rate::brf::Sdn` or `rate::pacec::Pacec`. It converts the
+//! answers to bodies with [`to_agent`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -25,7 +25,7 @@ pub const LINE_MAX: usize = 1 << 20;
 /// Maximum length of a greeting or of its answer, in bytes, including the end of the line. Without TLS, any program on
 /// the host can send a greeting.
 pub const GREETING_MAX: usize = 4096;
-/// The controller sends this body only as a keep-alive.
+/// The body that the controller sends to keep the connection alive. It has no other purpose.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
 /// Maximum number of flows in one body. The controller displays these flows to users, who do not need more. A line with
 /// grants for 9,000 flows would exceed [`LINE_MAX`].

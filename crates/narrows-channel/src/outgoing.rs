@@ -23,6 +23,6 @@ pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
 }
 
 fn text(message: &Message) -> String {
-    // Structures of strings and numbers can always be written as JSON.
+    // This never fails, because JSON can represent all strings and numbers.
     serde_json::to_string(message).unwrap_or_default()
 }

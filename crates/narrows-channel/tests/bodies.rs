@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// Version 2 of the protocol fixes this form.
+/// Version 2 of the protocol prescribes this form.
 #[test]
 fn bodies_have_this_form_on_the_wire() {
     let key = r#"{"saddr":"10.0.0.1","daddr":"fd00::1","sport":1,"dport":2,"proto":"tcp"}"#;

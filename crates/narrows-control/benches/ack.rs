@@ -2,7 +2,8 @@
 //!
 //! The path carries 100 Mbit/s at an RTT of at least 20 ms. The receiver acknowledges every second segment. The queue
 //! fills and empties. One in 5000 segments is lost, and its repair takes one round trip. All controllers get the same
-//! ACKs, regardless of the windows that they set. The benchmark measures the time of a decision, not its quality.
+//! ACKs, regardless of the windows that they set. The benchmark measures the time that a decision takes, not the
+//! quality of the decision.
 //!
 //! Run all controllers with `cargo bench -p narrows-control --bench ack`. Add the name of a controller to run only this
 //! controller, for example under callgrind. The benchmark prints medians over batches. A batch takes a few

@@ -1,5 +1,4 @@
-//! Measures the cost of BRF at scale (BRF-103): one allocation over 100,000 flows, a change of one flow, and one
-//! packet.
+//! Measures the cost of BRF at scale (BRF-103): one allocation to 100,000 flows, a change of one flow, and one packet.
 //!
 //! Run this benchmark with `cargo bench -p narrows-control --bench allocate`. It prints the median and the longest time
 //! of several runs, and asserts nothing.
@@ -71,7 +70,7 @@ fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketIn
     }
 }
 
-/// A port with all flows established at `start`.
+/// A port at which all flows are established.
 struct Port {
     brf: Brf,
     counters: PortCounters,
@@ -165,7 +164,7 @@ fn at_port(share: Share) {
     let mut port = Port::new(share);
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
-    // Measures the timer that ends a window. It takes the longest of all timers, by a factor of about 1000.
+    // Measures the timer that ends a window. This timer takes about 1000 times as long as any other timer.
     let mut worst = Vec::new();
     for _ in 0..5 {
         let mut longest = Duration::ZERO;

@@ -47,7 +47,7 @@ fn header(kind: &str, n: u32) -> Header {
     }
 }
 
-/// Returns a data packet of flow `n` if `payload` is true, or else a packet without data.
+/// Returns a packet of flow `n`. The packet contains data if `payload` is true.
 fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     let host = |net: u32| core::net::IpAddr::V4(core::net::Ipv4Addr::from_bits(net + n));
     let key = FlowKey {
@@ -73,7 +73,7 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
 }
 
 /// Passes the handshakes, data and ACKs of the flows to a controller with state per flow. Returns false if the
-/// controller has no such state.
+/// controller has no state per flow.
 fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) -> bool {
     let RateController::PerFlow(controller) = controller else { return false };
     let mut actions = Vec::new();

@@ -20,7 +20,7 @@ fn main() {
     for round in 0..80 {
         println!("{:7.3} s  cwnd {:4}  ssthresh {}", now.as_secs_f64(), window.cwnd, threshold(&window));
         if round == 6 {
-            // A transport lowers the window gradually during recovery. Here recovery is one step.
+            // A real transport lowers the window gradually during recovery. This example lowers it in one step.
             cc.on_congestion(&Congestion::new(Signal::Loss, now), &mut window);
             window.cwnd = window.ssthresh;
             cc.on_recovered(now, &mut window);

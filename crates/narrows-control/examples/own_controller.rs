@@ -45,7 +45,7 @@ fn main() {
         for _ in 0..window.cwnd {
             cc.on_ack(&Ack::new(now, 1), &mut window);
         }
-        // The path holds 40 segments and drops any further segment.
+        // The path has room for 40 segments, and drops all segments beyond this number.
         if window.cwnd > 40 {
             cc.on_congestion(&Congestion::new(Signal::Loss, now), &mut window);
             window.cwnd = window.ssthresh;

@@ -40,7 +40,7 @@ pub struct Bytes(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// A time later than any other time. A deadline with this value never passes.
+    /// The latest time. A deadline at this time never passes.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Returns the point in time `nanos` nanoseconds after the epoch.
@@ -68,7 +68,7 @@ impl Time {
 impl Span {
     /// A span of zero.
     pub const ZERO: Span = Span(0);
-    /// A span longer than any other. The minimum of no samples has this value.
+    /// The longest span. A minimum over no samples has this value.
     pub const MAX: Span = Span(u64::MAX);
 
     /// Returns a span of `nanos` nanoseconds.
@@ -121,7 +121,7 @@ impl Span {
 impl Rate {
     /// A rate of zero.
     pub const ZERO: Rate = Rate(0);
-    /// The largest rate, which stands for "no limit".
+    /// The largest rate. It means "no limit".
     pub const MAX: Rate = Rate(u64::MAX);
 
     /// Returns a rate of `rate` bytes per second.
@@ -136,7 +136,7 @@ impl Rate {
     pub fn from_f64(rate: f64) -> Self {
         Rate(rate as u64)
     }
-    /// Returns the rate of `bytes` in `span`. An empty span gives zero.
+    /// Returns the rate of `bytes` in `span`. A span of zero gives a rate of zero.
     pub fn of(bytes: Bytes, span: Span) -> Self {
         if span.0 == 0 {
             return Rate::ZERO;

@@ -1,4 +1,4 @@
-//! Validation of specs. A spec that passes the check has no invalid index.
+//! Validation of specs. In a spec that passes the check, all indices are valid.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,12 @@ use crate::error::Error;
 use crate::spec::Spec;
 
 impl Spec {
-    /// Checks every reference, and the plan.
+    /// Checks the plan, and the relays, flows and queues that refer to it.
     ///
     /// # Errors
     /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Error> {
-        // The kernel has congestion controllers that the simulator does not have, so any name is accepted
-        // here.
+        // The kernel has congestion controllers that the simulator does not have, so this check accepts any name.
         let any = |_: &Choice| Some(Box::new(Reno::default()) as Box<dyn Controller>);
         check_for_real_stacks(&self.plan, &any)?;
         let interval = self.sample_interval;

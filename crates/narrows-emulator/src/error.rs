@@ -47,7 +47,7 @@ impl Error {
         move |e| Error::System { what, source: e.into() }
     }
 
-    /// Like [`Error::system`], but for an operation in a namespace.
+    /// Like [`Error::system`], but also adds the namespace in which the operation failed.
     pub(crate) fn at<E: Into<io::Error>>(netns: &Path, what: &str) -> impl FnOnce(E) -> Error {
         Error::system(format!("{}: {what}", netns.display()))
     }

@@ -3,13 +3,13 @@
 //! The caller builds the network (namespaces, cables, queues) and maps the network to the plan in a [`Spec`].
 //! [`emulate`] carries packets over the links, runs the flows, takes samples, and returns the simulator's tables.
 //!
-//! * [`spec`], `check`: the input.
+//! * [`spec`], `check`: the input, and its validation.
 //! * `relay`: moves packets between interfaces, with the simulator's link model.
 //! * `endpoint`: senders and receivers on the kernel's sockets.
 //! * `sample`: reads the kernel's statistics of connections, queues and processors.
 //! * `track`, `watch`: convert samples into tables.
 //! * `sound`: decides whether the run can be trusted.
-//! * [`clock`], `netns`, `raw`: CLOCK_MONOTONIC, namespaces, system calls.
+//! * [`clock`], `netns`, `raw`: access to CLOCK_MONOTONIC, namespaces and system calls.
 //!
 //! Reading order: [`spec`], `run`, `relay`, `endpoint`.
 

@@ -12,8 +12,7 @@ use crate::error::Error;
 
 /// Runs `task` inside the namespace at `path`.
 ///
-/// # Errors
-/// If there is no such namespace, if the permission is missing, or if `task` fails.
+/// # Errors If there is no such namespace, if the process may not enter it, or if `task` fails.
 pub(crate) fn inside<T: Send>(
     path: &Path,
     task: impl FnOnce() -> Result<T, Error> + Send,
@@ -28,7 +27,8 @@ pub(crate) fn inside<T: Send>(
     })
 }
 
-/// Returns the last number of a sysctl of the calling thread's namespace, e.g. `net/ipv4/tcp_rmem`.
+/// Returns the last number in the value of a sysctl, e.g. the maximum in `net/ipv4/tcp_rmem`. The value is read in the
+/// calling thread's namespace.
 pub(crate) fn sysctl_last(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
     text.split_whitespace().next_back()?.parse().ok()

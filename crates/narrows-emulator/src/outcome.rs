@@ -9,7 +9,7 @@ use crate::sound::Soundness;
 pub struct Outcome {
     /// The simulator's tables. Values that cannot be measured are NaN.
     pub tables: Vec<Table>,
-    /// Size of the run. The number of events is the number of frames that relays sent.
+    /// Numbers of packets, flows and events of the run. An event is a frame that a relay has sent.
     pub counts: Counts,
     /// Whether the run can be trusted.
     pub soundness: Soundness,

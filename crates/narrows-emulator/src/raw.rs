@@ -43,7 +43,8 @@ pub(crate) fn packet_socket_drops(fd: impl AsFd) -> u64 {
     }
 }
 
-/// Discards up to `max` bytes of a TCP socket without copying them (tcp(7), MSG_TRUNC). Returns 0 at the end of the stream.
+/// Discards up to `max` received bytes of a TCP socket without copying them (tcp(7), MSG_TRUNC). Returns the number of
+/// discarded bytes, which is 0 at the end of the stream.
 pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket, the kernel does not write to the buffer (tcp(7)), so the buffer may be
     // null.
@@ -63,8 +64,8 @@ pub(crate) fn real_time_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If the low priority
-/// disturbs the run, the verdict on the run shows this.
+/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If the thread's low
+/// priority disturbs the run, the verdict on the run shows the disturbance.
 pub(crate) fn high_priority() {
     // SAFETY: the call takes only integers. On Linux, 0 stands for the calling thread, not the process.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
@@ -76,7 +77,7 @@ pub(crate) fn thread_cpu() -> u64 {
         .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-/// Packets received by one call.
+/// Buffers for the packets that one system call receives.
 pub(crate) struct ReceiveBatch {
     frames: Vec<u8>,
     controls: Vec<Control>,
@@ -107,7 +108,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// Room for the first `head` bytes of `count` packets.
+    /// Allocates space for the first `head` bytes of each of `count` packets.
     pub(crate) fn of_heads(count: usize, head: usize) -> Self {
         ReceiveBatch { keeps_heads: true, ..ReceiveBatch::new(count, head) }
     }
@@ -158,15 +159,15 @@ impl ReceiveBatch {
         Ok(n as usize)
     }
 
-    /// Returns a packet of the last call and its CLOCK_REALTIME timestamp. The packet is empty if it was too long for
-    /// its buffer.
+    /// Returns packet `i` of the last call of [`receive`](Self::receive), and its CLOCK_REALTIME timestamp. If the
+    /// packet was too long for its buffer, the result is empty, or only its beginning if `keeps_heads` is set.
     pub(crate) fn packet(&self, i: usize) -> (&[u8], Option<u64>) {
         let length = self.lengths.get(i).copied().unwrap_or(0);
         let start = i * self.frame_max;
         (self.frames.get(start..start + length).unwrap_or(&[]), self.stamps.get(i).copied().flatten())
     }
 
-    /// Returns the number of packets so far that were too long for their buffers.
+    /// Returns how many of all received packets were too long for their buffers.
     pub(crate) fn truncated(&self) -> u64 {
         self.truncated
     }
@@ -190,7 +191,7 @@ fn timestamp(header: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Sends packets with one call. Returns the number of sent packets. The number 0 means that the device's queue is full.
+/// Sends packets with one call. Returns the number of sent packets. The result 0 means that the device's queue is full.
 pub(crate) fn send_batch(fd: impl AsFd, packets: &[&[u8]]) -> io::Result<usize> {
     let mut vectors: Vec<libc::iovec> = packets
         .iter()

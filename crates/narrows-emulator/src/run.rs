@@ -1,5 +1,5 @@
-//! Runs a spec. First, all resources are opened. Then, other threads forward packets and run flows, while the calling
-//! thread takes samples.
+//! Runs a spec. First, the calling thread opens all resources. Afterwards, other threads forward packets and run flows,
+//! and the calling thread takes samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ struct Stage {
 impl Stage {
     fn build(spec: &Spec) -> Result<Self, Error> {
         let plan = &spec.plan;
-        // If a spec has relays but no flows, it needs no paths.
+        // A spec without flows, which has only relays, needs no paths.
         let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
         let registry = Arc::new(Registry::default());
         let mut stage =
@@ -167,13 +167,14 @@ impl Stage {
     }
 }
 
-/// Returns a warning if the largest receive window of a receiver is smaller than the capacity of the path.
+/// Returns a warning if a receiver's largest receive window is too small to fill the path and its queue.
 fn window_warning(netns: &Path, path: EmptyPath) -> Result<Option<String>, Error> {
     if path.bottleneck == Rate::MAX {
         return Ok(None);
     }
     let largest = netns::inside(netns, || Ok(netns::sysctl_last("net/ipv4/tcp_rmem")))?;
-    // Linux offers half of the buffer as the receive window, and a full queue may double the path's RTT.
+    // Linux offers half of the buffer as the receive window, and a full queue may double the path's RTT. The buffer
+    // therefore needs four times the data of one RTT.
     let needed = path.bottleneck.bytes_in(path.rtt + Span::from_millis(1)).get().saturating_mul(4);
     Ok(largest.filter(|&l| l < needed).map(|l| {
         format!("{}: net.ipv4.tcp_rmem is {l} bytes, but the path needs {needed}; raise it", netns.display())

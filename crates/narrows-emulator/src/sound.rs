@@ -16,7 +16,7 @@ pub struct Soundness {
     pub reasons: Vec<String>,
     /// Further information that does not affect the verdict.
     pub notes: Vec<String>,
-    /// CLOCK_MONOTONIC at time zero, nanoseconds.
+    /// Value of CLOCK_MONOTONIC at the start of the run, in nanoseconds.
     pub start_ns: u64,
     pub(crate) processors: ProcessorReport,
     pub(crate) relay_cpu: f64,
@@ -29,7 +29,7 @@ pub struct Soundness {
 pub(crate) struct RelaySoundness {
     link: u32,
     name: String,
-    /// Frames forwarded, and frames lost and duplicated by the model.
+    /// Number of frames that the relay forwarded, and numbers of frames that the link model lost and duplicated.
     frames: u64,
     lost: u64,
     duplicated: u64,
@@ -53,7 +53,7 @@ pub(crate) struct FlowSoundness {
 }
 
 impl Soundness {
-    /// Judges a run.
+    /// Computes the verdict on a run from its measurements.
     pub(crate) fn judge(
         spec: &Spec,
         start_ns: u64,
@@ -135,8 +135,8 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // With `receive_memory`, receivers in the simulator have the same receive window as in the kernel. A limit
-            // by the receive window is then expected.
+            // With `receive_memory`, the simulator's receivers have the same receive windows as the kernel's. If the
+            // receive window limits a flow, this is therefore no reason to distrust the run.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
@@ -183,7 +183,7 @@ impl Soundness {
     }
 }
 
-/// Adds a method to a flow's plan: whether the plan limits the window of the flow.
+/// Adds a method to the plan of a flow. It returns whether this plan limits the flow's window.
 trait LimitsWindow {
     fn limits_window(&self) -> bool;
 }

@@ -18,7 +18,7 @@ pub struct Spec {
     /// The simulator's plan: seed, duration, warm-up, link models, flows, probes. The plan may name congestion
     /// controllers that the simulator does not have.
     pub plan: Plan,
-    /// Network namespace of each node with a flow, by the node's name: a file such as `/run/netns/h0`.
+    /// For the name of each node with a flow, the file of its network namespace, such as `/run/netns/h0`.
     #[serde(default)]
     pub namespaces: BTreeMap<String, PathBuf>,
     /// Directed links whose model the relay implements.
@@ -27,10 +27,10 @@ pub struct Spec {
     /// Addresses of the plan's flows. Flows that are not listed here do not run.
     #[serde(default)]
     pub flows: Vec<FlowSpec>,
-    /// Queues of the kernel to sample.
+    /// The kernel's queues that the emulator samples.
     #[serde(default)]
     pub queues: Vec<QueueSpec>,
-    /// Time zero of the run by CLOCK_MONOTONIC; `None`: the run starts after the setup.
+    /// Start of the run as a time of CLOCK_MONOTONIC; `None`: the run starts shortly after the setup.
     #[serde(default)]
     pub start: Option<Time>,
     /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become
@@ -60,7 +60,7 @@ pub struct InterfaceSpec {
     pub interface: String,
 }
 
-/// A directed link at a relay. Frames that arrive at one interface leave by the other interface.
+/// A directed link at a relay. Frames that arrive at the interface `from` leave by the interface `to`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySpec {
@@ -75,7 +75,7 @@ pub struct RelaySpec {
     pub model: RelayModel,
 }
 
-/// How much of a link's model the relay implements.
+/// The part of a link's model that the relay implements.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayModel {
@@ -90,13 +90,13 @@ pub enum RelayModel {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Index of the plan's flow. A group or a Poisson source counts as one flow here.
+    /// Index of the plan's flow. A group or a Poisson source is one flow of the plan.
     pub flow: u32,
     /// Address of the sender.
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
-    /// Port of the receiver. The port must be unique among the flows between the same two nodes.
+    /// Port of the receiver. Two flows with the same protocol and the same server address must have different ports.
     pub port: u16,
     /// Whether another program (iperf3) sends the traffic, and the emulator only samples it. The flow must be neither
     /// a group nor a Poisson source.
@@ -116,7 +116,7 @@ pub struct FlowSpec {
     pub congestion: Option<String>,
 }
 
-/// A queue of the kernel that stands for a link's queue.
+/// A queue of the kernel that implements the queue or the random loss of a link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueSpec {
@@ -129,8 +129,8 @@ pub struct QueueSpec {
     /// Handle of a qdisc (`1:`) or of a class (`1:10`), in hexadecimal as in tc(8). If several entries belong to one
     /// link, their counters are added.
     pub handle: String,
-    /// Bytes per packet that this queue counts in addition to the L3 bytes. This is an Ethernet header, or 0 if a size
-    /// table subtracts this header (`stab overhead -14`).
+    /// Bytes per packet that this queue counts in addition to the L3 bytes. This is the length of an Ethernet header,
+    /// or 0 if a size table subtracts this length (`stab overhead -14`).
     #[serde(default = "ethernet")]
     pub header: u32,
     /// The part of the link that the qdisc implements.
@@ -163,7 +163,7 @@ pub struct Bounds {
     pub busiest: f64,
     /// Limit of the share of a flow's busy time in which the receive window or the send buffer limited the flow, 0..1.
     pub limited: f64,
-    /// Maximum number of bytes that a relay holds. Further frames are dropped and counted.
+    /// Maximum number of bytes that a relay stores. The relay drops and counts frames that would exceed this number.
     pub relay_bytes: u64,
 }
 

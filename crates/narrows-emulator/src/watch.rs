@@ -34,7 +34,7 @@ pub(crate) struct Watch<'s> {
     pub(crate) peak: usize,
 }
 
-/// A time at which the sampler records counters once.
+/// A point of the run at which the sampler records counters once.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
     Warmup,
@@ -136,7 +136,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Takes a sample of links and sampled flows. If `all` is set, also takes a sample of all other flows.
+    /// Samples the links, and the active flows that have `is_sampled` set. If `all` is set, samples all active flows.
     fn sample(&mut self, now: Time, all: bool, measure: bool) {
         let mut active = 0;
         for flow in self.flows.iter_mut().filter(|f| f.is_active(now)) {

@@ -159,7 +159,8 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let Some(lab) = Lab::new() else { return };
         lab.no_offloads("a");
         let spec = lab.spec(3.0, |s| {
-            // Rates of 20 and 5 Mbit/s alternate every half second. HTB does not support such a rate.
+            // Rates of 20 and 5 Mbit/s alternate every half second. HTB does not support a changing rate, so the relay
+            // implements it.
             s["plan"]["links"][0]["rate"] =
                 json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
             s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});
@@ -172,8 +173,8 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         let get = |column: &str| links.f64(column).unwrap()[0];
         eprintln!("utilisation {:.3}, sojourn {:.1} ms", get("utilisation"), get("sojourn_mean_s") * 1e3);
         assert!((0.8..=1.01).contains(&get("utilisation")), "{}", get("utilisation"));
-        // After the warm-up at 0.6 s, the link has 5 Mbit/s for 0.4 s. Then follow two whole periods, with 12.5 Mbit/s
-        // on average.
+        // After the warm-up at 0.6 s, the link has 5 Mbit/s for 0.4 s. Afterwards, the link has two whole periods, with
+        // 12.5 Mbit/s on average.
         assert_eq!(get("capacity_bps"), 11.25e6);
         assert!(links.u64("dropped_packets").unwrap()[0] > 0, "a short queue and cubic");
         // The transmission of 60 packets of 1500 bytes at 5 Mbit/s takes 144 ms.

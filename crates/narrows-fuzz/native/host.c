@@ -15,7 +15,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* Tunables are set for each input. */
+/* The fuzzer sets the tunables for each input, so they must not be constant. */
 #define const
 #include "sender/sender.bpf.c"
 #undef const

@@ -62,7 +62,7 @@ static __u32 word(void)
 	return value << 24 | byte() << 16 | byte() << 8 | byte();
 }
 
-/* Returns a value up to `most`. Small values are as likely as large values. */
+/* Returns a value from 0 to `most`. Small values are as likely as large values. */
 static __u64 up_to(__u64 most)
 {
 	__u64 value = (__u64)word() << 32 | word();
@@ -265,7 +265,7 @@ long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, 
 	return 0;
 }
 
-/* Replacement of the kernel's CUBIC, which may return any window. */
+/* Replaces the kernel's CUBIC. The replacement may return any window. */
 
 void cubictcp_init(struct sock *sk)
 {

@@ -1,7 +1,7 @@
 //! Limits the memory that one input may take, for all fuzzers of this crate.
 //!
-//! libFuzzer finds panics (the code is built with overflow checks) and inputs that take too long. It checks the memory
-//! of the whole process only once per second, so it could miss a single large allocation.
+//! libFuzzer finds panics (the code is built with overflow checks) and inputs that take too long. However, it checks
+//! the memory of the whole process only once per second. So it could miss a single large allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

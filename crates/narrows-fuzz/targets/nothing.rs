@@ -1,5 +1,6 @@
 //! An empty fuzzer that is declared as a test. It makes Cargo build dependencies with the features that `cargo test`
-//! needs. Fuzzers that are built together with this one can then use the dependencies of the tests.
+//! needs. If other fuzzers are built together with this one, they can use the dependencies that were built for the
+//! tests.
 
 #![no_main]
 

@@ -26,8 +26,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
-/// Memory limit for one input. The buffer for a line doubles when it grows, so it takes up to twice the longest line.
-/// The sent text takes the same amount, and TLS takes the rest.
+/// Memory limit for one input. The buffer for a line doubles when it grows, so the buffer takes up to twice the longest
+/// line. The sent text takes as much again, and TLS takes the rest.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {

@@ -1,5 +1,5 @@
-//! Fuzzes the control loop with any messages from the controller and any counters. Slots have any contents too, because
-//! a pinned data plane can contain anything. The input is a list of steps.
+//! Fuzzes the control loop with any messages from the controller and any counters. The slots of flows also have any
+//! contents, because a pinned data plane can contain anything. The input is a list of steps.
 #![no_main]
 
 use std::cell::RefCell;

@@ -10,8 +10,8 @@ fuzz_target!(|input: &[u8]| {
     bounded(1 << 20, || {
         if let Ok(Ok(request)) = read_request(input) {
             let again = serde_json::to_vec(&request).expect("JSON");
-            // `read_request` is not used here, because the serialized request contains all defaults and may exceed the
-            // maximum length of a line.
+            // The test does not use `read_request` for this step, because the serialized request contains all defaults
+            // and may exceed the maximum length of a line.
             assert_eq!(serde_json::from_slice::<Request>(&again).expect("a request"), request);
         }
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {

@@ -1,9 +1,9 @@
 //! Fuzzes the switch's eBPF program with a list of packets of a flow. The kernel runs the program (BPF_PROG_TEST_RUN),
 //! so the fuzzer needs root.
 //!
-//! eBPF code has no coverage counters of the compiler. Instead, the effects of the program guide the fuzzer. An edge is
-//! a combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes of the
-//! packet.
+//! The compiler adds no coverage counters to eBPF code. Instead, the effects of the program guide the fuzzer. Each edge
+//! of the coverage is a combination of verdict, queue, changed counters, changed fields of the flow's slot and changed
+//! bytes of the packet.
 #![no_main]
 
 use std::cell::{OnceCell, RefCell};
@@ -31,7 +31,7 @@ const PACKETS_MAX: usize = 24;
 /// Longest option that the program inserts: two NOPs and six bytes.
 const GROWTH: usize = 8;
 
-/// libFuzzer reads these counters as it reads the compiler's counters (FuzzerExtraCounters.cpp).
+/// libFuzzer reads these counters in the same way as the compiler's counters (FuzzerExtraCounters.cpp).
 #[allow(unsafe_code, reason = "the section by which libFuzzer finds the counters")]
 // SAFETY: libFuzzer reads and clears these bytes only between two inputs.
 #[unsafe(link_section = "__libfuzzer_extra_counters")]

@@ -22,7 +22,7 @@ pub enum Room {
     Whole = 2,
 }
 
-/// A reserved part of the machine. Dropping this value frees it.
+/// A reserved part of the machine. Dropping this value frees the part.
 #[derive(Debug)]
 struct Held(Room);
 
@@ -52,8 +52,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Waits until this part of the machine is free, and returns a set without hosts. The names of all namespaces will
-    /// begin with `tag`.
+    /// Waits until the part `room` of the machine is free, reserves it, and returns a set without hosts. The names of
+    /// all namespaces will begin with `tag`.
     pub fn new(tag: &str, room: Room) -> Self {
         let held = Held::wait_for(room);
         let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -62,8 +62,7 @@ impl Hosts {
 
     /// Creates a host with its loopback interface up.
     ///
-    /// # Panics
-    /// This and all methods below panic if a command fails.
+    /// # Panics If a command fails. The same applies to all methods below, except those that return a `Result`.
     pub fn add(&mut self, host: &str) {
         let space = self.name(host);
         must(&format!("ip netns add {space}"));
@@ -108,7 +107,7 @@ impl Hosts {
 
     /// Sets `/proc/sys/KEY` of a host.
     pub fn sysctl(&self, host: &str, key: &str, value: &str) {
-        // /proc/sys/net shows the namespace of the reading thread.
+        // The files in /proc/sys/net belong to the namespace of the thread that opens them.
         let set = || fs::write(PathBuf::from("/proc/sys").join(key), value);
         self.inside(host, set).unwrap_or_else(|error| panic!("{key}: {error}"));
     }
@@ -129,7 +128,7 @@ impl Hosts {
         command
     }
 
-    /// Runs `work` at a host, in a thread of its own.
+    /// Runs `work` at a host, in a separate thread.
     pub fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         let space = File::open(self.path(host)).expect("the namespace is there");
         thread::scope(|scope| {

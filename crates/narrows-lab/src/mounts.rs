@@ -5,7 +5,7 @@ use std::thread;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
-/// Where bpffs is mounted.
+/// The folder at which bpffs is mounted.
 const BPFFS: &str = "/sys/fs/bpf";
 
 /// Runs `work` in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`.

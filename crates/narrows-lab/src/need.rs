@@ -32,8 +32,8 @@ impl Need {
     }
 }
 
-/// Returns whether all requirements are met. If a requirement is not met, reports that the test is skipped. Any other
-/// problem of the machine makes the test fail.
+/// Returns whether all requirements are met. If a requirement is not met, reports that the test is skipped. A test is
+/// skipped only for this reason. Any other problem of the machine makes the test fail.
 ///
 /// # Panics
 /// If something is missing and NARROWS_REQUIRE_KERNEL is 1.

@@ -48,8 +48,8 @@ pub struct Plan {
     /// the buffer as its window. `None`: Linux's default.
     #[serde(default)]
     pub receive_buffer: Option<Bytes>,
-    /// Whether the receive buffer limits senders after the window has opened. If true, segments that wait for a
-    /// missing segment take memory from the buffer.
+    /// Whether the receive buffer limits senders after the window has reached its maximum. If true, segments that wait
+    /// for a missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
     /// Whether each flow takes a random shortest path in each direction. If false, all flows between two nodes take the
@@ -109,7 +109,7 @@ pub struct LinkPlan {
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// A policer after the queue, which drops packets above a rate.
+    /// A policer after the queue. It drops packets that exceed its rate.
     #[serde(default)]
     pub policer: Option<PolicerPlan>,
     /// Length of an aggregation interval. Packets that leave the queue during an interval are sent together at its end.
@@ -415,8 +415,8 @@ pub struct ProbePlan {
     /// Indices of the TCP flows whose state is recorded after each ACK (table `acks`).
     #[serde(default)]
     pub acks: Vec<u32>,
-    /// Maximum number of rows of the table `acks`. At this number, every second row is dropped, and from then on only
-    /// every second ACK is recorded.
+    /// Maximum number of rows of the table `acks`. When the table has reached this number, every second row is dropped.
+    /// From then on, half as many ACKs are recorded.
     #[serde(default = "million")]
     pub ack_rows: u32,
 }

@@ -23,7 +23,7 @@ pub struct FlowPlan {
     /// Time at which the application stops sending; `None`: the end of the run.
     #[serde(default)]
     pub stop: Option<Time>,
-    /// Number of equal flows, which form a group.
+    /// Number of equal flows. These flows form a group.
     #[serde(default = "one")]
     pub count: u32,
     /// Time between the starts of two successive flows of the group.
@@ -32,7 +32,7 @@ pub struct FlowPlan {
     /// Each flow of the group starts later by a random time of up to this length.
     #[serde(default)]
     pub start_jitter: Span,
-    /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
+    /// Class for priority and HTB queues. With `share = "mark"`, BRF uses this value as the packets' mark.
     #[serde(default)]
     pub class: u8,
     /// Number of the service to which the flow belongs (BRF-31); `None`: the flow has a service of its own.
@@ -106,8 +106,7 @@ pub enum TransportPlan {
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
         #[serde(default = "default_mss")]
         mss: u32,
-        /// Window of a new connection, in packets. As in Linux, the window shrinks to this size during a long idle
-        /// time.
+        /// Window of a new connection, in packets. As in Linux, a long idle time reduces a larger window to this size.
         #[serde(default = "default_initial_window")]
         initial_window: u32,
     },
@@ -121,7 +120,7 @@ pub enum TransportPlan {
     /// A transport protocol of another library, such as QUIC of quinn. Such a protocol has its own datagrams, loss
     /// detection and pacing. The program that runs the plan provides the library.
     Stack(StackPlan),
-    /// Unmodified programs exchange the data. Only real stacks can run such a flow.
+    /// Unmodified programs exchange the data. Only real stacks can run a flow of programs.
     Program(ProgramPlan),
 }
 
@@ -172,10 +171,10 @@ pub enum Protocol {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowEnd {
-    /// The node whose data is the flow's goodput.
+    /// The node that sends the data of the flow (`from`).
     #[default]
     From,
-    /// The node that receives this data.
+    /// The node that receives the data of the flow (`to`).
     To,
 }
 
@@ -230,7 +229,7 @@ fn default_initial_window() -> u32 {
 pub enum AppPlan {
     /// The application always has data to send.
     Bulk,
-    /// The application sends `bytes` bytes, then closes the connection.
+    /// The application sends `bytes` bytes and closes the connection.
     Size {
         /// Number of application bytes.
         bytes: Bytes,

@@ -8,12 +8,12 @@ use serde_json::{Value as Json, json};
 
 use crate::extension::catalogue;
 
-/// Returns all congestion controllers, in the order in which figures show them.
+/// Returns all congestion controllers as JSON, in the order in which figures show them.
 pub(crate) fn congestion() -> String {
     Json::Array(catalogue().entries().iter().map(entry).collect()).to_string()
 }
 
-/// Returns all rate controllers.
+/// Returns all rate controllers as JSON.
 pub(crate) fn rate() -> String {
     let built_in = registry::all().iter().map(rate_controller);
     Json::Array(built_in.chain(catalogue().rate_controllers().iter().map(added)).collect()).to_string()
@@ -30,7 +30,7 @@ fn rate_controller(entry: &registry::Entry) -> Json {
     })
 }
 
-/// Returns a rate controller of another crate. Real switches do not run it.
+/// Returns the entry of a rate controller that another crate has added. Real switches cannot run this controller.
 fn added(entry: &RateEntry) -> Json {
     json!({
         "name": entry.name,
@@ -41,7 +41,8 @@ fn added(entry: &RateEntry) -> Json {
     })
 }
 
-/// Returns the defaults in literal mode, but only those that differ from the defaults without a mode.
+/// Returns the parameters whose defaults in literal mode differ from the defaults without a mode, with their defaults
+/// in literal mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

@@ -1,6 +1,6 @@
-//! Python objects for the bodies that agents send to the SDN controller. A body is one line of JSON, and is parsed only
-//! once. Python passes messages as Rust objects to `Sdn` or `Pacec`, and sends the answers to agents. Python reads only
-//! the attributes that it needs.
+//! Python objects for the bodies that agents send to the SDN controller. A body is one line of JSON, and Rust parses it
+//! only once. Python passes the messages as Rust objects to `Sdn` or `Pacec`, and sends the answers of these two to the
+//! agents. Python reads only the attributes that it needs.
 
 use narrows_channel::{FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController, to_agent};
 use narrows_control::rate::{FlowKey, Message, PortId};
@@ -181,7 +181,7 @@ impl PyMessage {
         }
     }
 
-    /// Returns the kind of congestion.
+    /// Returns the kind of congestion, if the message reports congestion and states the kind.
     #[getter]
     fn kind(&self) -> Option<String> {
         match &self.0 {
@@ -205,7 +205,8 @@ impl PyMessage {
 }
 
 impl PyMessage {
-    /// Returns the message with the number that its port has in the domain, instead of the agent's number.
+    /// Returns a copy of the message. In the copy, the number that the agent gave the port is replaced by the port's
+    /// number in the domain.
     pub(crate) fn of(&self, domain_port: PortId) -> Message {
         let mut message = self.0.clone();
         match &mut message {
@@ -227,7 +228,7 @@ pub(crate) fn outgoing(out: &mut Vec<(PortId, Message)>) -> Outgoing {
     out.drain(..).map(|(port, message)| (port, PyMessage(message))).collect()
 }
 
-/// A body of an agent.
+/// A parsed body of an agent.
 #[derive(IntoPyObject)]
 pub(crate) enum Body {
     Ports(PyPorts),
@@ -246,7 +247,7 @@ pub(crate) fn parse_body(text: &str) -> PyResult<Body> {
     })
 }
 
-/// Returns the word that stands for a value on the wire.
+/// Returns the word that represents a value in JSON.
 fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -119,7 +119,7 @@ impl Controllers for WithClasses<'_> {
     }
 }
 
-/// The names of the user's classes. These names are used only to check a plan, so no instance of the classes is built.
+/// The names of the user's classes. These names are used only to check a plan, so the classes are never instantiated.
 struct ClassNames(Vec<String>);
 
 impl Controllers for ClassNames {
@@ -136,7 +136,8 @@ impl Controllers for ClassNames {
     }
 }
 
-/// Checks a choice of a controller in the catalogue. A user's class checks its own parameters.
+/// Checks a chosen controller and its parameters with the catalogue. If the controller is a user's class, the class
+/// checks its parameters itself.
 fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
     if is_class { Ok(()) } else { catalogue().check(choice) }
 }
@@ -264,8 +265,8 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
     Ok(narrows_sim::route(&parse(plan_json)?, from, to))
 }
 
-/// The Python module, which the feature `module` defines. A crate that adds controllers turns this feature off and
-/// defines its own module.
+/// The Python module `_native`. A crate that adds controllers turns the feature `module` off, and defines its own
+/// module.
 #[cfg(feature = "module")]
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {

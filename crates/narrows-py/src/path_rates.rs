@@ -29,7 +29,7 @@ impl Topology for Paths<'_, '_> {
     }
 }
 
-/// An empty topology, which is used for reports and timers, because they need no paths.
+/// A topology without paths. Reports and timers use it, because they need no paths.
 struct Nowhere;
 
 impl Topology for Nowhere {

@@ -23,11 +23,11 @@ use crate::sampler::Sampler;
 const PACING_SLACK_DATAGRAMS: u64 = 3;
 /// IPv4 and UDP headers, which the size of a segment does not include.
 const UDP_HEADER_BYTES: u32 = 28;
-/// Controllers that need timestamps, which QUIC does not have.
+/// Controllers that need TCP timestamps. QUIC has no timestamps.
 const NEED_TIMESTAMPS: [&str; 1] = ["lp"];
 /// Initial window in segments (RFC 9002, section 7.2).
 const INITIAL_SEGMENTS: u32 = 10;
-/// Least window in segments (RFC 9002, section 7.2).
+/// Minimum window in segments (RFC 9002, section 7.2).
 const MIN_WINDOW_SEGMENTS: u32 = 2;
 
 /// Builds a controller for each connection.
@@ -143,12 +143,12 @@ struct Core {
     reduced_at: Option<Time>,
     /// The slow-start threshold of the current episode. A timeout within the episode does not change this threshold.
     episode_ssthresh: u32,
-    /// Present size of a full datagram in bytes.
+    /// The current size of a full datagram in bytes.
     datagram_bytes: u64,
     seed: u64,
 }
 
-/// Locks a mutex. If another thread has panicked and poisoned the mutex, it is locked nevertheless.
+/// Locks a mutex, even if a panic in another thread has poisoned the mutex.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -187,7 +187,8 @@ impl Core {
 
     fn window_bytes(&self) -> u64 {
         let window = u64::from(self.window.cwnd) * self.segment_bytes;
-        // quinn has no pacing rates. A window of the pacing rate times the RTT gives the same average rate over an RTT.
+        // quinn does not accept a pacing rate. If the window is the pacing rate times the RTT, the average rate over an
+        // RTT is the same.
         let paced = match self.window.pacing_rate {
             Some(rate) if self.srtt > Span::ZERO => {
                 rate.bytes_in(self.srtt).get() + PACING_SLACK_DATAGRAMS * self.datagram_bytes
@@ -219,7 +220,8 @@ impl Core {
         let rtt = now.since(sent_at);
         self.min_rtt = self.min_rtt.min(rtt);
         let rate = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
-        // quinn updates its own smoothed RTT only after this call, so it is computed here (RFC 6298, section 2).
+        // quinn updates its own smoothed RTT only after this call. So this function computes a smoothed RTT (RFC 6298,
+        // section 2).
         self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt.scale(7, 8) + rtt.scale(1, 8) };
         self.establish(now, rtt);
         let acked = self.segments(self.acked);
@@ -234,7 +236,7 @@ impl Core {
         ack.delivered = self.sampler.delivered / self.segment_bytes;
         ack.total_lost = self.sampler.lost / self.segment_bytes;
         ack.snd_nxt = self.sampler.sent / self.segment_bytes;
-        // Approximation: the bytes in flight count as the newest bytes.
+        // Approximation: the code treats the newest bytes that were sent as the bytes in flight.
         ack.snd_una = self.sampler.sent.saturating_sub(in_flight) / self.segment_bytes;
         ack.prior_in_flight = prior_in_flight;
         ack.in_flight = self.segments(in_flight);
@@ -251,12 +253,12 @@ impl Core {
             self.cc.on_ack(&ack, &mut self.window);
         }
         self.window.cwnd = self.window.cwnd.max(1);
-        // Entries are kept long enough for late ACKs.
+        // Entries are kept for some time, because ACKs may be late.
         let memory = self.srtt.scale(4, 1).max(Span::from_millis(200));
         self.sampler.forget_before(Time::from_nanos(sent_at.as_nanos().saturating_sub(memory.as_nanos())));
     }
 
-    /// Calls the controller's hook for a new connection, once the RTT is known.
+    /// Calls the controller's `on_established` when the first RTT is known. Later calls do nothing.
     fn establish(&mut self, now: Time, rtt: Span) {
         if !std::mem::replace(&mut self.is_established, true) {
             let mut connection =
@@ -266,7 +268,7 @@ impl Core {
         }
     }
 
-    /// Handles lost packets or an ECN mark (`bytes` is 0). The newest of the packets was sent at `sent_at`.
+    /// Handles lost packets, or an ECN mark if `bytes` is 0. The newest lost or marked packet was sent at `sent_at`.
     fn on_congestion(&mut self, now: Time, sent_at: Time, is_persistent: bool, bytes: u64) {
         if bytes > 0 {
             self.sampler.lost += bytes;
@@ -308,11 +310,10 @@ impl Core {
         }
     }
 
-    /// Passes each lost segment to the controller. quinn reports when the newest lost packet was sent, but not when the
-    /// other lost packets were sent.
+    /// Passes each lost segment to the controller. quinn reports only the send time of the newest lost packet.
     fn report_losses(&mut self, now: Time, sent_at: Time, bytes: u64) {
-        // The entry of an old packet may have been removed. The present number of bytes in flight is then the best
-        // estimate.
+        // The entry of an old packet may have been removed. In this case, the present number of bytes in flight is the
+        // best estimate.
         let entry = self.sampler.find(sent_at);
         let in_flight = entry.map_or(self.in_flight + bytes, |entry| entry.in_flight);
         let mut lost = Lost::new(now, self.segments(in_flight));
@@ -336,7 +337,7 @@ impl Core {
     }
 }
 
-/// As a factory, the adapter of a single connection returns itself.
+/// The factory of a single connection. It returns a clone of the adapter, which shares the controller.
 impl ControllerFactory for Adapter {
     fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn congestion::Controller> {
         Box::new(Adapter::clone(&self))
@@ -370,7 +371,8 @@ impl congestion::Controller for Adapter {
         core.on_congestion(now, sent, is_persistent, lost_bytes);
     }
 
-    /// Changes only the least window, because a segment keeps its size during a connection.
+    /// Changes the minimum window and the room of [`PACING_SLACK_DATAGRAMS`]. A segment keeps its size during a
+    /// connection.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         locked(&self.core).datagram_bytes = new_mtu.into();
     }

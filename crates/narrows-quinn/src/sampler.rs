@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 }
 
 impl Sampler {
-    /// Records that `bytes` bytes were sent. Before that, `in_flight` bytes were in flight.
+    /// Records that `bytes` bytes were sent. Before this transmission, `in_flight` bytes were in flight.
     pub(crate) fn send(&mut self, now: Time, bytes: u64, in_flight: u64) {
         if in_flight == 0 {
             self.first_sent = now;
@@ -78,7 +78,7 @@ impl Sampler {
         self.entries.get(at).copied().filter(|entry| entry.sent_at == sent_at)
     }
 
-    /// Returns when the newest packet that the current ACK delivers was sent.
+    /// Returns the send time of the newest packet that the current ACK delivers.
     pub(crate) fn newest(&self) -> Option<Time> {
         self.newest.map(|entry| entry.sent_at)
     }

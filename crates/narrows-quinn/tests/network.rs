@@ -78,7 +78,7 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         hosts.ip(host, &format!("address add {address} dev eth0"));
         hosts.no_offloads(host, "eth0");
     }
-    // The queue holds the packets of 20 ms.
+    // The queue has room for the data that the link sends in 20 ms.
     let shape = "tc qdisc add dev eth0 root tbf rate 50mbit burst 16kb latency 20ms";
     if let Err(trouble) = hosts.says("s", shape) {
         return skip(&trouble); // a kernel without sch_tbf

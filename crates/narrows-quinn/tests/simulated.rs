@@ -59,7 +59,8 @@ fn a_flow_fills_the_link_with_each_controller() {
         QUINN_CONTROLLERS.into_iter().chain(["reno", "narrows:cubic", "narrows:bbr", "bbr3", "copa", "vegas"])
     {
         let mut plan = plan(vec![quic(cc)]);
-        // Data after a lost packet is delivered late. So losses at the start must be repaired before the measurement.
+        // The application gets the data after a lost packet only when the loss is repaired. So losses at the start must
+        // be repaired before the measurement.
         (plan.duration, plan.warmup) = (Span::from_secs(14), Span::from_secs(6));
         let results = run(&plan);
         let goodput = number(&results, "goodput_bps", 0) / 1e6;
@@ -119,7 +120,7 @@ fn a_short_transfer_takes_one_round_trip_for_the_handshake() {
     let mut plan = plan(vec![sized(1_000)]);
     plan.warmup = Span::ZERO;
     let results = run(&plan);
-    // The handshake and the data take one RTT each. Transmission adds a little.
+    // The handshake and the data take one RTT each. The transmission times on the link add a little.
     let seconds = number(&results, "fct_s", 0);
     assert!((0.080..0.090).contains(&seconds), "{seconds}");
 }

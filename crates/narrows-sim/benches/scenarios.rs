@@ -1,7 +1,8 @@
 //! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
 //! lists all scenarios.
 //!
-//! The caller of this program measures the CPU time. The program can therefore also run under `perf` and callgrind.
+//! This program does not measure its CPU time. The caller measures it, so the program can also run under `perf` and
+//! callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -169,7 +170,7 @@ fn chain(hops: u32, delay: Span) -> Plan {
     }
 }
 
-/// 100,000 concurrent connections, each with little data.
+/// 100,000 concurrent connections. Each connection transfers little data.
 fn many_flows() -> Plan {
     let mut plan = dumbbell(1, 10_000, Span::from_millis(20), 100_000, 3);
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(1448), on: None, off: None };

@@ -1,5 +1,5 @@
-//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan then selects the algorithm and
-//! sets the parameter by name.
+//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan selects the algorithm and sets
+//! the parameter by name.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example own_controller
@@ -20,7 +20,7 @@ narrows_control::parameters! {
     }
 }
 
-/// Keeps a number of segments in flight and ignores losses.
+/// Keeps a constant number of segments in flight and ignores losses.
 struct Fixed(Params);
 
 impl Controller for Fixed {

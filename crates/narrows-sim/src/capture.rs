@@ -1,6 +1,6 @@
-//! The packets that pass links and hosts, in the form that packet captures need.
+//! Captured packets: the packets that links and hosts transport, with byte sequence numbers.
 //!
-//! The simulator numbers segments. Captured packets carry byte sequence numbers instead, as real TCP does. Both ends
+//! In the simulator, sequence numbers count segments. In captured packets, they count bytes, as in real TCP. Both ends
 //! begin with sequence number 0, so the first byte of data has number 1. Simulated packets carry no receive window.
 
 use std::ops::ControlFlow;
@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 pub use narrows_control::feedback::header::{Custom, Echo, Header};
 use narrows_control::units::Time;
 
-/// Receives captured packets, in the order of time.
+/// Receives the captured packets, in the order of their capture times.
 pub trait Tap {
-    /// Called for each packet that passes a place in the plan's `capture`. Return [`ControlFlow::Break`] to end the
-    /// run, e.g. if a file cannot be written.
+    /// Called for each packet that is captured at a place in the plan's `capture`. Return [`ControlFlow::Break`] to end
+    /// the run, e.g. if a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
@@ -20,8 +20,8 @@ pub trait Tap {
 pub enum Place {
     /// The receiving end of the link with this index in the plan.
     Link(u32),
-    /// The sending host: the node with this index. The captured time is the time at which the transport sends the
-    /// packet, before the packet enters any queue.
+    /// The sending host: the node with this index. The packet is captured when the transport sends it, before it enters
+    /// any queue.
     Sent(u32),
     /// The receiving host: the node with this index.
     Received(u32),
@@ -64,9 +64,9 @@ pub struct Captured<'a> {
 /// The name of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowName {
-    /// Number in the results.
+    /// The flow's number in the results.
     pub id: u32,
-    /// The name in the results.
+    /// The flow's name in the results.
     pub name: String,
     /// The congestion controller, or `udp`.
     pub cc: String,

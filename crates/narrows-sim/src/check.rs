@@ -1,4 +1,4 @@
-//! Validation of plans. A plan that passes cannot make a run panic.
+//! Validation of plans. A run of a valid plan cannot panic.
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::parameter::Value;

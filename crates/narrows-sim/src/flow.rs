@@ -13,8 +13,8 @@ use crate::transport::StackFlow;
 
 /// Identifies a flow to rate controllers, by indices instead of addresses.
 ///
-/// Flows may reuse a slot, one after another. If such flows come from the same flow plan, their identities are equal.
-/// On a real network, identities also repeat when a host reuses a port.
+/// When a flow has ended, a later flow may use its slot. If both flows come from the same flow plan, their identities
+/// are equal. On a real network, identities also repeat when a host reuses a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
@@ -27,8 +27,8 @@ pub(crate) struct FlowIndex {
     proto: Proto,
 }
 
-/// The first service number for flow plans without a service. Such a plan gets this number plus its index. Services in
-/// plans are port numbers, and all port numbers are lower.
+/// The first service number for flow plans without a service. Such a plan gets this number plus its index. If a plan
+/// names a service, the service is a port number. All port numbers are lower than this number.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
 /// Assumed L3 bytes of a full datagram of a [`Stack`](TransportPlan::Stack). The RTT of the empty path is computed
@@ -77,8 +77,8 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Returns the service of the flow. A flow plan without a service is a service of its own. Late packets belong to
-    /// no service; their service number is 0.
+    /// Returns the service of the flow. A flow plan without a service gets a service number that no other plan has.
+    /// Late packets belong to no service; their service number is 0.
     fn service(&self) -> u32 {
         self.service
     }
@@ -119,7 +119,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because the
+    /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments are left out, because the
     /// scoreboard stores only the time of a segment's last transmission.
     #[inline]
     fn add_segment(&mut self, now: Time, segment: Option<&Segment>) {
@@ -162,7 +162,7 @@ pub(crate) struct Flow {
     pub(crate) send_at: Time,
 }
 
-/// Properties of a flow's path without other traffic.
+/// Properties that a flow's path has without other traffic.
 #[derive(Copy, Clone, Debug)]
 pub struct EmptyPath {
     /// RTT of a full segment and its ACK, transmission times included (MET-10).
@@ -203,7 +203,7 @@ impl EmptyPath {
     }
 
     /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check).
-    /// The function assumes that no rate controller shapes a link to less than the link's own rate.
+    /// The function ignores the `shape` of rate controllers.
     ///
     /// # Errors
     /// Returns an error if a flow has no path.
@@ -231,7 +231,7 @@ impl EmptyPath {
 pub(crate) struct Meta {
     /// Number in the results.
     pub(crate) id: u32,
-    /// Index of the flow plan, and number of the flow among the flows of this plan.
+    /// Index of the flow plan. `member` is the number of the flow among the flows of this plan.
     pub(crate) plan: u32,
     pub(crate) member: u32,
     pub(crate) key: FlowIndex,
@@ -242,7 +242,8 @@ pub(crate) struct Meta {
     /// Whether the results contain samples and a histogram of the flow. Flows of a Poisson source have
     /// neither.
     pub(crate) is_sampled: bool,
-    /// Application bytes delivered in order, at the start and at the end of the flow's measurement interval.
+    /// Application bytes that had been delivered in order at the start and at the end of the flow's measurement
+    /// interval.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
     /// L3 bytes that both ends sent. `signal_bytes` counts the bytes among them that serve rate control (MET-82).

@@ -20,7 +20,7 @@ pub(crate) struct SackBlock {
     pub(crate) end: u32,
 }
 
-/// TCP header flags, and further bits that only the simulator uses.
+/// The flags of a TCP header, and further bits that only the simulator uses.
 pub(crate) mod flag {
     pub(crate) const SYN: u16 = 1;
     pub(crate) const ACK: u16 = 1 << 1;
@@ -44,8 +44,7 @@ pub(crate) mod flag {
     pub(crate) const HEADER: u16 = 1 << 11;
     /// Position of the two bits that hold the kind of echo.
     pub(crate) const ECHO_SHIFT: u32 = 12;
-    /// Position of the two bits that hold the leaf in which the last controlled port counted the
-    /// packet.
+    /// Position of two bits for a leaf number: the leaf in which the last controlled port counted the packet.
     pub(crate) const LEAF_SHIFT: u32 = 14;
 }
 
@@ -74,8 +73,8 @@ pub(crate) struct Packet {
     pub(crate) ts: u32,
     /// Timestamp echo, in the same unit as `ts`; 0 if there is no echo.
     pub(crate) ts_echo: u32,
-    /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks and store the congestion
-    /// header here, or the index of a header of another crate.
+    /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks. They use this field for the
+    /// congestion header, or for the index of a header of another crate.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
@@ -83,9 +82,9 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
-    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction). If the kind of echo is 0, the
-    /// index of a header of another crate plus one. In a datagram, the index of its contents plus one; 0 if the
-    /// datagram has no contents.
+    /// In an ACK with [`flag::HEADER`]: the echo of a congestion header. If the kind of echo is 0, this field is one
+    /// plus the index of a header of another crate. In a datagram: one plus the index of its contents, or 0 if it has
+    /// no contents.
     pub(crate) echo: u32,
 }
 
@@ -94,7 +93,7 @@ const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
 /// The fields that all packets of one end of a flow share.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Template {
-    /// Slot of the flow, and its generation (see [`Packet`]).
+    /// Slot of the flow. `generation` is the slot's generation (see [`Packet`]).
     pub(crate) flow: u32,
     pub(crate) generation: u16,
     /// [`flag`]s of every packet.
@@ -202,7 +201,7 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
-    /// Returns the number of bytes that serve rate control, without those of a header of another crate.
+    /// Returns the number of bytes that serve rate control. The bytes of a header of another crate are not included.
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {
@@ -231,7 +230,7 @@ impl Packet {
         self.flags = self.flags & !(3 << flag::LEAF_SHIFT) | (leaf as u16 & 3) << flag::LEAF_SHIFT;
     }
 
-    /// Number of SACK blocks that fit into a header with the rate option.
+    /// Number of SACK blocks that fit into a TCP header in addition to the rate option.
     pub(crate) const SACKS_BESIDE_RATE: usize = ((OPTION_ROOM_BYTES - RATE_OPTION_BYTES - 4) / 8) as usize;
 }
 

@@ -1,8 +1,8 @@
 //! The packets in the network, and the contents of datagrams.
 //!
 //! A TCP segment or a datagram of constant size has no contents, only a length. A datagram of a [`Transport`] has the
-//! bytes that the transport wrote. A segment may have a congestion header of another crate ([`Custom`]). Contents and
-//! such headers are stored here, and freed with their packet.
+//! bytes that the transport wrote. A segment may have a congestion header of another crate ([`Custom`]). This module
+//! stores the contents and these headers, and frees them together with their packet.
 //!
 //! [`Transport`]: crate::transport::Transport
 
@@ -11,13 +11,13 @@ use narrows_control::feedback::header::{Custom, Header};
 use crate::engine::Slab;
 use crate::packet::{Packet, flag};
 
-/// The packets in the network. A packet is addressed by the index that `insert` returned.
+/// The packets in the network. To access a packet, use the index that `insert` returned.
 pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
     headers: Slab<Custom>,
-    /// Whether any packet so far has had contents or a header in `headers`. If not, the code need not examine each
-    /// packet.
+    /// Whether any packet so far has had contents or a header in `headers`. If not, packets need not be checked for
+    /// contents or such headers.
     has_attachments: bool,
 }
 
@@ -99,7 +99,7 @@ impl Packets {
     }
 
     /// Replaces the header of a packet in the network. A router cannot change the size of a packet, so a header of
-    /// another crate is replaced only by a header of the same size, and never replaces another header.
+    /// another crate is replaced only by a header of another crate with the same size.
     pub(crate) fn replace_header(&mut self, packet: u32, header: Header) {
         let p = self.packets.get_mut(packet);
         match (p.custom(), header) {
@@ -134,8 +134,8 @@ impl Packets {
         }
     }
 
-    /// Frees a packet that was dropped. The function is not inlined, so that the code for all other packets stays
-    /// short.
+    /// Frees a packet that was dropped. The function is not inlined, so that the code for packets that are not dropped
+    /// stays short.
     #[cold]
     #[inline(never)]
     pub(crate) fn discard(&mut self, packet: u32) {

@@ -2,8 +2,8 @@
 //! format.
 //!
 //! In builds with debug assertions (all tests), each rate that a switch writes is also written into real header bytes.
-//! The code inserts the option, rewrites its value and corrects the checksum. An assertion then checks the value and
-//! the checksum.
+//! The code inserts the option, rewrites its value and corrects the checksum. An assertion checks the resulting value
+//! and checksum.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;
@@ -66,8 +66,8 @@ fn header(p: &Packet) -> Writer {
     w
 }
 
-/// Writes `code` into the real bytes of a packet's header, reads it back, and returns whether code and checksum are
-/// right.
+/// Writes `code` into the bytes of a real TCP header for the packet, and reads it back. Returns whether the code and
+/// the checksum are right.
 pub(crate) fn survives_encoding(p: &Packet, code: RateCode) -> bool {
     let before = if p.is(flag::RATE) { RateCode::from_bits(p.rate_code) } else { RateCode::UNASSIGNED };
     let plain = header(p);

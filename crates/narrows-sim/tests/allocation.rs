@@ -59,8 +59,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns the numbers of allocations and packet-hops of a run of this length. Each event stores two names in the
-/// results. The allocations of these names do not count.
+/// Returns the numbers of allocations and packet-hops of a run of this length. Each event in the results stores two
+/// names. The allocations of these names are not counted.
 fn cost(mut plan: Plan, seconds: u64) -> (u64, u64) {
     plan.duration = Span::from_secs(seconds);
     plan.probes.interval = Span::ZERO;
@@ -97,7 +97,7 @@ fn a_longer_run_does_not_allocate_more() {
         let (short, few) = cost(plan.clone(), 10);
         let (long, many) = cost(plan, 20);
         assert!(many > few + 50_000, "{name}: {few} and {many} packet-hops");
-        // A ring or a table may still grow once or twice.
+        // In the second half of the longer run, a ring or a table may still grow once or twice.
         assert!(long <= short + 40, "{name}: {short} allocations in 10 s, {long} in 20 s");
     }
 }

@@ -12,7 +12,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 /// The number that distinguishes this header from headers of other crates.
 const PROTOCOL: u8 = 1;
-/// Words that a router writes: see [`Hop`].
+/// Number of words that each router writes (see [`Hop`]).
 const WORDS_PER_HOP: usize = 4;
 /// Number of routers whose words fit into a header.
 const HOPS: usize = 3;
@@ -78,7 +78,8 @@ impl HeaderController for Telemetry {
         {
             let queued = u32::try_from(queued.get()).unwrap_or(u32::MAX);
             let hop = Hop { rate: self.rate, time: now.as_nanos() as u32, sent: self.sent, queued };
-            // A path with more routers than the header has room for is measured at its first routers.
+            // If the header has no room left, `push` adds nothing. On a path with too many routers, the sender
+            // therefore measures only the first ones.
             header.push(&hop.to_words());
         }
     }
@@ -110,13 +111,13 @@ struct Hpcc {
     /// Window, and the reference window of the current RTT (W and Wc), segments.
     window: f64,
     reference: f64,
-    /// Additive steps since the last multiplicative one (incStage).
+    /// Number of additive steps since the last multiplicative step (incStage).
     stage: u32,
     /// Average utilisation of the busiest link (U).
     utilisation: f64,
-    /// The reference window changes with the first ACK of a later segment (lastUpdateSeq).
+    /// The reference window changes again at the first ACK of a segment after this one (lastUpdateSeq).
     update_after: u64,
-    /// Words of the newest ACK, and words of the ACK before (L).
+    /// Words of the newest ACK, and words of the ACK before it (L).
     newest: Vec<Hop>,
     before: Vec<Hop>,
 }
@@ -155,7 +156,7 @@ impl Hpcc {
         self.utilisation = (1.0 - weight) * self.utilisation + weight * busiest;
     }
 
-    /// Computes the window (ComputeWind). `is_new_round` is whether the reference window changes, too.
+    /// Computes the window (ComputeWind). If `is_new_round` is set, the reference window also changes.
     fn compute(&mut self, is_new_round: bool) {
         let is_multiplicative =
             self.utilisation >= self.params.target || self.stage >= self.params.stages;
@@ -203,7 +204,8 @@ impl Controller for Hpcc {
         window.pacing_rate = Some(Rate::of(bytes, ack.min_rtt));
     }
 
-    /// HPCC avoids losses, and its paper leaves the response to them open. This sender keeps its window.
+    /// HPCC avoids losses, and its paper does not specify the response to a loss. This sender keeps its window after a
+    /// loss.
     fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
         window.ssthresh = window.cwnd;
     }
@@ -218,7 +220,7 @@ impl Controller for Hpcc {
     }
 }
 
-/// The row for the congestion controller. It needs [`TELEMETRY`] at the ports of its path.
+/// The row for the congestion controller, which needs [`TELEMETRY`] at the ports of its path.
 pub const HPCC: Entry = Entry {
     parameters: &[Group::of::<Params>("")],
     needs: Needs {

@@ -10,18 +10,18 @@ from typing import Any, Protocol, runtime_checkable
 from narrows.plan import Plan
 
 Output = Mapping[str, Any]
-"""Tables by name. Each table maps columns to values. The entry ``run`` has the scalars of the run. See
-`narrows.results.tables`.
+"""Tables by name. Each table maps columns to values. The entry ``run`` is not a table: it maps the names of
+the run's counters to their values. See `narrows.results.tables`.
 
-A backend that runs in real time adds ``soundness``, its verdict on the run, for `metadata.json`. The keys are
-``sound``, ``reasons`` and the measurements. A run that was stopped has ``stopped_s``, the simulated time in
-seconds at the stop (`Monitored.stop`).
-``logs`` maps file names to the run's logs. ``capture`` is a temporary folder with captured packets, which the
-caller moves or removes.
+A backend that runs in real time adds ``soundness``, its verdict on the run, for `metadata.json`. The keys of
+``soundness`` are ``sound``, ``reasons`` and the names of the measurements. If the run was stopped
+(`Monitored.stop`), ``stopped_s`` is the simulated time of the stop in seconds. ``logs`` maps file names to
+the run's logs. ``capture`` is a temporary folder with captured packets. The caller must move or remove this
+folder.
 """
 
 CAPTURE = "capture"
-"""Key of the folder with captured packets in an output."""
+"""The key of an `Output` whose value is the folder with captured packets."""
 
 
 BY_AGENT = "by narrows-agent"
@@ -54,7 +54,7 @@ class Backend(Protocol):
         """
 
     def cancel(self) -> None:
-        """End all runs soon. May be called from any thread."""
+        """Tell all runs to end, without waiting for their end. May be called from any thread."""
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that a flow's `cc` may have, each with a one-line description."""
@@ -84,9 +84,9 @@ class Monitored(Protocol):
         """The progress of the active runs. May be called from any thread."""
 
     def stop(self) -> None:
-        """End all active runs soon.
+        """Tell all active runs to end, without waiting for their end.
 
-        The outputs of these runs contain the results up to the stop, and `stopped_s`.
+        The output of each run contains its results up to the stop, and `stopped_s`.
 
         May be called from any thread.
         """
@@ -111,7 +111,7 @@ class TakesClasses(Protocol):
         """
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
-        """Check that the class with this name, if there is one, takes these parameters.
+        """If `name` is the name of a Python class, check that the class takes these parameters.
 
         Raises:
             ScenarioError: if the class does not take these parameters.
@@ -135,4 +135,4 @@ class Performs(Protocol):
         """The algorithms in `algorithms` that transfers cannot use, each with the reason."""
 
     def cancel(self) -> None:
-        """End all transfers soon. May be called from any thread."""
+        """Tell all transfers to end, without waiting for their end. May be called from any thread."""

@@ -128,7 +128,7 @@ class Simulator:
         return self._files[name].digest
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
-        """Check that the class with this name, if there is one, takes these parameters."""
+        """If `name` is the name of a Python class, check that the class takes these parameters."""
         if (factory := self._classes.get(name)) is not None:
             check_parameters(factory, name, params)
 
@@ -138,7 +138,7 @@ class Simulator:
         return any((cc["name"] if isinstance(cc, dict) else cc) in self._classes for cc in choices)
 
     def cancel(self) -> None:
-        """End all runs soon."""
+        """Tell all runs to end, without waiting for their end."""
         self._cancel.set()
 
     def refuse_if_ended(self) -> None:
@@ -151,13 +151,13 @@ class Simulator:
             raise KeyboardInterrupt("the run was stopped before its start")
 
     def begin(self) -> None:
-        """Prepare for new runs. Active runs that were cancelled or stopped still end."""
+        """Prepare for new runs. Runs that were active during an earlier `stop` or `cancel` still end."""
         self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
-        """End all active runs soon.
+        """Tell all active runs to end, without waiting for their end.
 
-        The outputs of these runs contain the results up to the stop, and `stopped_s`.
+        The output of each run contains its results up to the stop, and `stopped_s`.
         """
         self._is_stopped = True
         for monitor in self._active.copy():
@@ -197,9 +197,9 @@ _HOOKS = (
 def _of_class(error: BaseException) -> Exception:
     """An exception from a user's class, with a note that names the class, the method and the simulated time.
 
-    The attribute `ORIGIN` has the same text. The native module has no Python frame. The outermost frame with
-    the name of a hook is therefore the method that the native module called. An exception that would end the
-    program, such as SystemExit, is replaced by a `NarrowsError`.
+    The attribute `ORIGIN` has the same text as the note. The native module itself has no Python frame. The
+    outermost frame with the name of a hook is therefore the method that the native module called. An
+    exception that would end the program, such as SystemExit, is replaced by a `NarrowsError`.
     """
     origin = "a Python controller"
     for frame, _ in walk_tb(error.__traceback__):

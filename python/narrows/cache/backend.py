@@ -42,7 +42,8 @@ class Cached:
         self.found = 0
         """Number of runs of this process whose output was in the cache."""
         self.problem: str | None = None
-        """The reason why an output could not be added to the cache. The sweep continues nevertheless."""
+        """The reason why an output could not be added to the cache (None: all were added). The sweep
+        continues anyway."""
 
     def __reduce__(self) -> tuple[type[Cached], tuple[Simulator, Cache]]:
         """Make a copy for another process. The copy uses the same cache."""
@@ -80,11 +81,11 @@ class Cached:
         return self._simulator.load_class(name, folder)
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
-        """Check that the class with this name, if there is one, takes these parameters."""
+        """If `name` is the name of a Python class, check that the class takes these parameters."""
         self._simulator.check_parameters(name, params)
 
     def cancel(self) -> None:
-        """Tell all active runs to end soon."""
+        """Tell all active runs to end, without waiting for their end."""
         self._simulator.cancel()
 
     def begin(self) -> None:
@@ -92,9 +93,9 @@ class Cached:
         self._simulator.begin()
 
     def stop(self) -> None:
-        """Tell all active runs to end soon.
+        """Tell all active runs to end, without waiting for their end.
 
-        The outputs of these runs contain the results so far, and `stopped_s`.
+        The output of each run contains its results up to the stop, and `stopped_s`.
         """
         self._simulator.stop()
 

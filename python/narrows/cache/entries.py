@@ -6,7 +6,7 @@ FOLDER/CACHEDIR.TAG       marks the folder
 FOLDER/<xx>/<rest>.run    an entry; the key is <xx><rest>
 
 Entries are written atomically. Each entry has a checksum, because a machine that loses power may leave a file
-with wrong content. An entry that is not valid counts as absent.
+with wrong content. An entry that is not valid is treated as if it did not exist.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAGIC = b"narrows1"
 _DIGEST_BYTES = 32
 _SUFFIX = ".run"
 _ABANDONED_SECONDS = 3600.0
-"""If a partial file is older than this time, the process that wrote it was killed."""
+"""A partial file that is older than this time is removed, because its writer must have been killed."""
 
 
 _CODEC = pa.Codec("zstd", 1)
@@ -158,7 +158,7 @@ class Cache:
         """Remove entries, and partial files of killed writers. Returns the removed entries.
 
         Args:
-            most_bytes: the most recently used entries stay, up to this total size.
+            most_bytes: the most recently used entries stay, up to this total size (None: no limit).
             unused_s: entries that were not used for this time are removed (negative infinity: all).
 
         Raises:
@@ -169,7 +169,7 @@ class Cache:
         try:
             for left in self._files():
                 if _PARTIAL.fullmatch(left.name):
-                    with contextlib.suppress(FileNotFoundError):  # its writer has completed it
+                    with contextlib.suppress(FileNotFoundError):  # meanwhile complete and renamed
                         if now - left.stat().st_mtime > _ABANDONED_SECONDS:
                             left.unlink()
             for entry in sorted(self.entries(), key=lambda entry: entry.used_s, reverse=True):

@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 
 WIDEST = 100_000
-"""Width of the console without a terminal, in columns. No line is longer."""
+"""Width of the console without a terminal, in columns. It exceeds the length of every printed line."""
 DEFAULT_WIDTH = 80
 """Columns that are assumed for a terminal whose width is unknown."""
 
@@ -16,8 +16,8 @@ def plain(width: int | None = None) -> Console:
     """A console on which brackets are text and not markup, as in ``narrows[report]``.
 
     Args:
-        width: number of columns (None: the terminal's number of columns; without a terminal, no line is
-            wrapped).
+        width: number of columns (None: the number of columns of the terminal; if there is no terminal, no
+            line is wrapped).
     """
     if width is None and not sys.stdout.isatty():
         width = WIDEST

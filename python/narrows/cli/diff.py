@@ -119,7 +119,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
         if names.count(name) > 1:
             raise NarrowsError(f"--scenario: found two scenarios named {name}, expected different names")
     keep = request.keep
-    # In a folder that is not empty, results of an earlier call would count as results of this call.
+    # The folder must be empty, because all results in it are read as results of this call.
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise NarrowsError(f"--keep: found {found(str(keep))}, expected a new or empty folder")
     clone = engines.find_clone(Path.cwd())

@@ -45,7 +45,7 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
 
 
 def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
-    """Whether another scenario, backend or set of overrides has the same readable name.
+    """Whether another scenario, backend or set of overrides can have the same readable name.
 
     For example, the scenario `my-kernel` looks like `my` with `--on kernel`. The single override `a=1-b=2`
     looks like the two overrides `a=1` and `b=2`.

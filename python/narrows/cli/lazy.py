@@ -37,10 +37,10 @@ class Entry:
 
 
 def defer_conversion(command: Any) -> None:
-    """Keep the parameters of a command from converting values before the command runs.
+    """Make the parameters of a command convert their values only when the command runs.
 
     Since typer 0.29, any conversion imports pydantic, even if no value was given. Completion does not need
-    the converted values, so the import would only make it slow.
+    converted values, so the import would only slow completion down.
     """
     parameters = command.get_params
     command.get_params = lambda ctx: [_deferred(parameter) for parameter in parameters(ctx)]

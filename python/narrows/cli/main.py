@@ -151,7 +151,7 @@ def main() -> None:
         print(line, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except BrokenPipeError:
-        # The reader has closed the pipe, as in `narrows ... | head`.
+        # The program that reads the output has closed the pipe, as in `narrows ... | head`.
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def _of_class(error: Exception) -> str | None:
-    """An exception of a user's Python controller as one line with its place in the file; None for others."""
+    """An exception of a user's Python controller as one line, with file and line; else None."""
     origin = getattr(error, ORIGIN, None)
     if origin is None:
         return None

@@ -104,7 +104,7 @@ def simulator(cache: Path | None, *, no_cache: bool, on: str = "sim") -> Cached 
 
 
 def say_cached(simulator: Cached | None) -> None:
-    """Print how many runs a cache had, and whether it could be written."""
+    """Print how many runs came from the cache, and why new runs could not be added to it."""
     if simulator is not None and simulator.found:
         print(f"{simulator.found} run{'s' * (simulator.found != 1)} from the cache")
     if simulator is not None and simulator.problem is not None:
@@ -147,7 +147,7 @@ def shard(text: str | None) -> tuple[int, int] | None:
 
 
 def positive(text: object) -> int:
-    """A time above zero, in ns; for `parsed`."""
+    """A parser for `parsed`: a time above zero, in ns."""
     nanos = units.parse_duration(text)
     if nanos == 0:
         raise Expected("more than zero")
@@ -155,7 +155,7 @@ def positive(text: object) -> int:
 
 
 def some_rate(text: object) -> int:
-    """A rate above zero, in bit/s; for `parsed`."""
+    """A parser for `parsed`: a rate above zero, in bit/s."""
     rate = units.parse_rate(text)
     if rate == 0:
         raise Expected("more than zero")

@@ -36,7 +36,7 @@ class Hosts:
         self._failed: Counter[str] = Counter()
 
     def __call__(self, host: str, done: int, failed: int) -> None:
-        """Note how many runs of a batch a host has finished, and how many have failed."""
+        """Record how many runs of a batch a host has finished, and how many have failed."""
         self._done[host] += done
         self._failed[host] += failed
 
@@ -67,7 +67,7 @@ class Events:
         self._total = 0
 
     def __call__(self, active: int, now_s: float) -> None:
-        """Note the total number of events of the active runs. This total decreases when a run ends."""
+        """Record the total number of events of the active runs. This total decreases when a run ends."""
         self._total += max(active - self._active, 0)
         self._active = active
         self._seen.append((now_s, self._total))
@@ -132,7 +132,8 @@ class Lines:
             return
         self._said = now
         passed, whole = self._done * self._duration_s + pace.seconds, total * self._duration_s
-        # Runs that were already finished when this sweep began took no time in this sweep.
+        # Do not count runs that were already finished when this sweep began, because they took none of its
+        # time.
         made = passed - self._kept * self._duration_s
         left = (whole - passed) * (now - self._begun) / made if made > 0 else None
         print(f"{self._name}: {simulated(passed, whole, left, self._events.rate)}", file=sys.stderr)
@@ -160,8 +161,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. The number never decreases, even though a run that ends leaves `Pace`
-    shortly before it counts as done."""
+    """Simulated seconds of all runs. When a run ends, its seconds leave `Pace` shortly before `done` includes
+    the run. The shown number nevertheless never decreases."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)
@@ -204,7 +205,7 @@ def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
     from rich.text import Text  # noqa: PLC0415
 
     class Left(TimeRemainingColumn):
-        """The time left of a sweep (empty for a single run, whose state text contains the time left)."""
+        """The remaining time of a sweep (empty for a single run: the text about its state has the time)."""
 
         def render(self, task: Task) -> Text:
             return Text() if task.fields["is_single"] else super().render(task).append(" left")

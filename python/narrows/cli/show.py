@@ -33,7 +33,8 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     seen = survey(first)
     backend = _simulator()
     if backend is not None and all(flow.program is None for flow in first.flows):
-        # Check the scenario as before a run. The simulator refuses programs.
+        # Make the same checks as `narrows run`. A scenario with programs is not checked, because the
+        # simulator refuses programs.
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
     loads = {} if results is None else utilisations(Results.read(results), seen, results)
     if out is not None:

@@ -33,7 +33,7 @@ LEAST_NAME = 8
 LEAST_TEXT = 16
 """Least width of a wrapped column of text. A column whose longest word is shorter may be narrower."""
 _PIECE = re.compile(r"[^.,:=/ -]*[.,:=/ -]*")
-"""Part of a name up to a character after which a line may end."""
+"""A part of a name. The part ends with a character after which a line break is allowed."""
 
 Cell = str | Text
 

@@ -16,7 +16,7 @@ from narrows.controller.messages import CongestionKind, Effect, Note, SendToAgen
 from narrows.errors import one_line
 
 Outgoing = list[tuple[int, Message]]
-"""Messages to agents. Each message is paired with the number of the port that it concerns."""
+"""Messages to agents. Each message is paired with the domain's number of the port that it concerns."""
 NUMBERS_MAX = 1 << 16
 """Maximum number of ports whose numbers are remembered."""
 
@@ -28,7 +28,7 @@ class Application(Protocol):
     """
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """Adds a port, or starts the control of a known port again.
+        """Adds a port. If the port is already known, its control starts again.
 
         Raises:
             ValueError: the port's parameters are invalid.
@@ -172,7 +172,7 @@ class Agents:
         return min((at for at in times if at is not None), default=None)
 
     def ports(self) -> Iterator[tuple[Agent, AgentPort]]:
-        """All controlled ports, in order."""
+        """All controlled ports, sorted by agent and by the agent's number of the port."""
         for name in sorted(self.by_name):
             for number in sorted(self.by_name[name].ports):
                 yield self.by_name[name], self.by_name[name].ports[number]
@@ -180,9 +180,9 @@ class Agents:
     def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
         """Converts messages for ports into bodies for agents.
 
-        A poll asks for all ports of an agent, so each agent gets at most one poll, even if several ports are
-        due. An advertisement is not sent back to its sender. Messages for ports without an agent are
-        dropped.
+        A poll asks for all ports of an agent. Each agent therefore gets at most one poll, even if several of
+        its ports are due. An advertisement is not sent back to the agent that sent it. Messages for ports
+        without an agent are dropped.
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()

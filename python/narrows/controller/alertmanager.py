@@ -28,11 +28,11 @@ from narrows.units import NANOS_PER_SEC as SECOND
 LOG = logging.getLogger("narrows.controller.alerts")
 REPEAT_NS = 60 * SECOND
 VALID_S = 240.0
-"""A firing alert ends if it is not repeated for this time: four intervals of `REPEAT_NS`, as with
+"""An Alertmanager ends an alert that was not sent again for this time: four times `REPEAT_NS`, as in
 Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
-"""Failed requests with the end of an alert are repeated for at most this time. After this time, the
+"""A request about the end of an alert is repeated for at most this time if it fails. By then, the
 Alertmanager has ended the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
@@ -162,7 +162,7 @@ class Sender:
         url: its address.
         controller: name of the controller, which is a label of each alert.
         authorization: the value of the header `Authorization` (None: no such header).
-        page: address of the controller's page for readers of alerts.
+        page: address of the controller's page. Each alert contains this address (None: no address).
     """
 
     def __init__(self, url: str, controller: str, authorization: str | None, page: str | None) -> None:

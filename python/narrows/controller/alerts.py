@@ -18,12 +18,11 @@ from narrows.controller.view import AlertSeverity
 from narrows.units import NANOS_PER_SEC as SECOND
 
 ACTIVE_MAX = 500
-"""Maximum number of active alerts. Further alerts are only counted until other alerts end; then they
-begin."""
+"""Maximum number of active alerts. Further alerts are only counted. They begin when active alerts end."""
 AGENTS_MAX = 1024
 """Maximum number of absent agents that are remembered."""
 FORGET_NS = 24 * 3600 * SECOND
-"""An agent that is absent for this time is removed, unless the configuration expects it."""
+"""An agent that is absent for this time is forgotten, unless the configuration lists it as expected."""
 RuleName = Literal["queue", "agent", "flow"]
 
 
@@ -108,13 +107,13 @@ class Alerts:
     now_ns: int
     rules: Rules
     left_out: int = 0
-    """Number of alerts in the last sample that are not active, because there are already `ACTIVE_MAX`
-    alerts."""
+    """Number of alerts in the last sample that could not begin, because `ACTIVE_MAX` alerts were already
+    active."""
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
-    """Time from which an absent agent counts as absent. It is the end of the agent's connection, or `now_ns`
-    for an expected agent that has never been connected."""
+    """For each absent agent, the time at which its absence began: the end of its last connection, or `now_ns`
+    if the agent is expected but has never been connected."""
     _present: set[str] = field(default_factory=set)
     _slow: dict[tuple[str, FlowKey], int] = field(default_factory=dict)
     """For each flow below its threshold, the time at which it fell below the threshold."""
@@ -157,8 +156,8 @@ class Alerts:
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
-        # The other rules already include the time for which their conditions must hold, so their alerts begin
-        # at once.
+        # The rules for agents and flows already include the time for which a condition must hold. Their
+        # alerts therefore begin without a further wait.
         return self._end_ns(rule) if rule == "queue" else 0
 
     def _end_ns(self, rule: RuleName) -> int:

@@ -31,7 +31,7 @@ ALIVE_S = 1.0
 """Maximum time between two lines that are sent to an agent."""
 WAITING_MAX = 4096
 """Maximum number of message bodies that are queued for a slow agent. If more would be queued, the connection
-is closed. The agent then reconnects with a clean state."""
+is closed. After that, the agent connects again, and both sides begin with an empty state."""
 
 
 class _Connection:
@@ -200,7 +200,8 @@ class Channel:
     def join(self, connection: _Connection) -> None:
         """Adds the connection of an accepted agent.
 
-        The new connection replaces an older connection with the same name, which must be dead.
+        If the agent has an older connection, that connection is closed: an agent connects again only if its
+        old connection is dead.
         """
         with self._lock:
             before = self._known.get(connection.session.agent)

@@ -222,7 +222,7 @@ class Alerts(_Table):
 
 
 class PortConfig(_Table):
-    """Facts of a port that cannot be measured."""
+    """Facts about a port. The controller cannot measure these facts."""
 
     port: Annotated[PortKey, BeforeValidator(_port_key)]
     rate: Rate | None = None

@@ -21,7 +21,7 @@ class Congestion:
         self._sdn = Sdn()
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """Adds a port, or starts the control of a known port again."""
+        """Adds a port. If the port is already known, its control starts again."""
         self._sdn.attach(now_ns, port, self.poll_ns, info)
 
     def detach(self, port: int) -> None:

@@ -58,7 +58,7 @@ class PortParams:
     delay_ns: int = 0
     """Propagation delay of the port's outgoing link."""
     counted: bool = True
-    """Whether PACEC may read the port's counters. PACEC then reads them if the port's capacity is known
+    """Whether PACEC may read the port's counters. If so, PACEC reads them when the port's capacity is known
     and no agent of PACEC controls the port."""
 
 
@@ -299,8 +299,8 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # Accept an answer that is a little early. If a busy switch answers late, the next answer follows
-            # after less than the interval.
+            # Accept an answer that comes a little early. After a late answer of a busy switch, the next
+            # answer comes after less than the interval.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
@@ -411,8 +411,8 @@ class Domain:
         """Starts a change of the spanning tree: installs the ports common to both trees, with a barrier.
 
         The rest of the new tree is installed when all barriers are answered. Before that moment, switches use
-        only ports of the old tree. After it, they use only ports of the new tree. The two trees are never
-        mixed, so there is never a loop.
+        only ports of the old tree. After that moment, they use only ports of the new tree. The two trees are
+        never mixed, so there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

@@ -96,7 +96,7 @@ class Events:
         return new
 
     def tick(self, now_ns: int, unix_s: float) -> list[view.Event]:
-        """Returns a merged event for each subject that no longer changes, or has changed for `SUMMARY_NS`."""
+        """Returns merged events of subjects that stopped changing, or have been changing for `SUMMARY_NS`."""
         new = []
         for subject, episode in list(self._episodes.items()):
             is_over = now_ns - episode.last_ns >= HOLD_NS

@@ -1,9 +1,9 @@
 """Computes the flow entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
-Table 0 matches the source. Frames from trunks and edges continue in table 1, and all other frames are
-dropped. If the source of a frame is not known at the edge where the frame arrives, the controller also gets a
-copy. Table 1 matches the destination. Frames to a known host take the shortest path, and all other frames
-take the tree. Forwarding a packet never needs the controller, so the network continues to work if the
+Table 0 matches the source. Frames that arrive at trunk or edge ports continue in table 1. All other frames
+are dropped. If the source of a frame is not known at the edge where the frame arrives, the controller also
+gets a copy. Table 1 matches the destination. Frames to a known host take the shortest path, and all other
+frames take the tree. Forwarding a packet never needs the controller, so the network continues to work if the
 controller fails.
 """
 
@@ -26,8 +26,8 @@ _P_HOST, _P_FLOOD = 20, 10
 BRIDGE_GROUP = ("01:80:c2:00:00:00", "ff:ff:ff:ff:ff:f0")
 """Addresses that no bridge forwards (IEEE 802.1Q table 8-1)."""
 HOP = 1 << 50
-"""Weight of a hop, which exceeds the delay in ns of any path. Delay therefore decides only between paths
-with equally many hops."""
+"""Weight of a hop. It exceeds the delay of any path in ns, so the delay decides only between paths with
+equally many hops."""
 
 Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
@@ -59,8 +59,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
     for dpid, number in topology.ports(Kind.EDGE):
         match = Match(in_port=number)
         add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
-        # The entries for ARP and neighbour discovery report further IP addresses of a known host, for which
-        # users can then search.
+        # The entries for ARP and neighbour discovery report further IP addresses of a known host, so that
+        # users can search for these addresses.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
         for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
@@ -89,10 +89,10 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 
 
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
-    """The graph of switches.
+    """The graph of the switches and their links.
 
     If links are parallel, the graph has only the link with the shortest delay. If delays are equal, it has
-    the link with the lowest port.
+    the link with the lowest port number.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

@@ -68,7 +68,7 @@ class _Port:
         self.rings = [array("f", [_NAN]) * POINTS for _ in SERIES]
         self.interval = _Interval()
         self.seen = 0
-        """Number of the last interval with a value."""
+        """Number of the latest interval in which the port had a value."""
 
 
 class History:
@@ -107,7 +107,7 @@ class History:
             own.interval.add(_values(port))
 
     def read(self, port: str, after: int) -> tuple[int, dict[str, list[float | None]]] | None:
-        """The series of a port, as the number of their first interval and the values by name of the series.
+        """The number of the first returned interval, and for each series by name, its values from then on.
 
         Args:
             port: identifier of the port. The result for an unknown port is None.

@@ -116,8 +116,8 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: whether only this host is served. Requests whose Host header is not a loopback name are then
-            refused, because a hostile web page could send such requests (DNS rebinding).
+        loopback: whether only this host is served. If so, a request is refused unless its Host header is a
+            loopback name, because a hostile web page could send requests with other names (DNS rebinding).
         token: the token that each request must contain (`None`: no token is needed). It is the password of
             HTTP Basic (with any user name), or a bearer token.
         watch: the recorder of the last hour (`None`: the history stays empty).

@@ -79,8 +79,8 @@ class ScreenedDatapath(Datapath):
     def close(self) -> None:
         """Ends the connection in both directions. Any thread can call this method.
 
-        The connection's thread sends the event about the end. If an event handler sent the event, it could
-        wait for ever for space in its own queue of events.
+        The connection's own thread sends the event about the end. If an event handler sent this event, the
+        handler could wait for ever for space in its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):

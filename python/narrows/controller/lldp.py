@@ -2,7 +2,7 @@
 
 The frames are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV.
 Only this process has the key, so a host cannot forge a link. A host can still relay a frame from one port to
-another. The two ports then look connected, as by a cable.
+another. As a result, the two ports look as if a cable connected them.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ class Switch:
         self.is_master = False
         """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """Whether `pulse` has asked for the role, and the switch has not answered yet. After the answer, a
-        master raises the generation."""
+        """Whether `pulse` has asked for the role, and the switch has not answered yet. After the answer, this
+        controller raises the generation if it is the switch's master."""
         self.up = False
         """Whether the switch's ports and entries have been read and passed to the domain."""
         self.barrier: tuple[int, int] | None = None
@@ -157,8 +157,8 @@ class Switch:
 class OpenFlow(OSKenApp):
     """The os-ken application.
 
-    A process has only one application. Set `on_event` before the application starts, because os-ken's
-    threads call it.
+    A process can have only one such application. Set `on_event` before the application starts, because
+    os-ken's threads call it.
     """
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]

@@ -149,7 +149,7 @@ def server(
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            # Event loops other than asyncio's do not call the socket's own `accept`.
+            # Use asyncio's event loop. Other event loops do not call the socket's own `accept`.
             loop="asyncio",
             http=_protocol(bounds or Bounds()),
             ws="none",

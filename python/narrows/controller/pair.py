@@ -103,7 +103,7 @@ class Pair:
                 trouble = "it closed the connection"
             except (OSError, ValueError, RecursionError) as error:
                 trouble = one_line(str(error))
-            if trouble != known:  # log a repeated problem once, not at every attempt
+            if trouble != known:  # log a problem only when it changes, not at every attempt
                 LOG.warning("controller %s at %s:%d: %s", self.other, *self._address, trouble)
                 known = trouble
             time.sleep(TELL_S)

@@ -32,7 +32,7 @@ _KIND = "counted"
 
 
 def l3(wire_bps: int) -> int:
-    """The rate of full IP datagrams on a wire of this rate."""
+    """The L3 rate of full-sized IP datagrams on a wire with this rate."""
     return wire_bps * FULL_PACKET // (FULL_PACKET + _WIRE_BYTES)
 
 
@@ -66,7 +66,7 @@ class PathRates:
 
     @property
     def active(self) -> bool:
-        """Whether there is an agent that needs rates."""
+        """Whether any agent needs rates."""
         return bool(self._agents)
 
     @property
@@ -76,7 +76,7 @@ class PathRates:
         return max(LEAST_INTERVAL_NS, period_ns)
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:  # noqa: ARG002 (of the protocol)
-        """Adds a port, or starts the control of a known port again."""
+        """Adds a port. If the port is already known, its control starts again."""
         params = PacecParams(info)
         if params.period_ns < _LEAST_PERIOD_NS:
             given, least = format_duration(params.period_ns), format_duration(_LEAST_PERIOD_NS)
@@ -87,7 +87,8 @@ class PathRates:
     def detach(self, port: int) -> None:
         """Removes a port.
 
-        If the port does not return at once, the flows that began at the port are removed too.
+        If `attach` does not add the port again before the next message or `tick`, the flows that began at the
+        port are removed, too.
         """
         if self._agents.pop(port, None) is not None:
             self._changed = True

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 _NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
-"""Maximum number of queued events. Further events are dropped. If the queue is long, most of its events are
-frames of unknown hosts."""
+"""Maximum number of queued events. Further events are dropped. A long queue consists mostly of frames of
+unknown hosts, so few other events are lost."""
 BODIES_MAX = 64 << 20
 """Maximum number of characters in all queued message bodies of agents. Further bodies are dropped."""
 

@@ -40,8 +40,8 @@ class Election:
         if self.is_active:
             return is_active and (generation, self._other) > (self.generation, self._own)
         self.generation = max(self.generation, generation)
-        # If both controllers are standbys, the controller whose name sorts first becomes active. The other
-        # one waits.
+        # If both controllers are standbys, the controller whose name sorts first becomes active. The
+        # controller with the other name waits.
         if is_active or self._other < self._own:
             self._sign_ns = now_ns
         return False
@@ -64,7 +64,7 @@ class Election:
         return False
 
     def tick(self, now_ns: int) -> bool:
-        """Takes over if it is time. Returns whether this controller becomes active now."""
+        """Takes over after `takeover_ns` without a sign. Returns whether this call made it active."""
         if self.is_active or now_ns - self._sign_ns < self._takeover_ns:
             return False
         self.is_active = True

@@ -1,4 +1,4 @@
-"""Tells systemd the state of the service."""
+"""Reports the state of the service to systemd."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Link:
     b: PortKey
 
     def other(self, end: PortKey) -> PortKey:
-        """The other end of the link, if `end` is one of its ends."""
+        """The link's other end, for an `end` that is one of its two ends."""
         return self.b if end == self.a else self.a
 
 
@@ -167,7 +167,8 @@ class Topology:
     def _forget(self, key: PortKey) -> None:
         """Removes the link of a port.
 
-        The port at the link's other end stays a trunk without a link (see the module).
+        The port at the link's other end stays a trunk without a link, as the docstring of this module
+        explains.
         """
         for end in [key, *(to for to, (source, _) in self._seen.items() if source == key)]:
             self._seen.pop(end, None)

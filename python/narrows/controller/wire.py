@@ -1,8 +1,8 @@
 """The lines of the agents' channel as a state machine without input or output. Each line is a JSON value.
 
-The agent sends a greeting with its name. The controller answers with its own name or with a refusal. Then
-both ends send message bodies. If the connection uses TLS, TLS authenticates both ends (`tls.Keys`), and the
-agent's name must be the name in its certificate. The agent's end is
+The agent sends a greeting with its name. The controller answers with its own name or with a refusal. After an
+acceptance, both ends send message bodies. If the connection uses TLS, TLS authenticates both ends
+(`tls.Keys`), and the agent's name must be the name in its certificate. The agent's end is
 crates/narrows-agent/src/channel/session.rs.
 """
 
@@ -52,7 +52,7 @@ class Session:
         return _line({"narrows": CHANNEL_VERSION, "refused": reason})
 
     def receive(self, data: bytes) -> list[str]:
-        """Takes received bytes and returns the complete message bodies.
+        """Takes received bytes, and returns the message bodies that these bytes complete.
 
         Raises:
             Refused: the connection must be closed.

@@ -53,7 +53,7 @@ def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: No
         NarrowsError: if the data set has no download, the folder cannot hold its files, a file in the folder
             has another checksum, or a download fails or has another checksum. In all these cases the folder
             is unchanged.
-        OSError: if a file cannot be written. The folder is then unchanged.
+        OSError: if a file cannot be written. In this case, too, the folder is unchanged.
     """
     missing = check(data, folder)
     with tempfile.TemporaryDirectory(prefix="narrows-data-") as temporary:

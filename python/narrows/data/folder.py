@@ -60,7 +60,7 @@ def check_folder(folder: Path) -> None:
 
 
 def state(file: DataFile, folder: Path) -> State:
-    """State of a file. A file without a known checksum counts as present if it exists."""
+    """State of a file. A file without a known checksum is present if it exists."""
     path = folder / file.path
     if not path.is_file():
         return State.MISSING

@@ -124,7 +124,7 @@ class Diff:
 
     @property
     def is_changed(self) -> bool:
-        """Whether a change was found, or a figure that differs could not be judged."""
+        """Whether a figure changed, or could not be judged although it differs."""
         return self.has_missing or any(item.outcome in DIFFERENT for item in self.compared)
 
 
@@ -226,7 +226,7 @@ def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | 
 
 
 def _are_equal(base: Sequence[float], head: Sequence[float]) -> bool:
-    """Whether the two values of each pair are equal or both undefined."""
+    """Whether, in each pair, both values are equal or both values are undefined."""
     return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(base, head, strict=True))
 
 

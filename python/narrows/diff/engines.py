@@ -1,7 +1,7 @@
 """Builds the engine of a git revision, and runs scenarios with it.
 
 A revision is exported to `target/diff/COMMIT` in the clone, with the native module that cargo builds from it.
-A commit never changes, so a module that exists is not built again.
+A commit never changes, so its module is built only once.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Engine:
 
 
 def find_clone(folder: Path) -> Path:
-    """The root of the clone of Narrows that contains a folder.
+    """The root of the clone of Narrows in which a folder is.
 
     Raises:
         NarrowsError: if there is no such clone, or if git or cargo is missing.

@@ -60,7 +60,8 @@ def _points(results: Results) -> dict[Key, tuple[dict[str, Any], list[Run]]]:
 def _pairing(factors: dict[str, Any], base: list[Run], head: list[Run]) -> Pairing:
     sound = [{run.seed: run for run in runs if not run.doubts} for runs in (base, head)]
     common = [seed for seed in sound[0] if seed in sound[1]]
-    # A single common seed gives no confidence interval. Unpaired runs may give such an interval.
+    # If the sides have only one common seed, a comparison of pairs has no confidence interval. A comparison
+    # of the sides' means may have one.
     paired = len(common) > 1 or min(map(len, sound)) < 2
     if paired:
         kept = replicates(common, [side.values() for side in sound])

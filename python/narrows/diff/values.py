@@ -21,7 +21,7 @@ from narrows.results.runs import Run
 Values = Mapping[int, float]
 """The values of a figure by seed. An undefined value is NaN."""
 ALL = "all"
-"""Text instead of a flow's name in rows about all flows together."""
+"""In rows about all flows together, this text is in the place of a flow's name."""
 
 
 @dataclass(frozen=True)

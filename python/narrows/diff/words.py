@@ -112,7 +112,8 @@ def headline(diff: Diff) -> str:
 
 
 _COUNTED = {Outcome.UNCHANGED: "without a significant change", Outcome.EQUAL: "equal in all runs"}
-"""Words after a number of figures. Other outcomes use their own text here."""
+"""The words that follow the number of figures with an outcome. For all other outcomes, the text of the
+outcome follows."""
 
 
 def notes(diff: Diff) -> Iterator[str]:

@@ -52,7 +52,8 @@ class Report:
     """The files of the worker's segments, by number of the segment and name of the file. Empty if the worker
     wrote them into the sweep's folder."""
     error: Exception | None = None
-    """The reason why a run failed. The worker skipped all later runs of the batch."""
+    """The reason why a run failed (None: no run failed). After a failed run, the worker skips the rest of the
+    batch."""
 
 
 Task = Callable[[Batch], Report]
@@ -90,7 +91,7 @@ class Executor(Protocol):
         """
 
     def cancel(self) -> list[Report]:
-        """End all work soon. After this call, `perform` yields nothing.
+        """End all work. After this call, `perform` yields nothing more.
 
         Returns the reports of batches that have finished but were not yielded, if these reports contain the
         only copy of the results.

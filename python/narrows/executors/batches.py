@@ -10,8 +10,8 @@ from narrows.executors import Batch, Executor, Job, Report
 from narrows.results import segments
 
 _SHARE = 3
-"""A batch has at most 1 / (_SHARE x slots) of the remaining runs, so that all slots run out of work at about
-the same time."""
+"""A batch has at most 1 / (_SHARE x slots) of the remaining runs, so that all slots finish their last batches
+at about the same time."""
 
 
 class Batches(Iterator[Batch]):

@@ -96,7 +96,7 @@ class Processes:
         self._pool.shutdown()
 
     def cancel(self) -> list[Report]:
-        """End the processes at once."""
+        """End the processes, even in the middle of a run."""
         if self._alive is not None and self._pool is not None:
             self._alive.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -105,7 +105,7 @@ class Processes:
 
 def _begin(watched: Connection) -> None:
     """Prepare a worker. The worker ends when the sweep's process dies or closes the other end of the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles SIGINT, which a terminal sends to all
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles SIGINT for its workers
 
     def watch() -> None:
         watched.poll(None)

@@ -19,8 +19,8 @@ from narrows.executors import NAP_SECONDS, Batch, Report, Task
 from narrows.results import segments
 
 _AHEAD = 2
-"""Number of batches that are given to Ray for each CPU. With more than one, a worker need not wait for its
-next batch."""
+"""Number of batches that are given to Ray for each CPU. The number is above one, so that a worker need not
+wait for its next batch."""
 _COUNT_SECONDS = 1.0
 """Time after which the CPUs of the cluster are counted again, because nodes may join or leave."""
 _REACH_SECONDS = 10.0

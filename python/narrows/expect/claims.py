@@ -1,4 +1,4 @@
-"""Turns the expectations of a scenario into claims, which the judge of the studies decides."""
+"""Turns the expectations of a scenario into claims, which `narrows.studies.judge` decides."""
 
 from __future__ import annotations
 

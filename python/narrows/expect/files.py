@@ -12,8 +12,8 @@ from narrows.studies.judge import Verdict
 def junit(verdicts: Verdicts) -> str:
     """The verdicts as JUnit XML: a test case for each expectation and point of the sweep.
 
-    An expectation that is not met counts as a failure. An expectation that cannot be judged counts as an
-    error.
+    In JUnit's terms, an expectation that is not met is a failure, and an expectation that cannot be judged is
+    an error.
     """
     failures = sum(item.verdict is Verdict.NOT_REPRODUCED for item in verdicts.judged)
     errors = sum(item.verdict is Verdict.UNJUDGED for item in verdicts.judged)

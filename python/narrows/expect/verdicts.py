@@ -45,7 +45,7 @@ class Verdicts:
 
     @property
     def are_met(self) -> bool:
-        """Whether all expectations are met. An expectation that cannot be judged counts as not met."""
+        """Whether all expectations are met. The result is false if an expectation cannot be judged."""
         return all(item.verdict is Verdict.REPRODUCED for item in self.judged)
 
     @property

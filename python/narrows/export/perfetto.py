@@ -120,7 +120,7 @@ def _slice(place: int, thread: int, name: str, start_s: float, end_s: float) -> 
 
 
 def _micros(seconds: float) -> float:
-    return round(seconds * 1e6, 3)  # to a nanosecond
+    return round(seconds * 1e6, 3)  # rounded to a nanosecond
 
 
 def _lifetime(exported: Exported, flow: Flow, place: int) -> Event:
@@ -131,7 +131,7 @@ def _lifetime(exported: Exported, flow: Flow, place: int) -> Event:
 def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
     """Yield a slice for each period in which consecutive samples have the same state.
 
-    For the state `open`, there are no slices.
+    The state `open` is the normal state and has no slices.
     """
     times, states = exported.run.flow_samples(flow.row, "state")
     changes = np.flatnonzero(np.diff(states)) + 1

@@ -1,8 +1,8 @@
 """Exports the TCP flows of a run as qlog files, one per flow (qlog 0.3, JSON text sequences, RFC 7464).
 
-A file has `recovery:metrics_updated` at each sample. Flows with a controller that reacts to losses also have
-`recovery:congestion_state_updated` at the first sample of a new state. Windows are in bytes, RTTs in ms. For
-a QUIC flow, use the qlog that the flow's own stack writes (`[capture] qlog = true`).
+A file has `recovery:metrics_updated` at each sample. If the flow's controller reacts to losses, the file also
+has `recovery:congestion_state_updated` at the first sample of each new state. Windows are in bytes, RTTs in
+ms. For a QUIC flow, use the qlog that the flow's own stack writes (`[capture] qlog = true`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEPARATOR = "\x1e"
 """The character that begins each record of a JSON text sequence."""
 SLOW_START, AVOIDANCE = "slow_start", "congestion_avoidance"
 RECOVERY = 3
-"""The lowest value of the column `state` that means recovery. Higher values mean it as well."""
+"""In the column `state`, this value and all higher values mean recovery."""
 _MILLIS = 1e-3
 _DIGITS = 6
 """Number of decimal places of a time in ms, for a resolution of a nanosecond."""

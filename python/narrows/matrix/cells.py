@@ -2,12 +2,14 @@
 
 A cell has the results of a controller against a rival with one length of the buffer.
 
-If a controller competes with itself, the cell describes both flows. Goodput, RTT and harm are then means over
-both flows. The share is the larger share, and the ratio is the larger goodput divided by the smaller one.
+If the rival is the same controller, the cell describes both flows. In this case, goodput, RTT and harm are
+means over both flows. The share is the larger share, and the ratio is the larger goodput divided by the
+smaller one.
 
-Harm (MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). It compares a run against a rival with
-a run alone on the same link and with the same seed. Harm is the part of the goodput that is lost, or the part
-of the RTT that is added. All figures are means over seeds.
+Harm (MET-35) follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). It compares the controller's run
+against a rival with its run without a rival, on the same link and with the same seed. Harm is the part of the
+goodput that the rival takes away, or the part of the RTT that the rival adds. All figures are means over
+seeds.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ SHARE_OF_ONE = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """The results of a controller against a rival, or alone."""
+    """The results of a controller against a rival, or without a rival."""
 
     buffer: str
     algorithm: str
     rival: str | None
-    """Name of the rival (None: the controller is alone)."""
+    """Name of the rival (None: there is no rival)."""
     seeds: int
     goodput_bps: Interval
     """Goodput of the controller's flow (MET-2)."""
@@ -111,7 +113,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
     together = rival is not None
-    # If both flows have the same controller, the flow with more goodput counts as the first.
+    # If both flows have the same controller, treat the flow with more goodput as the first flow.
     mine = max(own, key=lambda i: float(rates[i]))
     more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {

@@ -228,7 +228,7 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm and its interval, over all rivals that have any goodput when they run alone.
+    """Mean harm to the rivals and its interval. A rival without goodput in its run alone is left out.
 
     Each bound of the interval is the mean of the rivals' bounds. The interval is therefore valid for any
     correlation between the rivals. If the bound of any rival is unknown, the mean bound is unknown as well.
@@ -246,7 +246,7 @@ def _over_rivals(cells: Sequence[Cell]) -> Interval:
 def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     """A sentence that names the most and the least harmful controllers.
 
-    Several are named if their intervals overlap.
+    Several controllers are named if their intervals overlap.
     """
     known = {name: interval for name, interval in harm.items() if not math.isnan(interval.mean)}
     if len(known) < 2:
@@ -258,7 +258,8 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
             f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that a rival has alone. "
             "One seed gives no intervals, so there is no ranking."
         ]
-    # An unknown interval has NaN as its bounds, so it counts as overlapping with all other intervals.
+    # The bounds of an unknown interval are NaN. These comparisons therefore find that it overlaps every other
+    # interval.
     first, last = known[ranked[0]], known[ranked[-1]]
     most = [name for name in ranked if not known[name].high < first.low]
     least = [name for name in ranked if not known[name].low > last.high]

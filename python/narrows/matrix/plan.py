@@ -37,7 +37,7 @@ def helped() -> dict[str, dict[str, Any]]:
 
 
 def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
-    """The keys and values of a scenario that provide this service at the bottleneck."""
+    """The scenario's keys that put this rate controller at the bottleneck, with their values."""
     mode = mode or service.mode
     params = {"params": {"mode": mode}} if mode else {}
     sdn = {"sdn": {"delay": SDN_DELAY}} if service.domain else {}
@@ -60,7 +60,7 @@ def choose(
     Args:
         known: all controllers.
         wanted: requested controllers. By default, presets and controllers that need the network's help are
-            left out. Controllers that react to marks are then included only if `marks` is set.
+            left out. By default, controllers that react to marks are also left out, unless `marks` is set.
         everyone: whether to include presets and controllers that need the network's help.
         marks: whether the network marks packets.
 
@@ -81,8 +81,8 @@ def choose(
 def pairs(ask: Ask) -> list[tuple[str, str]]:
     """All pairs of controllers that one bottleneck can serve. Each controller also forms a pair with itself.
 
-    A port has only one rate controller. Two congestion controllers that need different rate controllers are
-    therefore not a pair.
+    A port can have only one rate controller. Two congestion controllers that need different rate controllers
+    are therefore not a pair.
     """
     every = combinations_with_replacement(order(list(ask.controllers)), 2)
     help_of = helped()

@@ -74,7 +74,7 @@ def convergence_time(
 def mean_censored(times: Iterable[Censored]) -> Censored:
     """Mean convergence time over joins (MET-63).
 
-    If at least one time is censored, the mean is a lower bound.
+    If at least one time is only a lower bound (censored), the mean is a lower bound, too.
     """
     known = list(times)
     if not known:

@@ -109,7 +109,7 @@ def starved(
 ) -> bool:
     """Whether a flow had less than 5 % of its fair share for more than 10 s without a break (MET-36).
 
-    A bin whose value is NaN ends a period of starvation.
+    A bin whose value is NaN interrupts a period of starvation.
     """
     low = np.asarray(rate_bps, dtype=np.float64) < below * np.asarray(fair_bps, dtype=np.float64)
     longest = run = 0

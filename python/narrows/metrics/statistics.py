@@ -75,7 +75,7 @@ def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Difference:
-    """The mean of ``a - b``, seed by seed (MET-91). A pair in which one value is NaN is left out.
+    """The mean of ``a - b``, seed by seed (MET-91). A seed for which ``a`` or ``b`` is NaN is left out.
 
     Say that A is above B only if the whole interval is above zero.
     """
@@ -115,8 +115,8 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     if max(np.ptp(first), np.ptp(second)) <= rounding:
         mean = mean if abs(mean) > rounding else 0.0
         # Use an exact permutation test. Among all possible divisions of the values into two sides, the actual
-        # one has the largest difference. If the sides have equally many values, exchanging the sides gives
-        # the same difference.
+        # division has the largest difference. If the sides have equally many values, the division with
+        # exchanged sides has the same difference.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
@@ -148,9 +148,9 @@ def _constant(difference: float, n: int, p: float) -> Difference:
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values, corrected for multiple tests (MET-93, Benjamini and Hochberg).
 
-    Suppose that all figures with a corrected value of at most L count as changed. The expected share of false
-    changes among them is then at most L. If nothing has changed, the probability of finding any change is at
-    most L.
+    Suppose that all figures with a corrected value of at most L are reported as changed. The expected share
+    of these figures that did not really change is at most L. If nothing has changed, the probability of
+    finding any change is at most L.
     """
     if not p_values:
         return []

@@ -27,14 +27,14 @@ class ClaimRow:
     measured: str
     interval: str
     detail: list[tuple[str, str, str]]
-    """Case, measured value and reason of each case, if there are several."""
+    """For each case, its name, measured value and reason. Empty if there is only one case."""
     verdict: str
     css: str
     why: str
     note: str
     figure: str | None
     grade: str = ""
-    """The number of cases in which the claim holds, if it has several."""
+    """The number of cases in which the claim holds. Empty if the claim has only one case."""
     real: OtherSide | None = None
     """The verdict on this claim on real stacks."""
     second: OtherSide | None = None
@@ -48,8 +48,8 @@ class OtherSide:
     measured: str
     interval: str
     difference: str
-    """Difference from the measured value of the claim's row. Empty if one of the two values is missing, or if
-    the claim has several cases."""
+    """Difference between this measured value and the measured value in the claim's row. Empty if either value
+    is missing, or if the claim has several cases."""
     detail: list[tuple[str, str, str]]
     verdict: str
     css: str

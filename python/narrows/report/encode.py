@@ -48,7 +48,7 @@ def shape(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.
 def axis(
     field: str, title: str, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Arguments of an x or y channel."""
+    """Arguments for a channel `alt.X` or `alt.Y`."""
     scale: dict[str, Any] = {"type": "log"} if log else {"zero": False}
     if domain is not None:
         scale |= {"domain": list(domain), "nice": False}
@@ -64,7 +64,7 @@ def axis(
 
 
 def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, **more: Any) -> dict[str, Any]:
-    """The axis of a factor, with ticks at its values if they are few, and room for markers at both ends."""
+    """The axis of a factor, with room for markers at both ends. If the values are few, they are the ticks."""
     ticks = sorted(set(values))
     if log:
         domain = [ticks[0] / _BESIDE_LOG, ticks[-1] * _BESIDE_LOG]
@@ -120,7 +120,7 @@ def note_bursts(goodputs: Iterable[float | None], rate: float) -> str:
 
 _POWERS = [10.0**power for power in range(-4, 7)]
 _STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 2, 3, 4, 5, 6, 7, 8, 9))
-"""Choices of ticks within a decade, the coarsest first."""
+"""Possible sets of ticks within a decade, the set with the fewest ticks first."""
 _LEAST_TICKS = 3
 
 

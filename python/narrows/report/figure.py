@@ -124,7 +124,7 @@ class Figure:
 
 
 def _spec(chart: Any) -> dict[str, Any]:
-    """The specification of a chart. The chart itself gets Vega's settings, so no other code may use it."""
+    """The specification of a chart. Vega's settings are added to this chart, so no other code may use it."""
     # chart.configure() would copy the whole chart first.
     chart.config = _config()
     made: dict[str, Any] = chart.to_dict(validate=VALIDATE)
@@ -180,7 +180,7 @@ def config() -> dict[str, Any]:
 
 
 class _Name(str):
-    """The name of rows. Equal rows have equal names."""
+    """A name for the rows of a chart's data, computed from their content."""
 
     rows: list[dict[str, Any]]
 
@@ -188,12 +188,13 @@ class _Name(str):
 class _Rows(alt.Data):
     """Rows as a chart's data.
 
-    altair copies and checks each value of a chart's data several times. In this class, it sees only the name.
-    This halved the processor time of drawing a study's figures (measured with the BRF study).
+    altair copies and checks each value of a chart's data several times. With this class, altair sees only a
+    name instead of the rows. This halved the processor time of drawing a study's figures (measured with the
+    BRF study).
     """
 
     def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """The rows, instead of their name."""
+        """The data for Vega-Lite, with the rows in place of their name."""
         return {"values": self["name"].rows}
 
 
@@ -210,7 +211,7 @@ def _legend(keys: list[Key], most: float) -> Any:
 
     Its lines are at most `most` px wide, unless one entry is wider.
     """
-    # A character at 12 px is 6.6 px wide on average. This mean is exact enough here.
+    # A character at 12 px is 6.6 px wide on average. The mean is exact enough to divide entries into lines.
     left, widest, line = 0.0, 60.0, 0
     data: list[dict[str, Any]] = []
     for key in keys:

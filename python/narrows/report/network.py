@@ -47,7 +47,7 @@ class Node:
     y: float
     """Vertical position, increasing upwards."""
     host: bool
-    """Whether the node is a host. Hosts are small, and have no name if there are many."""
+    """Whether the node is a host. Hosts are drawn small, and without names if there are many hosts."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[
     at = place(len(graph.nodes), ends, {index[node]: at for node, at in graph.positions.items()})
     degree = Counter(end for pair in ends for end in pair)
     nodes = [
-        # A published network declares its hosts. Elsewhere a node with one neighbour is a host.
+        # A published network declares its hosts. In other topologies, a node with one neighbour is a host.
         Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in graph.positions))
         for i, node in enumerate(graph.nodes)
     ]

@@ -19,8 +19,8 @@ from narrows.studies.runner import Outcome, Real
 _BEYOND, _DOUBTED = "beyond", "doubted"
 """CSS classes of a difference beyond its tolerance, and of runs that are not to be trusted."""
 ORDINARY = "(seeds)"
-"""Mark for a difference between simulation and kernel that differences between simulated seeds can
-explain."""
+"""Mark for a difference between simulation and kernel that is no larger than differences between seeds of the
+simulation can be."""
 
 
 def agreement(outcome: Outcome) -> Table:
@@ -140,7 +140,7 @@ def _value(value: float) -> str:
 
 
 def _factors(pair: Pair, experiment: Experiment) -> dict[str, Any]:
-    """The point's factors under the study's names, without keys that have one value only."""
+    """The point's factors under the study's names, without keys that have the same value at all points."""
     names = {key: name for name, key in experiment.factors.items()}
     return {names[key]: factor(value) for key, value in pair.factors.items() if key in names}
 

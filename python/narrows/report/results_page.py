@@ -89,7 +89,7 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
     """The runs of each point of the sweep, with the point's factors written as in the scenario."""
-    # The name of a case counts as the algorithm, as in studies.
+    # Treat the name of a case as the algorithm, as studies do.
     runs = read_runs(results, {"algorithm": "case"})
     points: dict[tuple[Any, ...], list[Run]] = {}
     for row, run in zip(results.runs.to_pylist(), runs, strict=True):

@@ -19,7 +19,7 @@ def thin(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A series of at most two points per bucket: its minimum and its maximum, in order of time.
 
-    Unlike averages or every n-th point, this keeps peaks. Short series are returned unchanged.
+    Averages, or every n-th point, would lose peaks. Short series are returned unchanged.
     """
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     known = ~np.isnan(values)

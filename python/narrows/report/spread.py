@@ -9,10 +9,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 
 def spread(points: Sequence[Mapping[str, Hashable]], most: int) -> list[int]:
-    """Positions of at most `most` points, in order.
+    """The indices of the chosen points, at most `most`, in ascending order.
 
-    Points that show a level of a factor for the first time come first. The other points are taken at even
-    distances.
+    The first choices are points with a level of a factor that no chosen point has. If all levels are shown,
+    further points are chosen at even distances.
     """
     if len(points) <= most:
         return list(range(len(points)))

@@ -53,7 +53,7 @@ Points = Collection[tuple[Any, ...]]
 
 
 def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
-    """A row per flow and point of the sweep. `alike` holds the points whose seeds gave the same run."""
+    """A row per flow and point of the sweep. At the points in `alike`, all seeds gave the same run."""
     shown = summary.shown_of_flows(rows)
     notes = []
     if "share" in shown and any(row.figures["fct_s"].mean > 0 for row in rows):

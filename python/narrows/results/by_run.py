@@ -1,7 +1,7 @@
-"""Reads the tables of a sweep by run. Each column is read at its first use.
+"""Divides the tables of a sweep into runs. Each column is read at its first use.
 
-This saves time. A study has hundreds of runs, with a row for every flow and every 10 ms, but uses only four
-of the fifteen columns.
+Reading columns late saves time. A study has hundreds of runs, with a row for every flow and every 10 ms, but
+it uses only four of the fifteen columns.
 """
 
 from __future__ import annotations

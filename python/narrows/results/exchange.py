@@ -30,7 +30,7 @@ ASIDE = (PART, _OLD, _NEW)
 
 
 def settle(folder: Path, *, keep_part: bool = False) -> None:
-    """Clean up after a killed run. With `keep_part`, keep the results that this run had written."""
+    """Clean up after a killed run. With `keep_part`, keep the results that the killed run had written."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)

@@ -51,7 +51,7 @@ class Frame:
         return len(self.run)
 
     def take(self, rows: NDArray[Any]) -> Frame:
-        """The rows with these indices, or the rows for which this mask is true."""
+        """The selected rows. `rows` has either their indices or a mask."""
         return Frame(
             self.run[rows],
             {name: values[rows] for name, values in self.numbers.items()},

@@ -34,7 +34,7 @@ INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep. It exists only if the folder of results has earlier
 results, too."""
 SOUNDNESS = "soundness"
-"""Metadata key. The value says for each run in real time whether the run was sound, and why not."""
+"""Metadata key. For each run in real time, the value says whether the run was sound and, if not, why."""
 STOPPED = "stopped_s"
 """Key of the simulated time at which a run was stopped. In a run's output, the value is the time in seconds.
 In the metadata, the value is a table with the time of each stopped run."""
@@ -314,7 +314,7 @@ class Results:
 
     @property
     def flow_records(self) -> pa.Table:
-        """A row for each run, port with BRF, and flow that ended there (simulations only)."""
+        """A row for each run, port with BRF, and flow that ended at this port (simulations only)."""
         return self.table("flow_records")
 
     @property

@@ -19,7 +19,7 @@ from narrows.results.tables import no_column, place
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
-"""Name of the table in a run that holds one row of a table from a paper."""
+"""Name of the table of a run that was made from one row of a paper's table. It has this row."""
 COMPUTED = "computed"
 """Name of the table that only runs of a model have. The table has quantities that no simulation has."""
 INTERVALS = "iperf3"
@@ -27,7 +27,7 @@ INTERVALS = "iperf3"
 PINGS = "pings"
 """Name of the table in a run of pings that holds their RTTs, in microseconds."""
 PAPER = "paper"
-"""Name of the table in a run with the paper's printed numbers for the same experiment."""
+"""Name of the table with the numbers that the paper prints for the run's experiment."""
 DIGESTED = (PRINTED, COMPUTED, INTERVALS, PINGS, "flows")
 """The tables from which a run's digest is computed."""
 Tables = Mapping[str, Mapping[str, Any]]
@@ -227,7 +227,7 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds whose runs count. Such a run differs on every side from the runs of earlier seeds.
+    """The seeds that count: on every side, their run differs from the runs of earlier seeds that count.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
     confidence interval would have zero width, and any difference between two sides would be significant.

@@ -30,8 +30,8 @@ from narrows.results.arrow import unsigned
 RUNS = "runs"
 """Name of the folder of segments, and of the table that every segment has."""
 WAIT_SECONDS = 2.0
-"""Longest time that a finished run waits until it is written. A killed sweep loses the waiting runs and the
-active runs."""
+"""Longest time that a finished run waits until it is written. If the sweep is killed, the waiting runs and
+the active runs are lost."""
 _WAIT_BYTES = 64 << 20
 
 
@@ -168,8 +168,8 @@ class Collected:
 def new_stage(folder: Path) -> Path:
     """Create a folder for unfinished segments (a stage) in a sweep's folder.
 
-    Each sweep has its own stage, and the next sweep removes it (`discard_stages`). A worker that is still
-    running after the end of its sweep therefore cannot add segments.
+    Each sweep has its own stage, and the next sweep removes old stages (`discard_stages`). If a worker is
+    still running after the end of its sweep, it therefore cannot add segments to the next sweep.
     """
     stage = folder / RUNS / f".stage-{secrets.token_hex(4)}"
     stage.mkdir()
@@ -272,7 +272,7 @@ class Writer:
 def _appearing(stage: Path, number: int) -> Iterator[Path]:
     """A folder that becomes the segment `number` at the end of the block.
 
-    If this segment already exists, the existing segment is kept. Another attempt at the same runs wrote it.
+    If the segment already exists, it is kept, because another attempt at the same runs wrote it.
     """
     partial = stage / f"{number}-{secrets.token_hex(4)}"
     partial.mkdir()

@@ -93,7 +93,7 @@ class Store(Protocol):
         """Keep the logs of a run: for each file name, the text of the log or the path of a file to move."""
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Note the runs of a worker in another process.
+        """Record the runs of a worker in another process.
 
         Args:
             seconds: wall times of the runs, by the number of the run.
@@ -241,7 +241,7 @@ class Folder:
         return Folder(place, metadata, self._formats)
 
     def _take_over(self, earlier: Path) -> None:
-        """Keep the finished runs that are in the folder `earlier`."""
+        """Take over the finished runs that are in the folder `earlier`."""
         self._kept = frozenset(
             segments.runs_in(earlier) if earlier == self._part else segments.copy(earlier, self._stage)
         )
@@ -287,7 +287,7 @@ class Folder:
         """Write the runs that wait.
 
         Raises:
-            OutputError: if they cannot be written. They are then lost.
+            OutputError: if the runs cannot be written. In this case, they are lost.
         """
         try:
             self._write_collected(keep=False)
@@ -314,7 +314,7 @@ class Folder:
                 return
             try:
                 if described:
-                    # Write the soundness before the tables. Otherwise, a disturbed run would count as sound
+                    # Write the soundness before the tables. Otherwise, a disturbed run would seem to be sound
                     # if the process is killed between the two writes.
                     write_text(self._part / METADATA, described)
                 segments.put(self._stage, runs)
@@ -368,7 +368,7 @@ class Folder:
         return segments.Writer(self._stage.absolute())
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
-        """Note the runs of a worker in another process.
+        """Record the runs of a worker in another process.
 
         Args:
             seconds: wall times of runs by number.
@@ -424,7 +424,7 @@ class Folder:
             self._release()
 
     def _merge(self) -> None:
-        """Merge the tables of all runs. If the merge fails, the tables of the single runs stay."""
+        """Merge the tables of all runs. If the merge fails, the unmerged segments stay."""
         # The table of runs is written last. If this table exists, all other tables exist, too.
         names = (*tables.SCHEMAS, segments.RUNS)
         try:
@@ -440,7 +440,7 @@ class Folder:
         shutil.rmtree(self._part / segments.RUNS)
 
     def _put(self, complete: bool) -> Path:
-        """Turn the written files into results, and return their folder.
+        """Make the written files the results of the folder, and return the folder of the results.
 
         Only a complete sweep replaces earlier runs.
         """

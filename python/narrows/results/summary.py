@@ -18,7 +18,7 @@ from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
 from narrows.results.results import Results
 
 _BUSY = 0.5
-"""Minimum utilisation of a link that has a row. A link with drops, losses or marks also has a row."""
+"""A link has a row if its utilisation is at least this value, or if it has drops, losses or marks."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def mean_ci(values: Sequence[float] | Numbers) -> Figure:
 
 
 def flows(results: Results, most: int = 200) -> list[Row]:
-    """Return a row per flow and point of the sweep, for at most the first `most` flows of a run.
+    """Return a row per flow and point of the sweep. Only the first `most` flows of a run have rows.
 
     Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
     flows has one row with sums of share and retransmits, and means of other figures.
@@ -138,7 +138,7 @@ def _shares(frame: Frame) -> Numbers:
 
 
 def _groups_as_one(frame: Frame) -> Frame:
-    """Merge the rows of large groups, and renumber all rows of a run."""
+    """Merge the rows of each large group into one row, and number the rows of a run again."""
     source, name = frame.texts["source"], frame.texts["name"]
     groups = grouped(frame.run, source.codes)
     large = np.unique(source.codes[groups.firsts[groups.sizes > LARGEST_GROUP]])
@@ -256,7 +256,7 @@ def _codes(column: pa.ChunkedArray[Any]) -> Codes:
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
 """Figures that include the warm-up. Other figures exclude it."""
 _SAME_TIME = 0.01
-"""Two measurement times count as equal if they differ by at most this fraction of the longest time."""
+"""Two measurement times are treated as equal if they differ by at most this fraction of the longest time."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:

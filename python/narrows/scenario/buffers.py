@@ -14,9 +14,8 @@ DEFAULT = 6 << 20
 MOST = 1 << 30
 """Maximum size. Half of this size is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
 MARGIN = 4
-"""Ratio of the receive buffer to the content of a path. It is the product of two factors of two. Linux offers
-half of the buffer as the window. Slow start sends up to twice the content of a full path before it detects a
-loss."""
+"""Ratio of the receive buffer to the content of a path. It is 2 times 2: Linux offers only half of the buffer
+as the window, and slow start sends up to twice the content of a full path before it detects a loss."""
 
 
 def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:

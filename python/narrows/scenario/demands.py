@@ -21,7 +21,7 @@ def read(file: str, folder: Path, key: str) -> list[tuple[Demand, str]]:
 
     Raises:
         ScenarioError: for an error in the file, with the file and the line. If the file cannot be read, the
-            error has `key` instead.
+            error names `key` instead of a line.
     """
     path = folder / file
     try:

@@ -1,4 +1,4 @@
-"""Expands entries of [[flows]] that stand for several flows: patterns, matrices, groups of topologies."""
+"""Expands entries of [[flows]] that describe several flows: patterns, matrices, groups of topologies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Entry:
     to: str | None
     """Receiving node; None: the topology's default."""
     ends: str = ""
-    """Key that defines both ends of the flow (empty: the keys `from` and `to` of the flow define them)."""
+    """The scenario's key that defines both ends of the flow (empty: the flow's keys `from` and `to` define
+    them)."""
     file: str = ""
-    """File that has the key in `ends` (empty: the scenario file)."""
+    """The file that defines both ends, if `ends` is not empty (empty: the scenario file)."""
 
     @property
     def key(self) -> str:

@@ -215,7 +215,7 @@ Quantity = Annotated[
 ]
 """A value of a measure: a number in the measure's unit, or text with a unit."""
 Data = Annotated[Any, AfterValidator(_data)]
-"""A value that JSON can represent. Other code checks it further."""
+"""A value that JSON can represent. Code outside this module makes further checks."""
 Flag = Annotated[bool, Field(strict=True)]
 """true or false, without conversion from other types."""
 Int = Annotated[int, Field(strict=True)]

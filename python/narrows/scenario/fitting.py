@@ -26,9 +26,9 @@ class Path:
     back: list[int]
     """Path of the flow's ACKs."""
     also_forth: frozenset[int] = frozenset()
-    """The links that data may take on other paths of equal length (ECMP)."""
+    """The links of other paths of equal length that the data may take (ECMP)."""
     also_back: frozenset[int] = frozenset()
-    """The links that ACKs may take on other paths of equal length (ECMP)."""
+    """The links of other paths of equal length that the ACKs may take (ECMP)."""
 
     @property
     def data_links(self) -> list[int]:
@@ -159,7 +159,7 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
 
 
 def check_burst(burst: int, packet: int, key: str) -> None:
-    """Check that a packet fits into a policer's bucket. Otherwise, the policer would drop every such packet.
+    """Check that a packet fits into a policer's bucket. The policer would drop all larger packets.
 
     Raises:
         ScenarioError: if `burst` is less than a packet of `packet` bytes.

@@ -197,7 +197,7 @@ class Graph:
             )
 
     def route(self, source: int, to: int) -> list[int] | None:
-        """The links of the shortest path from one node to another. None if there is no path."""
+        """The links of the shortest path from one node to another, in order. None if there is no path."""
         return self._routes.between(source, to)
 
     def equal(self, source: int, to: int) -> frozenset[int]:

@@ -85,7 +85,7 @@ class RateController(Table):
     queue: Limit | None = None
     """Limit of each leaf queue (default: the link's limit)."""
     outages: list[Outage] = []
-    """Times at which the rate controller is out of order (from, to)."""
+    """Outages of the rate controller, each as (from, to)."""
     params: dict[str, Data] = {}
     """Parameters of the rate controller, listed in docs/reference/scenario-reference.md."""
 
@@ -112,7 +112,7 @@ class Sdn(Table):
     delay: Delay = 1_000_000
     """One-way delay between the SDN controller and any switch."""
     outages: list[Outage] = []
-    """Times at which the SDN controller is out of order (from, to)."""
+    """Outages of the SDN controller, each as (from, to)."""
 
     @model_validator(mode="after")
     def _outages_in_order(self) -> Sdn:

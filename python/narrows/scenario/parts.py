@@ -88,7 +88,8 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     """The congestion controller: its name, and its parameters in base units if there are any.
 
     Raises:
-        ScenarioError: if the controller does not have a parameter, or if a value is outside its range.
+        ScenarioError: if the flow sets a parameter that its controller lacks, or if a value is outside the
+            parameter's range.
     """
     params = flow.cc.params
     if not params:
@@ -104,7 +105,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     row = catalogue.find(name)
     if row is not None:
         return {"name": flow.cc.name, **in_base_units(params, row[0].parameters, row[0].name, key)}
-    # The controller is a user's class. The class checks its parameters itself.
+    # The controller is a user's class. The class itself checks names and ranges of its parameters.
     for name, value in params.items():
         if not isinstance(value, bool | int | float | str):
             raise ScenarioError(
@@ -117,7 +118,7 @@ def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
     """TCP, UDP, or an external stack.
 
     Raises:
-        ScenarioError: if a UDP flow, which never backs off, would take days to compute.
+        ScenarioError: if a UDP flow would send more than `MAX_UDP_PACKETS` packets.
     """
     if flow.transport == "udp":
         rate = (flow.rate or 0) // 8

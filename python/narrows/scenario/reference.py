@@ -199,7 +199,7 @@ def _hints(table: type[fields.Table]) -> dict[str, Any]:
 
 
 def _tag(table: type[fields.Table]) -> str | None:
-    """The key (`kind` or `model`) whose value distinguishes this table from others at the same place."""
+    """The key (`kind` or `model`) whose value identifies this table among the tables at the same place."""
     for name in ("kind", "model"):
         if name in table.model_fields and get_origin(_hints(table)[name]) is Literal:
             return name
@@ -230,7 +230,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """The types of a union in words. If several members have the same words, these occur only once."""
+    """The types of a union in words. If several types have the same words, the words occur only once."""
     words = list(dict.fromkeys(_type(member) for member in members))
     return (", or " if any(", " in one for one in words) else " or ").join(words)
 

@@ -39,7 +39,7 @@ from narrows.scenario.model import Capture, Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
-"""By default, all directed links are sampled if there are at most this many."""
+"""By default, all directed links are sampled if the network has at most this many directed links."""
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
@@ -87,7 +87,7 @@ class Survey:
     and `rate_controllers`."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
-        """An error about the plan. The number in its key becomes the number of the scenario's entry."""
+        """The same error, whose key has the number of the scenario's entry instead of the plan's number."""
         name, _, rest = error.key.partition(".")
         number, dot, rest = rest.partition(".")
         origins = self.origins.get(name, [])
@@ -114,7 +114,7 @@ def survey(
 
 
 _OWN = " (FILE.py:CLASS is a controller of your own)"
-"""The end of the message about an unknown congestion controller, if no known name is similar."""
+"""The words that end the message about an unknown congestion controller if no known name is similar."""
 
 
 class _CodelLaw(TypedDict):

@@ -1,8 +1,8 @@
 """Computes the same shortest paths as the simulator: least delay at the start of the run, then fewest hops.
 
-The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here before
-the simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows
-without a path.
+The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Python needs the paths before the
+simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows without a
+path.
 """
 
 from __future__ import annotations

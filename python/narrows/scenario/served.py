@@ -38,8 +38,8 @@ def notes(runs: Iterable[Run]) -> list[str]:
 def together(runs: Iterable[Run]) -> list[str]:
     """A sentence if TCP flows start at the same time, with the largest number of such flows in a run.
 
-    The results then depend on the order of the flows' first packets. This order decides, for example, which
-    flows lose packets.
+    If flows start at the same time, the results depend on the order of their first packets. This order
+    decides, for example, which flows lose packets.
     """
     # Runs of a point differ only in their seeds.
     points = {id(run.point): run.point for run in runs}.values()
@@ -77,7 +77,7 @@ def unmarked(runs: Iterable[Run]) -> list[str]:
 
 
 def presets(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each preset, which is a name that stands for an algorithm with certain parameters."""
+    """A sentence for each preset. A preset is a name for an algorithm with certain parameters."""
     used = dict.fromkeys(name for run in runs for name in _names(run.scenario))
     found = ((name, congestion.find(name)) for name in used)
     return [
@@ -109,7 +109,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     """A sentence for each congestion controller whose rate controller is missing in a run.
 
     A missing rate controller is not an error, because a user may want to see how the congestion controller
-    behaves without it. Most congestion controllers then behave like CUBIC.
+    behaves without one. Without a rate, most of these congestion controllers behave like CUBIC.
     """
     missing: dict[str, None] = {}
     needed = served_by()

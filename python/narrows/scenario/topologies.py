@@ -157,7 +157,7 @@ class Star(Traits):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Equal links. They begin at the hub, so that their loss and trace apply to packets to the hosts."""
+        """Equal links. They begin at the hub, so their loss and trace apply to packets to the hosts."""
         delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
         traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
         traits.setdefault("queue", Limited.one_bdp())

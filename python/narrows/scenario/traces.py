@@ -28,10 +28,11 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""Longest gap in a mahimahi trace. A radio may be silent for many seconds. After more than a minute without
-packets, a part of the recording is probably missing."""
+"""Longest accepted gap in a mahimahi trace. A radio may be silent for many seconds. If a gap is longer than a
+minute, a part of the recording is probably missing."""
 _SEPARATED = re.compile(r"[,;\s]")
-"""A separator of columns. Each data line of a CSV file has a separator. Mahimahi traces have none."""
+"""A separator of columns. Each data line of a CSV trace has a separator, but no line of a mahimahi trace has
+one."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ SNDLIB = "sndlib"
 MAX_FLOWS = 1_000_000
 """Maximum number of flows in a run."""
 MAX_ENTRIES = 100_000
-"""Maximum number of flows after all entries are expanded. A flow with a `count` is one flow here."""
+"""Maximum number of flows after all entries are expanded. A flow with a `count` counts as one flow."""
 MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
@@ -55,7 +55,7 @@ NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
 
 
 class App(Table):
-    """An application that sends at a constant rate, either always or only in on periods."""
+    """An application that sends at a constant rate, either all the time or only in its on periods."""
 
     rate: Rate
     """Rate of the application while it is on."""
@@ -306,7 +306,7 @@ class Flow(Table):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether the entry stands for flows between several pairs of nodes."""
+        """Whether the entry describes flows between several pairs of nodes."""
         return self.pattern is not None or isinstance(self.source, list) or isinstance(self.to, list)
 
     @property

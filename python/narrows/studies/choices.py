@@ -1,8 +1,7 @@
 """Finds the verdicts that depend on an input that the paper does not give.
 
-Claims are judged again with other values of the input (`FreeInput`). Suppose that a case of a claim holds
-with one value and does not hold with another value. The case then cannot be judged, because the paper does
-not give the value.
+Claims are judged again with other values of the input (`FreeInput`). If a case of a claim holds with one
+value but not with another value, the case cannot be judged, because the paper does not give the value.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs that vary a free input, and the experiment's runs with the same other factors."""
+    """The additional runs that vary a free input, and the experiment's runs that differ only in it."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(

@@ -1,6 +1,6 @@
 """Finds runs that are identical in every packet, although they differ in a factor or in the seed.
 
-Readers must know of such runs, because several identical runs are only one piece of evidence.
+Readers must know about identical runs, because several of them are only one piece of evidence.
 """
 
 from __future__ import annotations

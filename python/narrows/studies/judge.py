@@ -17,8 +17,8 @@ from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
-"""Wildcard in the second side of a claim. It stands for all values of the factor except the value of the
-first side. The claim has one case for each of these values."""
+"""In the second side of a claim, this value means all values of the factor except the value of the first
+side. The claim has one case for each of these values."""
 _PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Where the true value is relative to the measured value, if the run ended during a measured time."""
+    """For a time whose end was not observed: where the true value is, relative to the measured value."""
 
     LOWER = ">"
     UPPER = "<"
@@ -47,7 +47,8 @@ class Case:
     least: float
     most: float
     bound: Bound | None
-    """Kind of bound, if a run ended during a measured time. The measured value is then only a bound."""
+    """If the end of a measured time was not observed, the measured value is a bound of this kind (otherwise
+    None)."""
     verdict: Verdict
     why: str
     sides: tuple[metrics.Interval, ...] = ()
@@ -100,8 +101,8 @@ class Finding:
 
 
 ALIKE = 1e-6
-"""Relative difference below which two sides count as equal. For example, a fairness of 1 - 1e-11 does not
-count as better than a fairness of 1 - 2e-11."""
+"""Two sides are treated as equal if their relative difference is below this value. For example, a fairness of
+1 - 1e-11 is not better than a fairness of 1 - 2e-11."""
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
@@ -193,8 +194,8 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor for which a side has exactly one value is fixed. A factor for which the sides have a list of
-    # values, or no value, stays free.
+    # If a side has exactly one value of a factor, the factor is fixed. If each side has a list of values of
+    # the factor, or no value, the factor stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -288,8 +289,8 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
     if expect.below is not None:
         return -math.inf, expect.below, f"below {expect.below:g}"
     assert expect.about is not None and expect.within is not None
-    # A value that is equal to a limit complies. The slack is needed because rounding can change the last
-    # binary digit: with a tolerance of 2, a difference of 2 must comply.
+    # A value equal to a limit must comply, e.g. a difference of 2 with a tolerance of 2. The slack allows for
+    # rounding, which can change the last binary digit.
     slack = 1e-9 * max(abs(expect.about), expect.within)
     low, high = expect.about - expect.within - slack, expect.about + expect.within + slack
     return low, high, f"within {expect.about:g} {_PM} {expect.within:g}"

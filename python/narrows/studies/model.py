@@ -51,7 +51,7 @@ class OnKernel(Shorter):
     """
 
     seeds: int = Field(default=0, ge=0)
-    """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, else 1)."""
+    """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, otherwise one seed)."""
     quick: Shorter = Shorter()
     """The form on real stacks with `--quick`. Its fields replace `seeds`, `duration` and `keep` of this
     form."""
@@ -308,8 +308,8 @@ class Expect(_Table):
 
     against: a second limit, for claims with words such as "gently", for which the paper gives no number. With
         `above`, the claim does not hold if the whole interval is below `against`. With `below`, it does not
-        hold if the whole interval is above `against`. In all cases between the two limits, the claim cannot
-        be judged. The verdict therefore does not depend on a single limit of our choice.
+        hold if the whole interval is above `against`. Between these two outcomes, the claim cannot be judged.
+        The verdict therefore does not depend on a single limit of our choice.
     """
 
     above: float | None = None
@@ -393,7 +393,7 @@ class Claim(_Table):
 
 
 def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
-    """The claim with a new value of a factor in each side that has the old value."""
+    """The claim after a change of a factor's value from old to new, in each side that has the old value."""
 
     def changed(side: Side) -> Side:
         wanted = side.where.get(name)
@@ -530,7 +530,7 @@ class Study(_Table):
         return self
 
     def _check_named(self, experiment: Experiment, item: FreeInput) -> None:
-        """Check that a claim names a free input with our value, if the input is an argument or a factor."""
+        """If a free input is an argument or a factor, check that a claim names it with our value."""
         claims = [claim for claim in self.claims if claim.experiment == experiment.id]
         place = f"experiments.{experiment.id}.free.{item.id}"
         named: dict[str, list[Factor]] = {}

@@ -36,7 +36,8 @@ OVERHEAD_S = 1.5
 """Estimated time to create and remove the network."""
 GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
 """Estimated real seconds for each second of a guest's virtual time. These numbers are large because a
-transfer keeps the guest's processor busy. On a machine with other work, 8 to 20 were measured."""
+transfer keeps the guest's processor busy. While the machine had other work, values from 8 to 20 were
+measured."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
 """The quantities of a run that come from each interval of iperf3's report."""
 QUICK_ATTEMPTS = 3
@@ -48,7 +49,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment, all its transfers or attempts (`wanted`), and the ones without a result (`ahead`)."""
+    """An experiment with all its transfers or attempts (`wanted`). `ahead` has those without a result."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -136,7 +137,7 @@ def run_published(
         out: folder of files and report.
         backend: the real stacks.
         quick: whether to use short transfers with one repetition.
-        only: ids of experiments (empty: all of this kind).
+        only: ids of experiments (empty: all experiments that only `--as-published` runs).
         seeds: number of repetitions (None: the study's).
         jobs: number of concurrent transfers, at most the backend's maximum.
         reuse: whether to keep the files of an earlier call with the same settings on the same kernel.

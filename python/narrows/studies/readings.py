@@ -21,7 +21,7 @@ def second_reading(claim: Claim, readings: Iterable[Reading]) -> Claim | None:
 def words_of(readings: Sequence[Reading]) -> tuple[str, str]:
     """The two readings in words.
 
-    The reading that claims name is first (empty: no algorithm has two readings).
+    The reading that claims name is first. If no algorithm has two readings, both texts are empty.
     """
     return readings[0].words if readings else ("", "")
 
@@ -33,7 +33,7 @@ def by_reading(
 
     If no algorithm has two readings, there is one unnamed group.
 
-    If a claim names no algorithm with two readings, both groups contain the same finding on it.
+    If a claim names no algorithm with two readings, both groups contain the same finding on this claim.
     """
     paper = [finding for finding in findings if finding.claim.group == "paper"]
     if not second:

@@ -131,13 +131,13 @@ def run_on_both(
             stacks.runs[identity] = with_computed(pair.experiment, measured, real.name)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
-    # Real stacks do not run with other values of free inputs, and the text of the verdict says so.
+    # On real stacks, free inputs have only our values. The text of the verdict says so.
     stacks.findings = [_judged(finding.claim, study, stacks) for finding in outcome.findings]
     return outcome
 
 
 def _judged(claim: Claim, study: Study, stacks: Real) -> Finding:
-    """The verdict on a claim, judged with the runs on real stacks instead of the simulated runs."""
+    """The verdict on a claim, judged by the runs on real stacks."""
     asked = instead(claim, BY, SIMULATION, stacks.backend)
     return judge_choices(asked, study.experiment(claim.experiment), stacks.runs, {})
 
@@ -217,7 +217,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
 
 def _work_ahead(ahead: list[Pair], beside: list[Scenario], stacks: Real, pace: str) -> str:
-    """A line about the remaining runs. If their total time can be estimated, the line has it too."""
+    """A line about the remaining runs. If their total time can be estimated, the line also has this time."""
     parts = []
     if ahead:
         is_virtual = stacks.backend == "vm"

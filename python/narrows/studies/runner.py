@@ -58,7 +58,7 @@ class Real:
 
     @property
     def where(self) -> str:
-        """Where the runs took place, as words for a sentence."""
+        """The words of a sentence that say where the runs took place."""
         return "in the guest" if self.backend == "vm" else "on the kernel"
 
 
@@ -116,7 +116,7 @@ class _Sweep:
 
     @property
     def factors(self) -> dict[str, str]:
-        """Key of each factor in the sweep."""
+        """For each factor, its key in the sweep."""
         return self.experiment.factors | ({self.item.id: self.item.key} if self.item else {})
 
 

@@ -1,6 +1,6 @@
 """Generates a radio trace that resembles a 5G link while driving.
 
-The trace is used if recorded traces are missing.
+The trace is used in place of recorded traces if these are missing.
 """
 
 from __future__ import annotations

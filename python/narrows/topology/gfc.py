@@ -6,8 +6,8 @@ documentation of NeST (NITK Surathkal).
 
 For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D
 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities in this module give all eight
-rates. With the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s), the rates differ
-from these.
+rates. With the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s), the max-min rates
+differ from the usual rates.
 
 In this module, access links have a high rate. In NeST, all flows of a group share an access link of 50
 Mbit/s, which would be an additional bottleneck.

@@ -24,7 +24,7 @@ TITLES = {
     figure: f"{title[0].upper()}{title[1:]}" for figure in judge.TARGETS if (title := judge.TITLES[figure])
 }
 _FULL = judge.WORST_CELL
-"""Error with the strongest colour of the map."""
+"""The map shows this error, and all larger errors, in its strongest colour."""
 _ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
 """Maximum number of panels for an algorithm's windows."""

@@ -25,11 +25,12 @@ LOSSES = (0.0, 0.5)
 FARTHER = 5
 """Ratio of the second flow's RTT to the first flow's RTT, for `Flows.RTTS`."""
 LATER = 5
-"""Time in ms between the start of the other flow and the start of the tested flow (`near` in `rtts`).
+"""In cells with two flows, the flow `near` starts this many ms after the other flow.
 
-Real flows that should start together start up to a millisecond apart. The flow that happens to be first
-leaves slow start with up to three times the window of the other flow. With 5 ms between the starts, a
-millisecond more or less has a smaller effect (`method.md`, "Starts").
+Real flows that should start together start up to a millisecond apart. The flow that happens to start first
+leaves slow start with up to three times the window of the other flow. If the starts are 5 ms apart, a
+difference of a millisecond has less effect than if they were meant to be simultaneous (`method.md`,
+"Starts").
 """
 
 
@@ -124,7 +125,7 @@ SUBSETS = {"full": full, "core": core, "ci": ci}
 
 
 def choose(words: Iterable[str]) -> list[Cell]:
-    """Cells by name, by name of a subset, or by a pattern such as ``100mbit-*-single``. Each occurs once.
+    """Cells by name, by name of a subset, or by a pattern such as ``100mbit-*-single``. No cell occurs twice.
 
     Raises:
         NarrowsError: if a word matches no cell.
@@ -218,7 +219,7 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # Real sockets have a buffer of this size by default. The scenario sets this size, so that simulated
+    # This is the buffer that real sockets have by default. The scenario sets its size, so that simulated
     # sockets have the same buffer.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"] or 0
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

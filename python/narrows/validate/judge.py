@@ -20,8 +20,8 @@ TITLES = {
     "window": "cwnd distance",
     "period_s": "cwnd period",
 }
-"""Titles of a finding's errors, in the order of the tables' columns. Errors are in percent or in percentage
-points."""
+"""Titles of a finding's errors, in the order of the tables' columns. An error is in percent, or in percentage
+points for a figure that is itself in percent."""
 WORST_ALGORITHM = 0.15
 """Largest accepted median of one algorithm's absolute errors over its cells."""
 WORST_CELL = 0.30

@@ -296,7 +296,7 @@ def _matrix(findings: list[Finding], figure: str) -> str:
 
 
 def _goodput_error(finding: Finding) -> float:
-    """The absolute error. An undefined error counts as the smallest error."""
+    """The absolute error, as a key for sorting. An undefined error is smaller than all other errors."""
     found = abs(finding.errors["goodput_bps"])
     return -1.0 if math.isnan(found) else found
 

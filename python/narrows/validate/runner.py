@@ -47,7 +47,7 @@ class Ask:
     """Number of runs of a cell on real stacks."""
     seeds: int = 25
     """Number of simulated runs of a cell. If real and simulated runs lose the same packets, this number does
-    not apply. The simulated runs then have the seeds of the real runs."""
+    not apply, because the simulated runs have the seeds of the real runs."""
     duration: str = "30s"
 
 

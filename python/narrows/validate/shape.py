@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""Half width of the band around the mean, as a fraction of the mean. A window counts as high or low only if
-it is outside of this band."""
+"""Half width of the band around the mean, as a fraction of the mean. A window is high if it is above this
+band, and low if it is below."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
-"""The distance compares these quantiles, so that runs of different lengths count equally."""
+"""The distance compares these quantiles. Windows of a long run therefore have no more weight than those of a
+short run."""
 
 
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

@@ -1,10 +1,10 @@
-"""The test network of `ovs_lab` with agents and the controller: BRF below Open vSwitch.
+"""The test network of `ovs_lab`, with BRF's agents at the ports of Open vSwitch.
 
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent works at the egress of the switches' ports. Only there can an eBPF program see the packets of Open
-vSwitch's userspace datapath.
+The agent's eBPF programs are at the egress of the switches' ports. At the ingress, they would not see the
+packets of Open vSwitch's userspace datapath.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ SHAPE = Shape((("s1", "s2"),), {"h1": "s1", "h2": "s1", "h3": "s2"})
 
 
 def require():
-    """Skips or fails the test if the agent or Open vSwitch is missing."""
     ovs_lab.require()
     missing = [tool for tool in ("iperf3", "tc") if shutil.which(tool) is None]
     if find() is None:
@@ -50,7 +49,7 @@ def keys_of(folder, *agents, controllers=("controller",)):
 
 
 class TimelyLab(Lab):
-    """A laboratory whose programs have priority, so that a busy machine does not delay forwarding."""
+    """A `Lab` whose programs have a high priority, so that other work does not delay forwarding."""
 
     wrap = ("nice", "-n", "-15")
 
@@ -69,7 +68,6 @@ class Agents:
         return self.lab.start(space, str(find()), role, str(path), log=f"{name}.log")
 
     def status(self, name, flows=0):
-        """The agent's status; None while the agent does not answer."""
         command = [str(find()), "status", "--name", f"{self.lab.tag}-{name}", "--json", "--flows", str(flows)]
         done = run(*command, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -79,7 +77,6 @@ class Agents:
 
 
 def below_ovs(folder):
-    """A running network with controller and agents."""
     folder = Path(folder)
     lab = TimelyLab(folder, SHAPE, tag="nrwa", keys=keys_of(folder, "below-s1"))
     try:
@@ -98,7 +95,7 @@ def below_ovs(folder):
 
 
 def start_switch(lab):
-    """Starts the agent below s1. Its own detector never acts, so only the controller detects congestion."""
+    """Starts the agent below s1. Its own detector stays off, because `controller_timeout` is 60 s."""
     others = [f"s1-{host}" for host in ("h1", "h2")]
     lab.switch = lab.agents.start(
         lab.net,
@@ -111,7 +108,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """Starts one agent for all hosts. Its algorithm needs a unique name in the kernel."""
+    """Starts one agent for all hosts. A random name of its algorithm avoids conflicts in the kernel."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts
@@ -142,7 +139,7 @@ def send(lab, host, port, seconds, streams=1, to="10.9.0.3"):
 
 
 def received(sender):
-    """Received payload in bit/s, and the number of retransmitted segments."""
+    """The goodput in bit/s, and the number of retransmitted segments."""
     out, _ = sender.communicate(timeout=120)
     end = json.loads(out)["end"]
     return end["sum_received"]["bits_per_second"], end["sum_sent"]["retransmits"]

@@ -53,7 +53,7 @@ class Keys:
         return self.of_agent(name or self.controllers[0])._replace(trusted=self.folder / "agents.trusted")
 
     def of(self, name):
-        """The lines of an agent's table [controller] that name its key files."""
+        """The lines of the table [controller] with the key files of an agent."""
         key, certificate, trusted = self.of_agent(name)
         return f'name = "{name}"\nkey = "{key}"\ncertificate = "{certificate}"\ntrusted = "{trusted}"\n'
 

@@ -1,4 +1,4 @@
-"""The agent's end of the channel, for tests. `fake_agent.py HOST PORT NAME INTERFACE MAC` runs it."""
+"""The agent's end of the channel, for tests. `fake_agent.py HOST PORT NAME INTERFACE MAC` starts an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP server instead of an Alertmanager. It records requests and gives the answers that a test sets."""
+"""An HTTP server instead of an Alertmanager. It stores requests, and answers as a test demands."""
 
 from __future__ import annotations
 

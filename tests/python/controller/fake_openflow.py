@@ -1,4 +1,4 @@
-"""A switch that speaks OpenFlow 1.3 over a socket, and one message of each kind that it sends."""
+"""A switch that speaks OpenFlow 1.3 over a socket, and a sample of each kind of message from switches."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def endless():
 
 
 class FakeSwitch:
-    """A connection to a controller. `handshake` ends when the controller asks for the flow entries."""
+    """A connection to a controller. `handshake` returns after the request for the flow entries."""
 
     def __init__(self, port, dpid=0x77, wrap=lambda raw: raw):
         self.dpid = dpid

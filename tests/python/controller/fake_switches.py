@@ -38,7 +38,7 @@ def matches(match, in_port, src, dst, eth_type):
 
 
 def pipeline(rules, in_port, src, dst, eth_type=0x0800):
-    """OpenFlow 1.3.5, 5.1: the output ports of a packet, and whether the controller gets a copy."""
+    """The output ports of a packet, and whether the controller gets a copy (OpenFlow 1.3.5, section 5.1)."""
     table, outputs, copied = 0, set(), False
     while table is not None:
         hits = [
@@ -134,7 +134,7 @@ class Network:
                 case SendLldp(dpid, port):
                     to = self.peer((dpid, port))
                     if dpid in self.connected and to is not None and to[0] in self.connected:
-                        # A switch sends LLDP to the controller only if it has an entry for LLDP.
+                        # A switch sends an LLDP frame to the controller only if it has a flow entry for LLDP.
                         _, copied = pipeline(
                             self.rules[to[0]], to[1], "02:00:00:00:00:00", "01:80:c2:00:00:0e", 0x88CC
                         )
@@ -156,7 +156,7 @@ class Network:
                 self.event(BarrierDone(dpid, number))
 
     def work_off(self, random, each):
-        """Switches process the queued messages, each switch in order. `each` is called after every step."""
+        """Delivers the queued messages, in order for each switch. Calls `each` after each message."""
         while self.in_flight:
             dpid = random.choice(sorted({effect.dpid for effect in self.in_flight}))
             effect = next(effect for effect in self.in_flight if effect.dpid == dpid)
@@ -165,7 +165,7 @@ class Network:
             each()
 
     def send(self, src, dst):
-        """Sends a frame. Returns its receivers and the number of switches to `dst`. Fails if it loops."""
+        """Sends a frame. Returns its receivers and the number of switches on its path. Fails if it loops."""
         start = self.hosts[src]
         queue, seen, received, hops = deque([(start, 1)]), set(), [], None
         owner = {end: name for name, end in self.hosts.items()}

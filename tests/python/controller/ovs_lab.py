@@ -24,7 +24,7 @@ TOOLS = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ip", "ethto
 
 @dataclass(frozen=True)
 class Shape:
-    """The links between bridges, and the bridge of each host. The n-th host has 10.9.0.n."""
+    """The links between bridges, and the bridge of each host. The n-th host has the address 10.9.0.n."""
 
     links: tuple[tuple[str, str], ...]
     hosts: dict[str, str]
@@ -40,7 +40,7 @@ class Shape:
 #          \   /
 #           s3
 TRIANGLE = Shape((("s1", "s2"), ("s1", "s3"), ("s2", "s3")), {"h1": "s1", "h2": "s2"})
-# Replaces ping(8), which not every machine has. Like ping, it needs ARP in both directions.
+# A replacement for ping(8), which may be missing. Like ping, it needs ARP in both directions.
 ECHO = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -163,12 +163,11 @@ class Lab:
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
             command = ["--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev"]
-            # Without a controller, the switch keeps its entries and does not forward by itself.
+            # With `secure`, a switch that loses its controller keeps its entries and adds none.
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
             self.vsctl(*command[1:], "--", "set-controller", switch, *self.remotes)
-            # A controller has the name of its bridge only if the bridge has one controller.
             for controller in (
                 self.vsctl("get", "bridge", switch, "controller").stdout.strip("[]\n ").split(", ")
             ):
@@ -221,7 +220,6 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
-    """Waits for a condition. The limit only ends a test that hangs."""
     for _ in range(seconds * 5):
         if ready():
             return

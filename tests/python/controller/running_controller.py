@@ -1,4 +1,4 @@
-"""The controller as a process, as it is deployed, with its threads, descriptors and processor time."""
+"""Runs the controller in its own process, as in a deployment, and measures its use of resources."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Controller:
         return self.threads(), self.descriptors()
 
     def wait_for(self, before):
-        """Waits until the controller has as many threads and descriptors as in `before`."""
+        """Waits until the numbers of threads and descriptors are those in `before`."""
         wait(self.is_idle, "an idle controller")
         wait(lambda: (self.threads(), self.descriptors()) == before, f"{before} threads and descriptors")
 

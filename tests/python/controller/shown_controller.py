@@ -146,7 +146,7 @@ def served(shown, loopback=True, token=None, watch=None):
         port=0,
         lifespan="off",
         log_level="warning",
-        timeout_graceful_shutdown=1,  # streams end after this time
+        timeout_graceful_shutdown=1,  # seconds until open streams are closed
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -1,8 +1,8 @@
 """Agents and controller together, on real TCP stacks.
 
-The tests need root, narrows-agent and Open vSwitch. Otherwise they are skipped, or fail with
-NARROWS_REQUIRE_KERNEL=1. Tests that measure in real time are repeated if they fail (`flaky`), because other
-work may disturb them.
+The tests need root, narrows-agent and Open vSwitch. Without them, the tests are skipped. With
+NARROWS_REQUIRE_KERNEL=1, they fail instead. Tests that measure in real time are repeated if they fail
+(`flaky`), because other work on the machine can disturb them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # The load combines OpenFlow's counters with the capacity that the agent reports (equation 5).
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
     assert all(0.3 * RATE < rate < 0.52 * RATE for rate in rates), rates
@@ -64,7 +63,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # Use a new controller, because the old one merges further events of a port for a minute.
+    # The running controller would merge new events with earlier events of the port for a minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")
@@ -73,7 +72,7 @@ def test_the_controller_detects_a_burst_which_then_drains(lab):
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
-    # Ignore events of switches that connect late.
+    # Events about switches that connect late are ignored.
     states = [kind for kind in news if kind in ("congestion", "clear")]
     assert "congestion" in states and states[-1] == "clear", news
     assert "congestion-" in lab.agents.log("s")

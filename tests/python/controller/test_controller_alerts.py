@@ -1,4 +1,4 @@
-"""When alerts begin and end, and the limit on their number."""
+"""The begin and the end of alerts, and the limit on the number of alerts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def port(queue_ms=0.0, flows=(), interface="eth1", agent="a"):
 
 
 def run(alerts, samples, first=0):
-    """The changes that one sample per second causes, each with its second."""
+    """Feeds one sample per second. Returns each change with its second."""
     changes = []
     for second, sample in enumerate(samples, first):
         found = sample if isinstance(sample, Sample) else Sample((sample,), {})

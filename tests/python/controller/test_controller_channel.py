@@ -122,7 +122,7 @@ def keys(tmp_path_factory):
 def listening(keys, caplog, monkeypatch):
     events = queue.Queue()
     caplog.set_level("WARNING")
-    # Lines that other tests have logged must not count against the limit.
+    # Earlier tests may have used up the limit on log lines, so this test gets a new limit.
     monkeypatch.setattr(channel_module, "WARNINGS", Warnings(channel_module.LOG))
     channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
@@ -176,7 +176,7 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A forged certificate for the name a. It is signed with b's key, which has a CA certificate."""
+    """A forged certificate for the name a, signed with the key of the agent b."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -201,7 +201,6 @@ def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(2000):
         if done():
@@ -211,7 +210,7 @@ def wait_for(done):
 
 
 def test_an_agent_refuses_another_controller(listening, keys):
-    """Tests the fake agent. channel/transport_tests.rs tests the real agent."""
+    """This tests the fake agent. transport_tests.rs of narrows-agent tests the real agent."""
     channel, events = listening
     own = keys.of_agent("a")
     with pytest.raises(ssl.SSLCertVerificationError):

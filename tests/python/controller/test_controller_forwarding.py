@@ -40,9 +40,9 @@ def meet(net):
 
 
 def check(net):
-    """All pairs reach each other by shortest paths, and no other host receives their packets.
+    """Checks that a packet reaches only its destination, by a shortest path.
 
-    A broadcast reaches every host once.
+    Also checks that a broadcast reaches every other host once. Returns the number of pairs of hosts.
     """
     graph = nx.Graph()
     graph.add_nodes_from(net.connected)
@@ -143,7 +143,7 @@ def test_switches_connect_and_disconnect():
 
 
 def test_a_switch_that_loses_its_controller_causes_no_loop():
-    # The disconnected switch continues to forward by its last entries.
+    # The disconnected switch still forwards packets by its last flow entries.
     net = settled(nx.complete_graph([1, 2, 3]))
     net.disconnect(3)
     for _ in range(20):
@@ -241,7 +241,7 @@ def test_a_cable_that_works_in_one_direction_carries_no_traffic():
     net = network(nx.path_graph([1, 2]))
     for dpid in (1, 2):
         net.connect(dpid)
-    net.cut |= net.cables  # with cables, LLDP would cross the link in both directions
+    net.cut |= net.cables  # only the event below reports LLDP, for one direction
     net.event(LldpSeen(2, 1, 1, 1))
     assert net.domain.topology.links() == []
     assert net.domain.topology.port((1, 1)).kind is Kind.TRUNK

@@ -46,7 +46,7 @@ def test_the_senders_address_is_read(data, address):
 
 
 def test_bytes_after_the_ip_header_are_ignored():
-    """A parser that advances by the length 0 of the SCTP chunk would loop forever."""
+    """The SCTP chunk has length 0. A parser that advances by this length would loop forever."""
     chunk = struct.pack("!BBH", 11, 0, 0)
     sctp = struct.pack("!HHII", 1, 2, 3, 0) + chunk
     data = frame(ether(0x0800), ipv4.ipv4(src="10.0.0.7", dst="10.0.0.8", proto=132)) + sctp

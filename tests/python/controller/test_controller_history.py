@@ -109,7 +109,7 @@ def test_an_hour_of_all_ports_takes_less_than_20_mb():
     history = History(0)
     tracemalloc.start()
     try:
-        for second in range(0, 4000, 100):  # allocates all memory early
+        for second in range(0, 4000, 100):  # the first sample already allocates all memory
             fill(history, second, *ports)
         now, peak = tracemalloc.get_traced_memory()
     finally:

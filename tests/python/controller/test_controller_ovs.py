@@ -1,6 +1,6 @@
 """The controller with real Open vSwitch.
 
-Without root the tests are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
+Without root, the tests are skipped. With NARROWS_REQUIRE_KERNEL=1, they fail instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ovs_lab import AGENTS, Lab, wait
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     laboratory.require()
-    # A socket's path is limited to 108 bytes, so it must not contain the test's name.
+    # The path of a Unix socket has at most 108 bytes, so it must not contain the test's name.
     lab = Lab(tmp_path_factory.mktemp("ovs"))
     config = lab.folder / "controller.toml"
     config.write_text('[alerts.agent]\nsilent = "2s"\nexpected = ["absent"]\n')
@@ -111,7 +111,7 @@ def test_traffic_continues_without_a_controller_and_with_a_new_one(lab):
     lab.kill_controller()
     assert lab.ping() == 5, "the switches keep their entries"
     lab.start_controller()
-    # The new controller must not change working entries before it knows the links.
+    # A new controller does not know the links yet, so it must not change the entries of switches.
     assert lab.ping() == 5
     wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
     wait(lambda: not any(switch["held"] for switch in lab.get("switches")), "the entries to be compared")

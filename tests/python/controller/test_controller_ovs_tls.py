@@ -50,7 +50,7 @@ def test_a_switch_without_tls_or_with_another_authority_is_refused(lab):
     wait(lambda: len(lab.get("switches")) == 1, "the switch to disconnect")
     wait(lambda: "disconnected" in (lab.folder / "controller.log").read_text(), "the refusal")
     assert len(lab.get("switches")) == 1
-    # The switch presents a certificate of the wrong authority.
+    # The switch presents a certificate of an authority that the controller does not trust.
     folder = lab.folder
     run("sh", "-c", f"cd {folder} && ovs-pki --dir={folder}/pki --log={folder}/log req+sign alien controller")
     alien = (folder / "alien-privkey.pem", folder / "alien-cert.pem")

@@ -1,6 +1,6 @@
 """The controller's page in a real browser, in both themes and at any width.
 
-Without Chromium the tests are skipped with a warning, or fail with NARROWS_REQUIRE_BROWSER=1.
+Without Chromium, the tests are skipped with a warning. With NARROWS_REQUIRE_BROWSER=1, they fail instead.
 NARROWS_SHOTS=FOLDER keeps pictures.
 """
 
@@ -123,7 +123,7 @@ def test_the_page_shows_everything(visit, site, width, theme):
     assert page.locator("#links tbody tr").count() == 12
     assert page.locator("#live").inner_text() == "live"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # The boxes of switches do not overlap.
+    # The drawn boxes of switches do not overlap.
     boxes = page.evaluate(
         "[...document.querySelectorAll('#drawing .switch rect')].map(r => r.getBoundingClientRect().toJSON())"
     )
@@ -161,7 +161,7 @@ def test_a_lost_controller_is_stated(visit):
     with served(runtime()) as url:
         page = visit(url)
     sync_api.expect(page.locator("#live")).to_have_text("no controller", timeout=30_000)
-    visit.troubles.clear()  # the browser also reports the lost controller
+    visit.troubles.clear()  # the browser reports an error for the stopped controller
 
 
 def test_names_from_the_network_are_shown_as_text(visit, site):
@@ -384,7 +384,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(visit, site):
 
 
 def test_an_update_at_2500_flows_draws_few_rows(visit, site):
-    """Prints the time to draw, and limits the number of drawn elements."""
+    """Prints the drawing time, and checks that the page draws few elements."""
     shown = runtime(MANY)
     page = visit(site(shown, an_hour(shown)))
     sync_api.expect(rows(page)).to_have_count(100)

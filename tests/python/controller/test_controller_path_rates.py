@@ -72,7 +72,7 @@ class Line(Network):
         self.say({"type": "flow-changes", "port": port, "changes": changes})
 
     def work(self, seconds, background=0):
-        """Flows send for some seconds. `background` is other traffic on the second link, in bytes/s."""
+        """Lets flows send. `background` is the rate of additional traffic on the second link, in bytes/s."""
         for _ in range(int(seconds * 100)):
             self.run(0.01)
             for flow in self.flows:
@@ -118,7 +118,7 @@ class Line(Network):
                     self.notes.append(effect)
 
     def bodies(self):
-        """The messages to agents since `notes` was cleared."""
+        """The bodies of all messages to agents in `notes`."""
         return [json.loads(effect.body) for effect in self.notes if isinstance(effect, SendToAgent)]
 
 

@@ -117,7 +117,7 @@ def test_the_page_can_load_nothing_from_other_hosts(client):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]
-        # The library's first line contains the address of its home page.
+        # The drawing library's first line has the address of its home page, which is never loaded.
         assert "https://" not in answer.text.removeprefix("/*! https://github.com/leeoniya/uPlot ")
     assert client.get("/docs").status_code == 404
 

@@ -32,7 +32,7 @@ def settings(unit):
 
 
 def command(key, config):
-    """A command of the unit, with this program and another configuration."""
+    """The unit's command for `key`, with the path of the configuration replaced by `config`."""
     (line,) = settings(UNIT)[key]
     program, *arguments = line.removeprefix("-").split()
     assert program == "narrows" and CONFIG in arguments, line
@@ -59,7 +59,7 @@ def test_the_unit_is_at_least_as_hardened_as_the_agents():
     assert len(keys) > 15
     for key in keys:
         assert key in controller, key
-    # Only the agent needs privileges, namespaces and netlink.
+    # The agent needs privileges, namespaces and netlink. The controller does not.
     own = {"CapabilityBoundingSet": [""], "RestrictNamespaces": ["yes"],
            "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"],
            "SystemCallFilter": ["@system-service", "~@privileged @resources"]}  # fmt: skip
@@ -92,8 +92,8 @@ def test_a_wrong_configuration_is_not_tried_again(tmp_path):
     config = tmp_path / "controller.toml"
     config.write_text("[agents]\nsecret = 7\n")
     (code,) = settings(UNIT)["RestartPreventExitStatus"]
-    # RestartPreventExitStatus applies only to the main process. So the units ignore the result of the check
-    # ("-"), because systemd would otherwise restart the service after a failed check.
+    # RestartPreventExitStatus does not apply to ExecStartPre, so systemd would restart the service after a
+    # failed check. The prefix "-" makes systemd ignore the failure of the check.
     for unit in UNITS.glob("*.service"):
         assert all(line.startswith("-") for line in settings(unit)["ExecStartPre"]), unit.name
     for key in ("ExecStartPre", "ExecStart"):
@@ -118,7 +118,7 @@ def test_a_credential_of_systemd_may_have_the_mode_of_an_access_list(tmp_path, m
 def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
-    # The commented-out keys are checked, too. Some of them name files, which must exist.
+    # The test also checks the keys that are commented out. The files that they name must exist.
     token = tmp_path / "page.token"
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)

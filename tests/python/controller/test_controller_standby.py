@@ -54,7 +54,7 @@ def test_a_switch_shows_that_the_other_is_active():
     for now in range(0, 20 * SECOND, SECOND):
         assert not standby.on_switch(now, 1 + now // SECOND, demoted=False)
         assert not standby.tick(now)
-    # The generation stops rising, so the other controller is dead.
+    # If the generation no longer rises, the other controller is dead.
     for now in range(20 * SECOND, 22 * SECOND, SECOND):
         assert not standby.on_switch(now, 20, demoted=False)
         assert not standby.tick(now)
@@ -70,7 +70,7 @@ def test_a_switch_without_a_generation_shows_nothing():
 def test_of_two_that_start_together_the_first_by_name_becomes_active():
     east, west = election("east", "west"), election("west", "east")
     for now in range(0, 2 * TAKEOVER, SECOND // 2):
-        # Each controller learns the other's state after half a second.
+        # Each controller gets the state of the other controller half a second late.
         before = east.is_active, west.is_active
         assert not east.on_peer(now, before[1], west.generation)
         assert not west.on_peer(now, before[0], east.generation)
@@ -118,7 +118,6 @@ def test_of_two_that_took_a_switch_each_from_the_other_one_stays():
 
 
 def wait_for(done):
-    """Waits for a condition. The deadline only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(3000):
         if done():
@@ -128,7 +127,7 @@ def wait_for(done):
 
 
 class Running:
-    """A controller's channel, connected to the other controller."""
+    """A controller's channel, and its watch on the other controller."""
 
     def __init__(self, name, other, keys):
         self.events = queue.Queue()
@@ -173,7 +172,7 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
 
 
 def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
-    """The watching controller is silent, and must stay connected."""
+    """A controller that watches another controller sends nothing. Its connection must stay open."""
     monkeypatch.setattr(channel, "SILENT_S", 0.5)
     monkeypatch.setattr(channel, "TELL_S", 0.05)
     keys = Keys(tmp_path, (), controllers=("east", "west"))
@@ -227,7 +226,7 @@ def test_an_agent_cannot_act_as_the_other_controller(two):
 
 
 def test_a_controller_watches_only_the_listener_with_the_right_certificate(tmp_path):
-    """The agent's certificate is trusted, but must not count as the other controller's."""
+    """The listener has an agent's certificate, and claims to be active. This claim must have no effect."""
     keys = Keys(tmp_path, ("a",), controllers=("east",))
     trusted = tmp_path / "agents.trusted"
     trusted.write_text(trusted.read_text() + (tmp_path / "east.crt").read_text())

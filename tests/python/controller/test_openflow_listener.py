@@ -23,7 +23,7 @@ SAMPLES = wire.samples()
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory):
     running = Controller(tmp_path_factory.mktemp("controller"))
-    FakeSwitch(running.port).handshake().close()  # the first connection has one-time costs
+    FakeSwitch(running.port).handshake().close()  # only the first connection has one-time costs
     yield running
     running.close()
 
@@ -66,7 +66,7 @@ def test_handshakes_that_do_not_finish_are_ended(controller):
     for stranger, sent in zip(strangers, (b"", b"\x04", wire.greeting(), introduced), strict=True):
         stranger.sendall(sent)
     for stranger in strangers:
-        wait(lambda: stranger.recv(4096) == b"", "the end of the connection")  # noqa: B023 (called at once)
+        wait(lambda: stranger.recv(4096) == b"", "the end of the connection")  # noqa: B023 (called now)
     controller.wait_for(before)
     for stranger in strangers:
         stranger.close()
@@ -82,8 +82,8 @@ def test_a_switch_of_another_version_is_told(controller):
 
 
 def test_an_exception_in_a_handler_ends_only_that_connection(controller):
-    # A handler raises an exception for so many ports. By default, os-ken would then end the thread that
-    # serves all switches.
+    # With 2,000 ports, a handler raises an exception. By default, os-ken would end the thread that serves all
+    # switches.
     hostile = FakeSwitch(controller.port, dpid=0x99).handshake()
     for number in range(2000):
         described = struct.pack("!I", number + 1) + wire.port(1)[4:]
@@ -231,7 +231,7 @@ def test_a_switch_with_a_certificate_connects_by_tls(tls_controller, certificate
 def test_a_switch_without_a_certificate_of_the_authority_is_refused(tls_controller, certificates, name):
     before = tls_controller.rest()
     with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
-        # In TLS 1.3, the client learns of the refusal when it reads.
+        # In TLS 1.3, a refused client gets an error only when it reads.
         FakeSwitch(tls_controller.port, wrap=by_tls(certificates, name)).handshake()
     tls_controller.wait_for(before)
 

@@ -1,6 +1,6 @@
 """Checks of OpenFlow messages before os-ken's parser.
 
-Valid messages pass. If a message passes, os-ken parses it in a bounded number of steps.
+Valid messages pass the checks. os-ken can parse each message that passes in a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -156,11 +156,11 @@ def with_zero(name, offset, width=2):
 @pytest.mark.parametrize(
     ("name", "offset", "width"),
     [
-        ("flows", 16, 2),  # the entry
-        ("flows", 16 + 50, 2),  # its match
-        ("flows", 16 + 48 + 7, 1),  # the first field
-        ("flows", 16 + 48 + 24 + 2, 2),  # the instruction
-        ("flows", 16 + 48 + 24 + 8 + 2, 2),  # its action
+        ("flows", 16, 2),  # length of the entry
+        ("flows", 16 + 50, 2),  # length of the match
+        ("flows", 16 + 48 + 7, 1),  # length of the first field
+        ("flows", 16 + 48 + 24 + 2, 2),  # length of the instruction
+        ("flows", 16 + 48 + 24 + 8 + 2, 2),  # length of the action
         ("packet", 26, 2),
         ("packet", 24 + 7, 1),
         ("flow-removed", 50, 2),
@@ -174,7 +174,7 @@ def test_no_length_can_be_zero(name, offset, width):
 
 
 def test_truncated_messages_are_refused_or_whole():
-    """Cuts each message at each place and adjusts its length. A message that passes must be complete."""
+    """Shortens each message to each length, and adjusts its length field. No incomplete message may pass."""
     for name in READY:
         for end in range(HEADER_BYTES, len(SAMPLES[name])):
             cut = bytearray(SAMPLES[name][:end])
@@ -185,7 +185,7 @@ def test_truncated_messages_are_refused_or_whole():
 
 @st.composite
 def mutated(draw):
-    """A sample with changed, removed or repeated bytes. Its length field is usually right."""
+    """A sample with changed, removed or repeated bytes. Usually, the length field is then corrected."""
     data = bytearray(SAMPLES[draw(st.sampled_from(READY))])
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(8, max(8, len(data) - 1)))
@@ -211,7 +211,7 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Sets numbers at every place of every message, because hypothesis would try fewer messages."""
+    """Writes some numbers at every offset of every message. Hypothesis would try fewer messages."""
     passed, source = 0, random.Random(1)
     for name in READY:
         sample = SAMPLES[name]

@@ -1,4 +1,4 @@
-"""A controller takes over real switches and a real agent when the other is killed under load."""
+"""A controller takes over real switches and a real agent when the other controller is killed under load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TwoControllers(TimelyLab):
         number, other = NAMES.index(name), NAMES[1 - NAMES.index(name)]
         key, certificate, trusted = self.keys.of_controller(name)
         config = self.folder / f"{name}.toml"
-        # Nothing listens on port 1.
+        # Nothing listens on port 1, so the controllers are not connected if `linked` is false.
         port = AGENTS + 1 - number if self.linked else 1
         config.write_text(
             f'name = "{name}"\n[openflow]\nport = {OPENFLOW + number}\n[http]\nport = {HTTP + number}\n'
@@ -57,7 +57,7 @@ class TwoControllers(TimelyLab):
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
         roles = {name: set() for name in NAMES}
         for target, role in json.loads(rows)["data"]:
-            # In JSON, an unset role is a list.
+            # Open vSwitch writes a role that is not set as an empty list.
             roles[NAMES[int(target.rpartition(":")[2]) - OPENFLOW]].add(str(role))
         return roles
 
@@ -113,7 +113,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
         out, _ = sender.communicate(timeout=120)
         seconds = [one["sum"]["bits_per_second"] for one in json.loads(out)["intervals"]]
         print([f"{rate / 1e6:.1f}" for rate in seconds])
-        # Ignore the flow's first two seconds.
+        # The flow's first two seconds are not compared.
         assert all(0.3 * RATE < rate < 0.6 * RATE for rate in seconds[2:-1]), seconds
     for name in NAMES:
         assert "Traceback" not in (lab.folder / f"{name}.log").read_text()

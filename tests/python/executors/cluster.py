@@ -22,7 +22,7 @@ class Cluster:
     """A head node without CPUs, and worker nodes that a test adds and kills."""
 
     def __init__(self) -> None:
-        # Ray's sockets have paths of at most 107 bytes.
+        # The path of a Unix socket has at most 107 bytes, and Ray creates sockets below this folder.
         self._folder = tempfile.mkdtemp(prefix="nr-", dir="/tmp")
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
         with socket.socket() as free:

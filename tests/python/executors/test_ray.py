@@ -1,4 +1,4 @@
-"""The executor on a Ray cluster of several nodes on this machine. benches/cluster.py has a larger sweep."""
+"""The executor on a Ray cluster of several nodes on this machine. benches/cluster.py runs a larger sweep."""
 
 import signal
 import subprocess

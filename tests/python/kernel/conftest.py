@@ -74,7 +74,7 @@ def tidy():
 
 
 def _may_be_ours(name: str) -> bool:
-    """Whether the name belongs to this process, or to a process that has ended."""
+    """Whether the name contains the id of this process, or of a process that has ended."""
     parts = name.split("-")
     return parts[0] == "nrw" and (parts[1] == str(os.getpid()) or not namespaces._alive(int(parts[1])))
 

@@ -2,7 +2,7 @@
 
 
 def controller_log(folder):
-    """The log of a run's controller, which must have no error."""
+    """Returns the log of a run's controller. Fails if the log has an error."""
     log = (folder / "logs" / "0" / "controller.log").read_text()
     assert "ERROR" not in log and "Traceback" not in log, log
     return log

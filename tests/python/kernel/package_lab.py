@@ -4,8 +4,8 @@ Run the script as root in its own mount namespace and network namespace:
 
     unshare --mount --net python package_lab.py PACKAGE FOLDER
 
-dpkg changes only an overlay of the real root, so the machine stays unchanged. The upper layer of the overlay
-shows every changed file.
+dpkg runs in an overlay of the root file system, so the machine stays unchanged. The overlay's upper layer has
+every changed file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PORT = "nwpackage0"
 ALGORITHM = "narrows_bbr_c"
 UNIT = "usr/lib/systemd/system/narrows-agent@.service"
 NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/lib/dpkg", "var/log")
-"""File systems of the kernel, and the folders that dpkg and its triggers change."""
+"""Virtual file systems, and the folders that dpkg and its triggers change."""
 
 
 def overlay(folder: Path) -> tuple[Path, Path]:
-    """An overlay of the root. Returns the root and the folder that gets its changes."""
+    """Mounts an overlay of the root file system. Returns its root, and the folder that gets the changes."""
     mount("tmpfs", "tmpfs", folder)
     root, changes, work = (folder / name for name in ("root", "changes", "work"))
     for part in (root, changes, work):
@@ -138,7 +138,7 @@ def main(package: Path, folder: Path) -> dict[str, object]:
     with (root / "etc/narrows/switch.toml").open("a") as config:
         config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
     seen["switch"] = run_switch(root)
-    # The whole machine shares the names of algorithms, so this one may exist already.
+    # The names of algorithms are global in the kernel, so this name may exist already.
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     seen["was_loaded"] = ALGORITHM in available.read_text().split()
     if not seen["was_loaded"]:

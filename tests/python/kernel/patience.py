@@ -1,8 +1,8 @@
 """Skips a failed test if the machine's host disturbed all its attempts.
 
 Measurements in real time depend on the host. Tests of such measurements have the mark `flaky`, which repeats
-a failed test. If the host disturbed every attempt, the figures say nothing about the program, so the test is
-skipped. crates/narrows-lab/src/patience.rs does the same in Rust.
+a failed test. If the host disturbed every attempt, the figures do not depend only on the program, so the test
+is skipped. crates/narrows-lab/src/patience.rs does the same in Rust.
 """
 
 import os
@@ -23,10 +23,10 @@ def stolen_s():
 
 
 def unjudged(shares, attempts):
-    """Why a test that failed in all attempts is skipped, or None if it counts as failed.
+    """Returns why a failed test is skipped, or None if the test fails.
 
-    `shares` has the share of the time that the host took, for each failed attempt. `attempts` is the number
-    of attempts of the test.
+    `shares` has a value for each failed attempt: the part of the processor time that the host took.
+    `attempts` is the largest number of attempts.
     """
     if len(shares) < attempts or min(shares) < SERIOUS:
         return None

@@ -24,7 +24,7 @@ from package_lab import PORT, mount
 SYSTEMD = Path("/lib/systemd/systemd")
 ROLES = ("switch", "sender", "receiver")
 STARTS = 5
-"""Number of starts within 10 s after which systemd gives up (DefaultStartLimitBurst)."""
+"""Number of starts within 10 s that systemd allows by default (DefaultStartLimitBurst)."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 PROBE = """\
 [Unit]
@@ -38,9 +38,9 @@ ExecStopPost=/bin/systemctl exit --force
 
 
 def boot(package: Path, folder: Path, result: Path) -> None:
-    """Installs the package into an overlay, and becomes the overlay's systemd."""
+    """Installs the package into an overlay, and replaces this process by systemd in the overlay."""
     root, _ = package_lab.overlay(folder)
-    # Read-only, as in a container. Otherwise systemd would change hardware and kernel parameters.
+    # Mounted read-only, as in a container. Otherwise systemd would change devices and kernel parameters.
     for name in ("sys", "proc/sys"):
         subprocess.run(["mount", "--bind", root / name, root / name], check=True)
         subprocess.run(["mount", "-o", "remount,ro,bind", root / name], check=True)
@@ -73,7 +73,7 @@ def ask(*command: str) -> str:
 
 
 def unit(role: str) -> dict[str, str]:
-    """State of an instance."""
+    """Properties of the unit for this role."""
     shown = ask("systemctl", "show", "-p", "ActiveState,MainPID,NRestarts,Result", f"narrows-agent@{role}")
     return dict(line.split("=", 1) for line in shown.splitlines())
 
@@ -93,7 +93,7 @@ def process(pid: int) -> dict[str, object]:
 
 
 def late() -> dict[str, str]:
-    """Restarts the sender, and adds its interface after more failed starts than systemd allows by default."""
+    """Restarts the sender without its interface, and adds the interface after more than `STARTS` starts."""
     Path("/etc/narrows/sender.toml").write_text('[sender]\ninterfaces = ["late"]\n')
     subprocess.run(["systemctl", "restart", "--no-block", "narrows-agent@sender"], check=False)
     end_s = time.monotonic() + 60
@@ -106,7 +106,7 @@ def late() -> dict[str, str]:
 
 
 def probe() -> dict[str, object]:
-    """Starts all roles, kills the switch, and stops all roles. Purges the package while the switch runs."""
+    """Starts all roles, kills the switch, stops all roles, and purges the package while the switch runs."""
     seen: dict[str, object] = {"queue_before": package_lab.queue()}
     for role in ROLES:
         subprocess.run(["systemctl", "start", f"narrows-agent@{role}"], check=False)

@@ -1,6 +1,7 @@
 """BRF on this machine's kernel, with narrows-agent as sender, receiver and switch.
 
-Tests that measure in real time are repeated if they fail (`flaky`), because other work may disturb them.
+If a test that measures in real time fails, it is repeated (`flaky`), because other work on the machine can
+disturb it.
 """
 
 from __future__ import annotations
@@ -250,9 +251,9 @@ class TestOnThisKernel:
         flows = results.flows.to_pylist()
         first, second = (flow["goodput_bps"] for flow in flows)
         assert abs(first - second) < 0.1 * first
-        # After a pause of the machine, TCP sends probes for late packets.
+        # If the machine pauses, packets arrive late, and TCP sends probes.
         assert first + second > (0.93 if verdict["sound"] else 0.7) * 96.5e6
-        # A tail loss probe counts as a retransmission, although nothing was lost.
+        # The kernel counts a tail loss probe as a retransmission, even if no packet was lost.
         assert sum(flow["retransmits"] for flow in flows) <= (3 if verdict["sound"] else 20)
         link = next(row for row in results.links.to_pylist() if row["name"] == "bottleneck")
         assert link["dropped_packets"] == 0
@@ -284,7 +285,7 @@ class TestOnThisKernel:
         samples = results.flow_samples.to_pandas().query("3 < t_s < 4")
         for name in members:
             told = samples[samples["flow"] == rows[name]]["allocation_bps"]
-            # Each flow gets a sixth of 98 % of the link.
+            # Each of six flows gets a sixth of 98 % of the link rate.
             assert told.median() == pytest.approx(98e6 / 6, rel=0.05)
 
     def test_a_wrong_parameter_is_refused_in_a_line(self):

@@ -1,6 +1,7 @@
 """The algorithms that the agent loads: BBR v1, v2 and v3, BBR-A, -B and -C, and BBQ.
 
-Tests that measure in real time are repeated if they fail (`flaky`), because other work may disturb them.
+If a test that measures in real time fails, it is repeated (`flaky`), because other work on the machine can
+disturb it.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ cc = "{cc}"
 BESIDE = (
     'duration = "16s"' + PATH.format(name="kernel", cc="bbr") + PATH.format(name="ebpf", cc="narrows_bbr")
 )
-"""Both algorithms run at the same time on separate paths (20 Mbit/s, 20 ms, a buffer of one BDP). A
-disturbance of the machine then affects both.
+"""Flows of both algorithms run at the same time on separate paths (20 Mbit/s, 20 ms, a buffer of one BDP). So
+other work on the machine disturbs both flows.
 """
 
 GOODPUT = 0.03
@@ -65,14 +66,14 @@ def registered():
 
 KILLED = "NARROWS_TEST_KILLED"
 UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; done'
-"""Waits for the end of its input, and unloads the algorithms. Connections may outlive their namespaces, so
-the script tries several times.
+"""Waits for the end of its input, and unloads the algorithms. Connections may use an algorithm for some time
+after their namespaces are deleted, so the script tries several times.
 """
 
 
 @contextmanager
 def _lock() -> Iterator[int]:
-    """Waits until no other test uses these algorithms. The whole kernel shares their names."""
+    """Waits until no other test uses these algorithms, whose names are global in the kernel."""
     namespaces.FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (namespaces.FILES / "test-cc").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -81,10 +82,10 @@ def _lock() -> Iterator[int]:
 
 @pytest.fixture
 def unloaded(agent):
-    """No algorithm is loaded before and after the test.
+    """Skips the test if an algorithm is loaded. Unloads all algorithms after the test.
 
-    A second process unloads the algorithms when this process ends or is killed. It shares the lock, so the
-    next test waits for the unloading.
+    A second process unloads the algorithms, even if this process is killed. It shares the lock, so the next
+    test waits until the algorithms are unloaded.
     """
     with _lock() as lock:
         before = cc.loaded()
@@ -202,7 +203,7 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
-    # The command handles all names or none.
+    # If one name is wrong, the command loads or unloads nothing.
     for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
         assert narrows("cc", *wrong)[:2] == (2, "")
         assert list(cc.loaded()) == ["narrows_bbr_b"]

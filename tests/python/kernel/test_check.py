@@ -1,4 +1,4 @@
-"""`narrows check --on kernel` prints what real stacks would refuse, and runs nothing."""
+"""`narrows check --on kernel` prints the errors that a run would have, and runs nothing."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ params = { poll = "40ms" }
 [sdn]
 outages = [["1s", "2s"]]
 """
-# The path over r3 has less delay and more hops. The simulator uses it, and the controller does not.
+# The path over r3 has less delay and more hops. The simulator uses this path, but the controller does not.
 DETOUR = """
 [[links]]
 name = "slow"

@@ -90,7 +90,7 @@ MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
             [MOUNT, MOUNT.replace("30 23", "31 30")],
             True,
             "",
-        ),  # a file system that is mounted twice hides nothing
+        ),  # both mounts have the same file system, so none is hidden
         (
             [MOUNT, "31 30 0:31 / /sys/fs/bpf rw - bpf bpf rw"],
             False,
@@ -146,7 +146,7 @@ def test_the_visible_bpffs_must_be_writable(mount, shown, lacking):
 def test_doctor_names_left_namespaces_and_their_removal(monkeypatch, narrows, tmp_path):
     dead = 2**22 + 1  # larger than any process id
     monkeypatch.setattr(namespaces, "RUN", tmp_path)
-    monkeypatch.setattr(features, "qdiscs", list)  # the real one would create a namespace
+    monkeypatch.setattr(features, "qdiscs", list)  # the replaced function would create a namespace
     for name in [f"nrw-{dead}-1-n{i}" for i in range(5)] + [f"nrw-{os.getpid()}-1-n0", "other"]:
         (tmp_path / name).touch()
     assert narrows("doctor")[1].splitlines()[-1] == (

@@ -1,6 +1,7 @@
 """Flows that iperf3 generates.
 
-The test that measures in real time is repeated if it fails (`flaky`), because other work may disturb it.
+If the test that measures in real time fails, it is repeated (`flaky`), because other work on the machine can
+disturb it.
 """
 
 from __future__ import annotations
@@ -87,5 +88,5 @@ def test_a_run_measures_both_and_keeps_their_json(tmp_path):
     assert 0.5 * 2e6 / 8 * 2.5 < slow["delivered_bytes"] < 1.2 * 2e6 / 8 * 2.5
     kept = tmp_path / "out" / "logs" / "0"
     own = json.loads((kept / "iperf3-bulk.json").read_text())
-    # iperf3 counts written bytes, and the kernel counts received bytes. Buffers may hold the difference.
+    # iperf3 counts written bytes, and the kernel counts received bytes. The difference may be in buffers.
     assert own["end"]["sum_sent"]["bytes"] == pytest.approx(bulk["delivered_bytes"], abs=5e6)

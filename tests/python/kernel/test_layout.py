@@ -225,7 +225,7 @@ def test_an_initial_window_other_than_linux_has_is_a_part_of_the_senders_route(p
 
     assert not [route for route in routes("") if "initcwnd" in route]
     changed = [route for route in routes("initial_window = 2\n") if "initcwnd" in route]
-    assert len(changed) == 2  # one for the sender's packets, and one for the receiver's
+    assert len(changed) == 2  # a route for each direction
     assert all(" src " in route and route.endswith("initcwnd 2") for route in changed)
 
 
@@ -234,7 +234,7 @@ def test_rates_that_change_are_changes_of_the_class(plan):
     found = changes(lay_out(plan(text)))
     assert [(change.time, change.namespace) for change in found] == [
         (2_000_000_000, "n1"),
-        (2_000_000_000, "n2"),  # a link's changes apply to both directions
+        (2_000_000_000, "n2"),  # a change of a link applies to both directions
     ]
     assert "class change dev l2 parent 1: classid 1:1 htb rate 2500000bps" in found[0].line
 

@@ -20,7 +20,7 @@ STUDY = Path(studies.__file__).parent / "library" / "pacec"
 
 
 def counted_line():
-    """The study's line of three switches, shortened. Only OpenFlow counts the second link's bytes."""
+    """A short run of the study's line of three switches. Only OpenFlow counts the second link's bytes."""
     line = load(STUDY / "line.toml", {"duration": "10s", "warmup": "5s", "sweep.seeds": 1})
     return next(run.scenario for run in expand(line) if "pacec-counted" in run.factors.values())
 

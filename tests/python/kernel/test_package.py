@@ -27,7 +27,7 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture
 def package(agent, lacking, tmp_path_factory):
-    """The package. The machine must have dpkg, and must not have the package."""
+    """Builds the package. Skips or fails the test without dpkg, or if the package is already installed."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)
@@ -92,7 +92,7 @@ def test_the_package_installs_runs_and_purges(package, tmp_path):
 
 @pytest.fixture
 def cgroup(lacking):
-    """A cgroup for a separate systemd. Its processes end with the test."""
+    """A cgroup for a separate systemd. Its processes are killed after the test."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     roots = [place for _, place, kind, *_ in mounts if kind == "cgroup2"]
     if not roots:

@@ -105,7 +105,7 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
     assert 0 < page["delivered_bytes"] - 2 * PAGE_BYTES < 1_000
     assert page["sent_packets"] - page["retransmits"] >= 2 * PAGE_BYTES / 1448
     assert 0.5 < page["end_s"] < 4
-    # At 20 Mbit/s, the bytes take at least this time.
+    # The link needs at least this time to send the bytes at 20 Mbit/s.
     assert 2 * PAGE_BYTES * 8 / 20e6 < page["fct_s"] < 3.5
     assert '"GET /page.bin HTTP/1.1" 200' in logs.joinpath("download-server.log").read_text()
 
@@ -118,7 +118,7 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
     assert report["sender_tcp_congestion"] == "reno", "the route of the sender sets its algorithm"
     # The control connection adds a few hundred bytes. The sender's buffer is lost at the interruption.
     assert 0 < upload["delivered_bytes"] <= report["sum_sent"]["bytes"] + 2_000
-    # iperf3 reads the counter before its connections end.
+    # iperf3 reads the counter before its connections have ended.
     assert upload["retransmits"] == pytest.approx(report["sum_sent"]["retransmits"], abs=10)
     assert upload["sent_bytes"] > upload["delivered_bytes"]
     assert 0.020 < upload["min_rtt_s"] < 0.030

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("real", "tidy")
 
 @pytest.fixture
 def survey(tmp_path: Path, lacking) -> Path:
-    """The survey with two algorithms of every kernel, and one of no kernel."""
+    """The survey with two algorithms that every kernel has, and one algorithm that no kernel has."""
     for finding in features.programs(["iperf3", "ping"]):
         if not finding.have:
             lacking(finding.line)

@@ -1,7 +1,7 @@
 """Runs on this machine's kernel.
 
-Without root the tests are skipped, or fail with NARROWS_REQUIRE_KERNEL=1. Tests that measure in real time are
-repeated if they fail (`flaky`), because other work may disturb them.
+Without root, the tests are skipped. With NARROWS_REQUIRE_KERNEL=1, they fail instead. Tests that measure in
+real time are repeated if they fail (`flaky`), because other work on the machine can disturb them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_two_cubics_share_a_dumbbell(backend):
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """Linux calls a sender without data "application-limited". BBR would then stay in Startup for seconds."""
+    """Linux marks a sender without data "application-limited". BBR would then stay in Startup for long."""
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -89,13 +89,13 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
     assert verdict["flows"][0]["rwnd_limited"] > 0.5
     assert not [reason for reason in verdict["reasons"] if "window" in reason]
     assert simulated.flows["goodput_bps"][0].as_py() == pytest.approx(half_per_rtt, rel=0.02)
-    # Linux 6.6 and later offer up to 1448 of every 2304 bytes of the buffer instead of half.
+    # Before Linux 6.6, half of the buffer is offered. Later versions offer up to 1448 of every 2304 bytes.
     assert 0.9 * half_per_rtt < real.flows["goodput_bps"][0].as_py() < 1.02 * 1448 / 1152 * half_per_rtt
 
 
 @pytest.mark.flaky(reruns=2)
 def test_a_receive_window_in_segments_holds_real_flows(backend):
-    """Linux 6.6 and later drop the window limit at the first full segment, so the limit is set again."""
+    """Linux 6.6 and later drop the window limit at the first full segment, so it must be set again."""
     text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
     (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
     samples = real.flow_samples.to_pylist()
@@ -132,7 +132,7 @@ cc = { name = "cubic", beta = 0.3 }
 
 
 def _kept(flow_samples):
-    """The share of the window that each congestion event left."""
+    """For each congestion event, `ssthresh` after the event divided by the window before it."""
     rows = flow_samples.to_pylist()
     pairs = itertools.pairwise(row for row in rows if not math.isnan(row["ssthresh"]))
     return [
@@ -225,7 +225,7 @@ def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"
     file.write_text(TWO_CUBICS)
-    # Root without capabilities, because another user may be unable to read this checkout.
+    # This runs as root without capabilities, because other users may be unable to read this checkout.
     command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Runs in guests. Their time is virtual, so other work on the machine does not disturb figures."""
+"""Runs in guests with virtual time, so that other work on the machine does not disturb figures."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def figures(results):
 
 
 def test_two_runs_of_a_cell_agree(guests):
-    """Counts are equal. Times differ slightly if QEMU is disturbed (docs/how-to/vm.md)."""
+    """All counts agree exactly. Times differ slightly if QEMU is disturbed (docs/how-to/vm.md)."""
     first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
     second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
     for name in ("delivered_bytes", "sent_packets", "retransmits"):
@@ -118,7 +118,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """At each bridge, only the first packet of each direction finds no flow entry."""
+    """In each direction, only the first packet at a bridge misses the flow entries."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))
@@ -169,7 +169,7 @@ files = ["page.bin", "get.py"]
 
 
 def test_a_transfer_of_unmodified_programs_repeats_with_the_same_packets_and_times(guests, tmp_path):
-    """The guest gets the programs, Python's library and the files. The seed determines losses."""
+    """Client and server are Python programs in the guest. The seed determines which packets are lost."""
     (tmp_path / "page.bin").write_bytes(bytes(500_000))
     (tmp_path / "get.py").write_text(
         "import sys, urllib.request as u; print(len(u.urlopen(sys.argv[1]).read()))"
@@ -207,7 +207,7 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """After 10 s, both algorithms enter ProbeRTT. Its low rate must not lower the bandwidth estimate."""
+    """After 10 s, both algorithms enter ProbeRTT. The low rate must not lower the bandwidth estimate."""
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]

@@ -108,8 +108,8 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 
 	if (!s) {
 		/*
-		 * There was no memory for the state when the connection began, so try again. Until the state
-		 * can be allocated, the window does not change.
+		 * The connection began without memory for its state, so try again. Until the kernel provides
+		 * memory, the window does not change.
 		 */
 		s = nrw_make(sk);
 		if (!s)
@@ -160,7 +160,9 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct nrw_bounded *b;
 	struct nrw_bbr *s;
 
-	/* From here on: the first packet after the application was idle (BBR-23). */
+	/*
+	 * The rest of the function handles the first packet after an idle time of the application (BBR-23).
+	 */
 	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	s = nrw_state(sk);
@@ -220,8 +222,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction of the window was spurious. BBR v1 restarts its detection of a full pipe and of policers. The
- * callback returns the present window, because the end of recovery restores the window.
+ * Called if the last reduction of the window was spurious. BBR v1 restarts its detection of a full pipe and
+ * of policers. The callback returns the present window, because the end of recovery restores the window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -253,9 +255,9 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 }
 
 /*
- * `nrw_cc` has no min_tso_segs(). The kernel would sometimes skip such a callback and use 0 as its result.
- * Slow flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least
- * two packets. The kernel's BBR has the callback and sends single packets below 1.2 Mbit/s.
+ * `nrw_cc` has no min_tso_segs(). The kernel would sometimes skip this callback and use 0 as its result. Slow
+ * flows would then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
+ * packets. The kernel's BBR has the callback and sends single packets below 1.2 Mbit/s.
  *
  * The agent sets the name of the algorithm before load.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * State of a connection that only BBR v2 and v3 need, in addition to struct nrw_bbr. The two versions are one
- * algorithm with two sets of parameters. crates/narrows-control/src/congestion/bbr/bounded states the
- * sources.
+ * The part of a connection's state that only BBR v2 and v3 need. They also use struct nrw_bbr. The two
+ * versions are one algorithm with two sets of parameters. crates/narrows-control/src/congestion/bbr/bounded
+ * states the sources.
  *
  * The names are those of Google's kernel modules. The draft calls inflight_hi, inflight_lo and bw_lo
  * inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term bound of the
@@ -44,8 +44,8 @@ struct nrw_bounds {
 struct nrw_bounded {
 	struct nrw_bounds now;
 	struct nrw_bounds before;	/* values before the present episode of losses */
-	__u32 bw_latest;		/* largest delivery rate in this round; the next field is the largest volume */
-	__u32 inflight_latest;
+	__u32 bw_latest;		/* largest delivery rate in this round */
+	__u32 inflight_latest;		/* largest delivered volume in this round, packets */
 	__u32 loss_round_delivered;
 	__u32 bw_hi[2];			/* largest delivery rate in the previous cycle and in this one */
 	__u64 down_at;			/* start of Down */
@@ -59,7 +59,7 @@ struct nrw_bounded {
 	__u32 recent_rtt_us;		/* minimum RTT of the shorter window (BBR3-9) */
 	__u64 recent_rtt_at;
 	__u32 startup_losses;		/* ACKs of this round that reported losses */
-	__u32 lost;			/* tp->lost up to which losses were handled */
+	__u32 lost;			/* tp->lost when losses were last handled */
 	__u32 sent_count;		/* entries written to `sent` so far */
 	__u8 has_before;
 	__u8 loss_in_round;
@@ -69,7 +69,7 @@ struct nrw_bounded {
 	__u8 was_too_high;		/* the latest probe had excessive loss */
 	__u8 was_cautious;		/* the latest probe was stopped at the old bound as a precaution */
 	__u8 full_now;			/* this search has found a full pipe */
-	__u8 is_repairing;		/* a further loss belongs to the present episode */
+	__u8 is_repairing;		/* in recovery: a further loss belongs to the present episode */
 	__u8 undo;
 	__u8 has_entered_cwr;		/* entered CWR since the last ACK */
 	struct nrw_sent sent[NRW_SENT_COUNT];
@@ -86,7 +86,7 @@ struct {
 	__type(value, struct nrw_bounded);
 } nrw_boundeds SEC(".maps");
 
-/* Rounded down, as in the simulator. */
+/* Returns `percent` % of `of`, rounded down as in the simulator. */
 static __always_inline __u32 nrw_percent(__u32 percent, __u64 of)
 {
 	return percent * of / 100;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BBR v2 and v3: an ACK, losses, timeouts, undo, pacing rate and window. The order is that of
- * crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
+ * How BBR v2 and v3 handle ACKs, losses, timeouts and undo, and set pacing rate and window. The order of the
+ * steps is that of crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
  *
  * A stock kernel reports only the number of lost packets, so the program cannot see which packets were lost.
  * A lost packet was sent at most one reordering window before the newest acknowledged packet. The program
@@ -71,8 +71,8 @@ static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounde
 	b->has_before = 0;
 	b->undo = NRW_UNDO_NOTHING;
 	/*
-	 * The packets of this ACK do not count as delivered yet. Otherwise the round would end with the ACK
-	 * at which TCP enters CWR again. Two echoes would then count as one.
+	 * Use the value of tp->delivered before this ACK. With the value after it, the loss round would end
+	 * with the ACK at which TCP enters CWR again, and two echoes would count as one.
 	 */
 	if (nrw_params.ce_is_loss)
 		nrw_note_loss(s, b, tp->delivered - rs->acked_sacked, 0);
@@ -242,7 +242,7 @@ static __always_inline __u32 nrw_bounded_undo(struct nrw_bbr *s, struct nrw_boun
 			s->mode = NRW_STARTUP;
 	} else if (undo == NRW_UNDO_UP && s->mode != NRW_PROBE_RTT &&
 		   !(s->mode == NRW_PROBE_BW && s->cycle == NRW_STEP_UP)) {
-		/* There is no reference rate. The next sample begins the search. */
+		/* There is no reference rate (0), so the next sample becomes the reference. */
 		nrw_enter_up(s, b, tp, 0);
 	}
 	return nrw_max(tp->snd_cwnd, s->prior_cwnd);

@@ -72,7 +72,7 @@ static __always_inline void nrw_note_loss(const struct nrw_bbr *s, struct nrw_bo
 }
 
 /*
- * Updates the latest delivery rate and volume from a valid sample. Must run before other code uses the
+ * Updates the latest delivery rate and volume from a valid sample. Call this before other code uses the
  * sample.
  */
 static __always_inline void nrw_note_sample(struct nrw_bounded *b, const struct tcp_sock *tp,

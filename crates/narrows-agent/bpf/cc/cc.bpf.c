@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Congestion control algorithms for a stock kernel, from one source: BBR v1, its variants BBR-A, BBR-B, BBR-C
- * and BBQ, BBR v2 and v3. A constant selects the algorithm before load. The verifier removes the code that
- * the algorithm does not use.
+ * and BBQ, BBR v2 and v3. Before load, the agent sets a constant that selects the algorithm. The verifier
+ * removes the code that the algorithm does not use.
  *
  * BBR v1 follows net/ipv4/tcp_bbr.c of Linux, with its fixed-point formats and, where possible, its names
  * (docs/reference/rules/bbr.md). crates/narrows-control/src/congestion/bbr has the simulator's
- * implementations. They state the sources of v2, v3 and BBQ.
+ * implementations. Its comments state the sources of v2, v3 and BBQ.
  *
  * The files:
  *

@@ -31,8 +31,8 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	age = at - s[0].at;
 	if (age > window) {
 		/*
-		 * The best sample has left the window, so the others move up by one place. If the second best
-		 * has left too, they move up again.
+		 * The best sample has left the window, so the other two samples move up by one place. If the
+		 * second best sample has left, too, they move up again.
 		 */
 		s[0] = s[1];
 		s[1] = s[2];
@@ -43,7 +43,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 			s[2] = new;
 		}
 	} else if (s[1].at == s[0].at && age > window / 4) {
-		/* A quarter of the window had no second best sample, so take this one. */
+		/* A quarter of the window has passed without a second best sample, so use the new sample. */
 		s[1] = s[2] = new;
 	} else if (s[2].at == s[1].at && age > window / 2) {
 		s[2] = new;

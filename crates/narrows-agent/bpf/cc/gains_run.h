@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Programs that only compute the gains for one omega, or BBQ's decision for one probe. Tests run them by
- * BPF_PROG_TEST_RUN and compare the results with those of the simulator. They are loaded separately from the
- * algorithms.
+ * Two programs for tests. One computes the gains for one omega, and the other computes BBQ's decision for one
+ * probe. Tests run them by BPF_PROG_TEST_RUN and compare the results with those of the simulator. They are
+ * loaded separately from the algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H

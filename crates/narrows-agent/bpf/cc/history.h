@@ -7,8 +7,8 @@
  *
  * Nothing is delivered between two ACKs, so all packets sent in this time have the same prior_delivered. The
  * next ACK's prior_in_flight is the largest number of packets in flight in this time. With more than
- * NRW_SENT_COUNT / 2 packets in flight, one entry covers several ACKs. Its numbers then belong to a packet
- * sent up to 1/64 of a window earlier or later.
+ * NRW_SENT_COUNT / 2 packets in flight, one entry covers several ACKs. The numbers of the entry may then
+ * belong to a packet that was sent up to 1/64 of a window earlier or later than the acknowledged packet.
  */
 #ifndef NRW_HISTORY_H
 #define NRW_HISTORY_H

@@ -11,8 +11,8 @@
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
  * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration: it is 128
- * plus the link's header, commonly 320. Another value would change a burst by one packet, and only above 500
- * Mbit/s.
+ * plus the link's header, commonly 320. With another value, bursts differ by at most one packet, and only
+ * above 500 Mbit/s.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
 
@@ -106,8 +106,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * Adds room for bursts at both ends. Delayed ACKs need an even number, so the result is rounded up. The
- * probing phase gets two more packets, so that it can probe a small BDP (BBR-13).
+ * Adds room for bursts at both ends. Because of delayed ACKs, rounds the result up to an even number of
+ * packets. The probing phase gets two more packets, so that it can probe a small BDP (BBR-13).
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {

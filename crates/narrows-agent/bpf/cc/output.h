@@ -34,7 +34,10 @@ static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_so
 
 	if (!s->has_seen_rtt && tp->srtt_us)
 		nrw_begin_pacing(s, tp);
-	/* Until the pipe is full, only raise the rate, because the first samples cover few packets. */
+	/*
+	 * Until the pipe is full, only raise the rate, because the first samples cover few packets and may be
+	 * too low.
+	 */
 	if (s->full_bw_reached || rate > sk->sk_pacing_rate)
 		sk->sk_pacing_rate = rate;
 }
@@ -48,8 +51,8 @@ static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp
 	__u32 conserved = nrw_in_flight(tp) + rs->acked_sacked;
 
 	/*
-	 * An ACK of n packets may release at most 2n packets. Subtract the lost packets here. In slow start,
-	 * nrw_set_cwnd() adds n.
+	 * An ACK of n packets may release at most 2n packets. This function only subtracts the lost packets
+	 * from the window. In slow start, nrw_set_cwnd() adds n packets.
 	 */
 	if (rs->losses > 0)
 		*cwnd = *cwnd > (__u32)rs->losses ? *cwnd - rs->losses : 1;

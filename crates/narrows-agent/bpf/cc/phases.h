@@ -6,7 +6,10 @@
 #ifndef NRW_PHASES_H
 #define NRW_PHASES_H
 
-/* Enters the next phase of ProbeBW. Its gain is set now and does not change until the phase ends (GAIN-4). */
+/*
+ * Enters the next phase of ProbeBW. Also sets the gain of this phase, which does not change until the phase
+ * ends (GAIN-4).
+ */
 static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
@@ -50,8 +53,8 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 
 /*
  * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase ends at
- * 1.25 BDP in flight, at a loss, or after two propagation times. The limit on time is needed, because with a
- * gain near 1 the data in flight never reaches 1.25 BDP.
+ * 1.25 BDP in flight, at a loss, or after two propagation times. The time limit is needed, because the data
+ * in flight never reaches 1.25 BDP if the gain is near 1.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Measures the propagation time (BBR-11). ProbeRTT empties the queue for this purpose (BBR-17): at most four
- * packets are in flight for 200 ms and at least one round.
+ * Measures the propagation time (BBR-11). ProbeRTT empties the queue for this purpose (BBR-17): it limits the
+ * data in flight to four packets, for at least 200 ms and one round.
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
@@ -31,8 +31,8 @@ static __always_inline void nrw_end_probe_rtt(struct nrw_bbr *s, struct tcp_sock
 static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	/*
-	 * As in Linux, change the mode before saving the window. nrw_save_cwnd() therefore keeps the larger
-	 * of the present and the saved window.
+	 * As in Linux, change the mode before saving the window. In this mode, nrw_save_cwnd() keeps the
+	 * larger of the present and the saved window.
 	 */
 	s->mode = NRW_PROBE_RTT;
 	s->slowed_from = tp->delivered;

@@ -77,8 +77,8 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 
 /*
  * Returns whether a probe is due. A probe is due after the cycle's random time, or earlier after a number of
- * rounds. This number is the target for data in flight (in packets), or probe_rounds if that is smaller. Reno
- * would cause a loss after about so many rounds.
+ * rounds. This number is the target for data in flight (in packets), or probe_rounds if probe_rounds is
+ * smaller. After about as many rounds, Reno would cause a loss.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -110,9 +110,9 @@ static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Tracks which data of a probe the ACKs acknowledge (enum nrw_acks). Returns 1 if the last data of a probe
- * was acknowledged. Returns 2 if this probe was also stopped as a precaution and had no excessive loss. BBR
- * then probes again.
+ * Tracks which data of a probe the ACKs acknowledge (enum nrw_acks). Returns 0 unless the last data of a
+ * probe was just acknowledged. Returns 2 if this probe was stopped as a precaution and had no excessive loss,
+ * so that BBR probes again. Otherwise returns 1.
  */
 static __always_inline int nrw_follow_probe(const struct nrw_bbr *s, struct nrw_bounded *b)
 {

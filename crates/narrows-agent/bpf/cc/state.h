@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * State of a connection, and constants of a variant.
- */
+/* The state of a connection, and the constants of a variant. */
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
 
@@ -28,9 +26,10 @@ const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * This constant is 1 before Linux 6.10, where a program may be unable to write app_limited. The program then
- * records itself which packets were sent in ProbeRTT. The agent sets the constant on every kernel with the
- * old form of cong_control. Users can see the difference only in the delivery rate of tcp_info.
+ * This constant is 1 before Linux 6.10, where a program may be unable to write app_limited. Instead of the
+ * kernel, the program then records which packets were sent in ProbeRTT. The agent sets the constant on every
+ * kernel with the old form of cong_control. Users can see the difference only in the delivery rate of
+ * tcp_info.
  */
 const volatile __u32 nrw_old;
 
@@ -67,7 +66,7 @@ struct nrw_bbr {
 	__u16 cwnd_gain;
 	__u16 phase_gain;	/* gain of the present phase of ProbeBW, set when the phase begins */
 	__u8 mode;
-	__u8 cycle;		/* phase of ProbeBW: 0 probes, 1 drains, others cruise; in v2 and v3, 3 is Refill */
+	__u8 cycle;		/* phase of ProbeBW: 0 probes, 1 drains, all others cruise; v2 and v3: enum nrw_step */
 	__u8 full_bw_rounds;
 	__u8 full_bw_reached;
 	__u8 round_start;

@@ -77,7 +77,9 @@ static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_b
 	s->full_bw_reached |= b->full_now;
 }
 
-/* Ends Startup after a round of recovery with excessive losses that many ACKs reported (BBR3-3). */
+/*
+ * Ends Startup after a round in recovery, if its losses were excessive and many ACKs reported them (BBR3-3).
+ */
 static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct nrw_bounded *b,
 						     const struct tcp_sock *tp, const struct nrw_view *view,
 						     __u32 newly_lost)
@@ -123,13 +125,16 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 		return 1;
 	}
 	if (nrw_params.up_queue)
-		/* As in v1, also count the packet that is about to leave. */
+		/* As in v1, add one for the packet that is about to leave. */
 		return nrw_since(tp->tcp_mstamp, b->up_at) > s->min_rtt_us &&
 		       rs->prior_in_flight + 1 >=
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +
 				       nrw_params.probe_segments;
 	if (nrw_is_cwnd_limited(tp) && tp->snd_cwnd >= b->now.inflight_hi) {
-		/* inflight_hi limits the rate, so a rate that stops growing does not mean a full pipe. */
+		/*
+		 * inflight_hi limits the rate. If the rate stops growing now, this does not show that the
+		 * pipe is full.
+		 */
 		nrw_restart_search(s, b, view->bw);
 		return 0;
 	}

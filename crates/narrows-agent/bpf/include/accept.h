@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Functions of sock_ops programs that answer a SYN that asks for feedback. A SYN-ACK belongs to a request
- * socket, which has neither flags nor storage. A flag of the listener therefore lets the programs write the
- * SYN-ACK's header. The kernel saves the SYN, so the programs can see whether it asked for feedback.
+ * socket, which has neither callback flags nor storage. The programs can still write the SYN-ACK's header,
+ * because they set a callback flag of the listener. They also make the kernel save the SYN, to see whether it
+ * asked for feedback.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -13,10 +14,10 @@
 #define TCP_SAVE_SYN	27
 
 /*
- * Prepares a listener, at listen(), for SYNs that ask for feedback. The kernel then saves each SYN for
- * repeated SYN-ACKs and for the accepted socket. The accepted socket inherits
- * BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. This function does not run for a listener that is older than the
- * program. Since Linux 6.12, the sender's program prepares such listeners, too (takeover.h).
+ * Prepares a listener, at listen(), for SYNs that ask for feedback. The kernel then saves each SYN. Programs
+ * can read the saved SYN when a SYN-ACK is repeated, and later at the accepted socket. The accepted socket
+ * inherits BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. This function does not run for a listener that is older than
+ * the program. Since Linux 6.12, the sender's program prepares such listeners, too (takeover.h).
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {

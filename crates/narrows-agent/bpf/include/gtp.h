@@ -6,8 +6,9 @@
  * A flow's key does not include the tunnel endpoint id. This id differs by direction and exists only between
  * base station and gateway.
  *
- * The program looks into GTP-U only if the configuration allows it. A host can send datagrams that contain
- * packets with the addresses of other hosts, and its provider does not filter these inner packets.
+ * The program looks into GTP-U only if the configuration allows it. The reason is that any host can send
+ * GTP-U datagrams. The inner packets of such a datagram can have the addresses of other hosts, and the host's
+ * provider does not filter inner packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
@@ -36,7 +37,7 @@ struct nrw_gtp {
 /*
  * Returns the offset of the datagram in a G-PDU whose header is at `at`. Returns 0 if there is no datagram,
  * or if too many headers precede it. A wrong offset is harmless, because nrw_read_inner() checks the lengths
- * there.
+ * of the datagram at this offset.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {
@@ -93,9 +94,9 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 }
 
 /*
- * Returns whether a UDP datagram may contain a subscriber's datagram, which nrw_read_inner() then reads. The
- * function is not static, so that the verifier checks it only once. It is separate from nrw_read_inner(),
- * whose stack would otherwise be too large.
+ * Returns whether a UDP datagram may contain a subscriber's datagram. If so, the caller calls
+ * nrw_read_inner() next. The function is not static, so that the verifier checks it only once. It is separate
+ * from nrw_read_inner(), because one function for both would need too large a stack.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
 {

@@ -11,7 +11,8 @@
 
 /*
  * Values of enum tcp_ca_state (visible in TCP_INFO), states from net/tcp_states.h, and address families.
- * <linux/tcp.h> has these constants, but would include the C library's byte order headers.
+ * <linux/tcp.h> has the values of tcp_ca_state. It is not included, because it also includes
+ * <asm/byteorder.h>.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
 #define NRW_TCP_SYN_SENT	2
@@ -146,7 +147,7 @@ enum tcp_ca_event {
 	CA_EVENT_ECN_IS_CE,
 };
 
-/* The loader matches members by name. Members that are missing here stay empty in the kernel. */
+/* The loader matches members by name. Members that this declaration lacks stay empty in the kernel. */
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);

@@ -4,8 +4,9 @@
  * writes rates into packets. The agent decides every rate. The agent's types are generated from this file
  * (src/dataplane/layout.rs), so fields with named values have an enumeration as their type.
  *
- * The comment of a field names its writer: P is the program, A the agent. Each field has one writer, so plain
- * loads and stores are enough. Counters are the exception: several CPUs add to them, atomically.
+ * The comment of a field names its writer: P is the program, A the agent. At any time, a field has only one
+ * writer, so plain loads and stores are enough. Counters are different: several CPUs add to them at the same
+ * time, so each addition is atomic.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC (bpf_ktime_get_ns). Rates are in L3 bytes/s. Codes are in host
  * byte order.
@@ -16,7 +17,7 @@
 #include "wire.h"
 
 #define NRW_LEAVES		4	/* as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
-#define NRW_GRANTS		16	/* ready grants for the new flows of one tick */
+#define NRW_GRANTS		16	/* ready grants (prepared first rates) for the new flows of a tick */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
@@ -25,8 +26,8 @@
  * from the BTF, which has no macros.
  */
 enum nrw_constants {
-	NRW_SINGLE_GRANTS = 8,		/* grants for one new flow each; later ones are for 8, 16, 32 ... flows */
-	NRW_REPORT_UNIT = 1 << 16,	/* count of a designated packet; each of its n segments counts as 1/n of it */
+	NRW_SINGLE_GRANTS = 8,		/* these grants are for one flow each; the next are for 8, 16, 32 ... flows */
+	NRW_REPORT_UNIT = 1 << 16,	/* amount for one designated packet; each of its n segments adds 1/n of it */
 };
 
 /* The agent copies all bytes of these structures, so they must not have padding. */
@@ -58,9 +59,9 @@ enum nrw_flags {
 	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
 	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
 	/*
-	 * The flow no longer counts as unconfirmed. P sets this flag when it has seen packets of both sides,
-	 * so the flow is not a forgery. A sets it when it frees the slot or stops waiting for ACKs. The
-	 * writer that sets the flag also subtracts one from nrw_port.unconfirmed.
+	 * nrw_port.unconfirmed does not include this flow. P sets this flag when it has seen packets of both
+	 * sides, which shows that the flow is not forged. A sets the flag when it frees the slot or stops
+	 * waiting for ACKs. Whoever sets the flag also subtracts one from nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
 	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */
@@ -70,7 +71,7 @@ enum nrw_flags {
 
 /*
  * One flow: three cache lines in an mmapable array. Usually, one CPU handles a flow's data packets and
- * another CPU its ACKs. Lines that both CPUs use often would be slow.
+ * another CPU its ACKs. A line that both CPUs use for every packet would be slow.
  *
  * - First line: written by every data packet, read by ACKs only about once per RTT.
  * - Second line: written about once per RTT.
@@ -87,7 +88,7 @@ struct nrw_slot {
 	__u8 paired;		/* P: the other direction has a slot, or had one since this slot was taken */
 	__u8 receiver_seen;	/* P: NRW_SEEN or NRW_SEEN_BRF after packets of the receiver; otherwise 0 */
 	__u16 data_if;		/* P: lower half of the ifindex where the data arrives; 0: unknown */
-	__u32 ack_sent;		/* P: highest acknowledgement number of the data */
+	__u32 ack_sent;		/* P: highest acknowledgement number in packets of the data direction */
 	__u32 rtt_receiver_us;	/* P: last RTT sample from the switch to the receiver and back */
 	__u32 rtt_sender_us;	/* P: last RTT sample from the switch to the sender and back */
 	__u16 rtt_receiver_n;	/*  88 P: number of samples so far (wraps) */
@@ -105,8 +106,8 @@ struct nrw_slot {
 	__u8 port;		/* P: the controlled port that the data leaves by */
 	__u32 gate_us;		/* P: once-per-RTT mode: time of the next feedback (us, wraps) */
 	__u32 rtt_us;		/* A: RTT of the flow, for the gate */
-	__u32 acked;		/* 128 P: highest acknowledgement number of the other direction */
-	__u32 seq_seen;		/* P: seq_next when the other direction last read it */
+	__u32 acked;		/* 128 P: highest acknowledgement number in packets of the other direction */
+	__u32 seq_seen;		/* P: copy of seq_next, made when a packet of the other direction last read it */
 	__u32 reverse_next;	/* P: next expected sequence number of the other direction */
 	__u32 reverse_us;	/* P: time of the last believed packet of the other direction (us, wraps); 0: none */
 	__u32 reverse_if;	/* P: ifindex where packets of the other direction arrive; 0: unknown */
@@ -129,7 +130,7 @@ struct nrw_slot {
 enum nrw_mode {
 	NRW_MODE_CONTROLLED = 1U << 0,		/* flows that leave here are counted, classified and given rates */
 	NRW_MODE_ONCE_PER_RTT = 1U << 1,	/* write rates once per RTT (the paper's gate); default: into every ACK */
-	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow capacity: drop it if bucket `udp` is too empty */
+	NRW_MODE_POLICE_UDP = 1U << 2,		/* drop UDP packets for which bucket `udp` has too few tokens */
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like other flows */
@@ -167,12 +168,12 @@ struct nrw_bucket {
 struct nrw_port {
 	/* A: decisions */
 	__u64 heartbeat_ns;	/* when the agent last ran */
-	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
+	__u64 watchdog_ns;	/* the agent counts as dead if its last heartbeat is older than this */
 	enum nrw_mode mode;
 	enum nrw_format format;
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (for UDP, of its first queue) */
 	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for new flows since the last tick, see nrw_grant_of() */
-	__u32 tick;		/* increases with every tick of the agent; restarts the count of new flows */
+	__u32 tick;		/* number of the agent's tick; when it changes, new flows are counted from zero */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
 	__u32 report_max_us;	/* with BDR: longest time that one report may add to reported_ns */
 	__u16 common;		/* with BDR: code for the ACKs of all flows */
@@ -211,14 +212,14 @@ struct nrw_port {
 };
 
 /*
- * A SYN that was not answered yet. Entries are in an LRU hash. A flood of SYNs therefore evicts only its own
- * entries, and no slots (BRF-104).
+ * A SYN that was not answered yet, or whose SYN-ACK got no slot. Entries are in an LRU hash of fixed size. A
+ * flood of SYNs can therefore evict only other entries of this hash, and no slots (BRF-104).
  */
 struct nrw_half {
 	__u64 syn_ns;
 	__u64 answered_ns;	/* time of a SYN-ACK that got no slot; 0: none */
 	__u32 port;		/* port that the SYN left by; NRW_NO_PORT: unknown */
-	__u32 answer_seq;	/* sequence number of this SYN-ACK; only a host that received it can acknowledge it */
+	__u32 answer_seq;	/* sequence number of this SYN-ACK, known only to hosts that received the SYN-ACK */
 	__u8 permitted;		/* the SYN asks for feedback */
 	__u8 repeated;
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
@@ -227,7 +228,9 @@ struct nrw_half {
 	__u32 vlan;		/* VLAN of the SYN, as nrw_slot.vlan */
 };
 
-/* A dropped SYN, in an array indexed by a hash of its key. An entry replaces an older one there. */
+/*
+ * A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the older entry at its index.
+ */
 struct nrw_missed {
 	__u32 mark;		/* the rest of the hash */
 	__u32 at_ms;		/* time of the drop (wraps) */
@@ -245,8 +248,8 @@ struct nrw_service {
 };
 
 /*
- * A rate advertised by a switch that does not see the flow's ACKs (BRF-63). This switch writes it into the
- * ACKs. The key of the map is nrw_key.
+ * Another switch has advertised this rate for a flow, because that switch does not see the flow's ACKs
+ * (BRF-63). This switch writes the rate into the ACKs. The key of the map is nrw_key.
  */
 struct nrw_advert {
 	__u64 valid_until_ns;	/* A */

@@ -14,7 +14,7 @@
 #include "maps.h"
 #include "tcp_options.h"
 
-#define NRW_VLAN_TAGS		2	/* largest number of tags (QinQ), including a tag outside the buffer */
+#define NRW_VLAN_TAGS		2	/* largest number of tags (QinQ), including one that the driver has moved out */
 
 /*
  * The header of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). PPP protocol numbers from 0x4000
@@ -115,8 +115,9 @@ struct nrw_packet {
 };
 
 /*
- * Parses the Ethernet header and the VLAN tags. A tag may be in the buffer, or the driver may have moved it
- * out. Returns the EtherType in network order. With too many tags, this is the EtherType of a tag.
+ * Parses the Ethernet header and the VLAN tags. A tag may be in the buffer. The driver may also have moved it
+ * from the buffer to skb->vlan_tci. Returns the EtherType in network order. If there are more than
+ * NRW_VLAN_TAGS tags, this is the EtherType of a VLAN tag.
  */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
@@ -144,7 +145,7 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 	}
 	p->vlan = outer ^ inner << 4;
 	p->key.vlan = vlan_separates ? p->vlan : 0;
-	/* With a tag outside the buffer, the loop may have read one tag too many. */
+	/* If the driver has moved a tag out of the buffer, the loop may have read one tag too many. */
 	return tags > NRW_VLAN_TAGS ? bpf_htons(ETH_P_8021Q) : type;
 }
 
@@ -189,8 +190,9 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 }
 
 /*
- * Sets the lengths of the IP packet. The buffer must hold at least the length in the IP header, and Ethernet
- * padding may follow. In a super-packet that is too long for the length field, this field is zero (BIG TCP).
+ * Sets the lengths of the IP packet. The buffer must hold at least as many bytes as the IP header states.
+ * Ethernet padding may follow these bytes. If a super-packet is too long for the length field, the field is
+ * zero (BIG TCP).
  */
 static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
 {
@@ -270,9 +272,9 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 #define NRW_PADDED	64		/* shortest tagged Ethernet frame; only frames up to this length have padding */
 
 /*
- * Sets the number of segments and the bytes on the wire. A super-packet leaves as several segments, which
- * repeat the headers. In frames longer than NRW_PADDED, bytes behind the datagram also count: a bridge forwards
- * them, so they take time on the link.
+ * Sets the number of segments and the bytes on the wire. A super-packet leaves as several segments, and each
+ * of them has a copy of the headers. In frames longer than NRW_PADDED, bytes behind the datagram are
+ * included: a bridge forwards them, so they take time on the link.
  */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {
@@ -324,8 +326,8 @@ static __always_inline __u8 nrw_tunnel_of(int proto)
 
 /*
  * Reads the needed fields of a packet into a zeroed structure. The function is not static, so the verifier
- * checks it only once. If it were static, the verifier would check the caller's code again for each branch
- * here.
+ * checks it only once. If it were static, the verifier would check the rest of the caller again for each path
+ * through this function.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

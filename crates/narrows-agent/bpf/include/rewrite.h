@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes packets and updates their checksums (RFC 1624). A correct checksum stays correct, and a wrong one
- * stays wrong.
+ * Changes packets and updates their checksums (RFC 1624). A correct checksum stays correct, and a wrong
+ * checksum stays wrong.
  *
  * The kernel's helpers update checksums, because only they know whether the device will complete a checksum
  * (CHECKSUM_PARTIAL). A function changes the packet completely, or returns NRW_UNTOUCHED. If a helper fails
@@ -22,7 +22,7 @@ enum nrw_written {
 #define NRW_UDP_LENGTH		4	/* offsets in the UDP header */
 #define NRW_UDP_CHECK		6
 #define NRW_GTP_LENGTH		2	/* offset in GTP-U's header */
-#define NRW_PPPOE_LENGTH	4	/* distance from this field to the IP header */
+#define NRW_PPPOE_LENGTH	4	/* distance from the length field to the IP header */
 
 /*
  * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper cannot do this. It assumes that a
@@ -67,8 +67,8 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 }
 
 /*
- * Returns whether the TCP header has eight free bytes for the option. An insertion also requires a packet
- * without payload.
+ * Returns whether the TCP header can grow by eight bytes, for the option and its two NOPs. An insertion also
+ * requires a packet without payload.
  */
 static __always_inline int nrw_has_room(const struct nrw_packet *p)
 {
@@ -109,11 +109,12 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
  * its pseudo header. The checksum of an inner IPv4 header compensates every change of this header. Only these
  * lengths change the sum of the UDP datagram:
  *
- * - the length in the inner pseudo header, which is not in the packet: 8 less
+ * - the length in the inner pseudo header: 8 less, because the TCP checksum compensates it, although it is
+ *   not in the packet
  * - the lengths in the headers of UDP, of GTP-U and of an inner IPv6 packet: 8 more each
  * - the length in the outer pseudo header: 8 more
  *
- * A UDP datagram without a checksum gets none (BPF_F_MARK_MANGLED_0).
+ * A UDP datagram without a checksum stays without one (BPF_F_MARK_MANGLED_0).
  */
 static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct nrw_packet *p)
 {
@@ -155,7 +156,10 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 
 	__builtin_memcpy(added, &word3, sizeof(word3));
 	added[0] += (NRW_OPT_PADDED / 4) << 4;
-	/* The old options move by eight bytes, an even number, so their part of the sum does not change. */
+	/*
+	 * The old options move by eight bytes. This is an even number, so their part of the checksum stays
+	 * the same.
+	 */
 	sum = bpf_csum_diff(&word3, sizeof(word3), (__be32 *)added, sizeof(added), 0);
 	if (sum < 0)
 		return NRW_UNTOUCHED;

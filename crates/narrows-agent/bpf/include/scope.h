@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Limits a host program to certain network namespaces. Its cgroup limits it, too. */
+/*
+ * Limits a host program to certain network namespaces. A program that is attached to a cgroup also applies
+ * only to the sockets of this cgroup.
+ */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H
 

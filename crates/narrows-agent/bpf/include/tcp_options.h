@@ -30,7 +30,7 @@ struct nrw_options {
 	__u8 is_signed;		/* MD5 or AO: the receiver would drop the packet if its header changed */
 	__u8 has_report;	/* a designated packet */
 	__u8 pad;
-	__u16 code;		/* the option's value */
+	__u16 code;		/* the rate option's value */
 	__u32 report;		/* the report's value */
 	__u32 value;		/* timestamp value and echo */
 	__u32 echo;
@@ -47,8 +47,8 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 }
 
 /*
- * Returns whether the options begin like those of Linux on established connections: two bytes, then
- * timestamps. Format 1 writes a rate only into such packets.
+ * Returns whether the options begin with two bytes and then timestamps, as in Linux's packets after the
+ * handshake. Format 1 writes a rate only into packets with this layout.
  */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)
 {
@@ -126,14 +126,20 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	o->len = len;
 	if (!len)
 		return 0;
-	/* The compiler knows these bounds and would remove the checks that the verifier needs. */
+	/*
+	 * The compiler knows the bounds of `len`. Without barrier_var(), it would remove the next checks,
+	 * which the verifier needs.
+	 */
 	barrier_var(len);
 	if (len < 1 || len > NRW_OPTIONS_MAX)
 		return -1;
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* Format 1 writes the rate over the padding. The walk then misreads the options after the rate. */
+	/*
+	 * Format 1 writes the rate over the padding. The walk takes such a rate for the start of another
+	 * option, so it may miss the timestamps behind the rate.
+	 */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

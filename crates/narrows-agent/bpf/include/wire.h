@@ -15,7 +15,7 @@
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
 /*
- * The code of the largest rate. Codes above it do not stand for rates. The build of the agent checks that
+ * The code of the largest rate. Larger codes are not rates. The build of the agent checks that
  * narrows-control has the same codes.
  */
 enum nrw_code {
@@ -36,7 +36,7 @@ enum nrw_code {
 #define NRW_REPORT_FIRST	(1U << 31) /* the flow's first report after its SYN */
 #define NRW_REPORT_FIN		(1U << 30) /* the flow's last report */
 #define NRW_REPORT_SEGMENTS(value) ((value) >> 22 & 0xff)
-#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest time since the flow's last report, in us (longer times are cut) */
+#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest reported time, us (longer times are sent as this) */
 
 /*
  * Marks in data packets. With a mark, the sender states whether its application limits the flow (BRF-100). A
@@ -67,8 +67,8 @@ static __always_inline __u64 nrw_decode(__u16 code)
 	__u32 exponent = code % 10;
 
 	/*
-	 * The compiler knows that the exponent is below ten, and would remove the test that the verifier
-	 * needs.
+	 * The compiler knows that the exponent is below ten. Without barrier_var(), it would remove the test
+	 * below, which the verifier needs.
 	 */
 	barrier_var(exponent);
 	return exponent < 10 ? (__u64)(code / 10) * pow10[exponent] : 0;

@@ -3,9 +3,9 @@
  * The receiver's program reserves room for the rate in SYN-ACKs and pure ACKs, if the SYN asked for feedback.
  * Without this program, the switch inserts the option.
  *
- * Data packets get no such room, because it would reduce the MSS and prevent TSO. The sender's program may be
- * in the same cgroup. It writes the rate option only into SYNs and SYN-ACKs. Neither program clears callback
- * flags that the other needs.
+ * Data packets get no room for a rate, because the room would reduce the MSS and prevent TSO. The sender's
+ * program may be in the same cgroup. The sender's program writes the rate option only into SYNs and SYN-ACKs.
+ * Neither of the two programs clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -32,7 +32,10 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* The kernel also makes this call to compute the MSS of later data, which gets no room. */
+	/*
+	 * The kernel also makes this call without a packet, to compute the MSS of later data. Data gets no
+	 * room.
+	 */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {
@@ -61,7 +64,10 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/* Writes the option, but never into data packets. Room in a data packet was reserved by another program. */
+/*
+ * Writes the option, but never into data packets. If a data packet has room for an option, another program
+ * has reserved it.
+ */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))

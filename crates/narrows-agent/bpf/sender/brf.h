@@ -18,7 +18,7 @@ static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock 
 	cubictcp_init((struct sock *)tp);
 }
 
-/* Takes and clears nrw_conn.word. Returns whether it held a rate, and stores this rate in *rate. */
+/* Reads and clears nrw_conn.word. Returns whether it held a rate, and stores this rate in *rate. */
 static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
 	__u32 word = conn->word;
@@ -33,8 +33,9 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * Returns whether the connection begins with a rate, and stores this rate in *rate. The rate arrived with the
- * handshake, or an earlier sender applied it (takeover.h). The switch has chosen the rate in both cases.
+ * Returns whether the connection begins with a rate, and stores this rate in *rate. Either the rate arrived
+ * with the handshake, or an earlier sender applied it (takeover.h). In both cases, a switch has chosen the
+ * rate.
  */
 static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
@@ -48,9 +49,10 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 }
 
 /*
- * Begins a connection with a rate or with CUBIC. Runs once, from init() after the handshake. If the
- * application selects `brf` between connect() and the SYN-ACK, init() runs too early, in SYN_SENT. This
- * function then runs at the first packet or ACK.
+ * Begins a connection with a rate or with CUBIC. After the connection has begun, further calls have no
+ * effect. Usually, it begins in init(), after the handshake. If the application selects `brf` between
+ * connect() and the SYN-ACK, init() runs in SYN_SENT, which is too early. The connection then begins at its
+ * first packet or ACK after the handshake.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -86,9 +88,9 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 }
 
 /*
- * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. Its slow-start threshold
- * is half of the data in flight before the halvings (RFC 5681). In a recovery, all unacknowledged data counts
- * as in flight.
+ * Changes from the network's rate to CUBIC. CUBIC starts with the window of the halved rate. Its slow-start
+ * threshold is half of the data in flight before the halvings (RFC 5681). In a recovery, all unacknowledged
+ * data counts as in flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -103,7 +105,10 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
 	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
 	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
-	/* A recovery that began under the rate continues by proportional rate reduction. */
+	/*
+	 * If a loss recovery began while the rate was in force, CUBIC continues it by proportional rate
+	 * reduction.
+	 */
 	conn->prr_delivered = 0;
 	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
 	nrw_count(orphaned);
@@ -150,8 +155,8 @@ void BPF_PROG(brf_init, struct sock *sk)
 	if (!conn)
 		return;
 	/*
-	 * An application may leave `brf` and return later. The connection then starts again with the last
-	 * rate that arrived.
+	 * An application may select another algorithm, and later `brf` again. The connection then starts
+	 * again with the last rate that arrived.
 	 */
 	conn->mode = NRW_MODE_NONE;
 	nrw_begin(conn, (struct tcp_sock *)sk);
@@ -196,8 +201,8 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	/*
 	 * The connection can change to CUBIC and back even during a recovery. In an outage of a fast path,
 	 * all packets of a large window may be lost. Recovery at the least rate of BRF-92 would take hundreds
-	 * of RTTs, so change to CUBIC. Later, CUBIC would exceed the flow's rate until the switch demotes the
-	 * flow, so change back.
+	 * of RTTs, so change to CUBIC. When feedback has returned, CUBIC would exceed the flow's rate until
+	 * the switch demotes the flow, so change back.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);
@@ -294,7 +299,7 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * `brf` has no min_tso_segs(). For some milliseconds, the kernel may skip such a callback on a processor and
+ * `brf` has no min_tso_segs(). The kernel may skip such a callback on a processor for some milliseconds, and
  * use 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the kernel would then send
  * empty segments. Receivers do not acknowledge them, and the connection would wait for minutes
  * (tcp_tso_autosize(), tcp_mss_split_point()). Slow flows still send single segments, because their window is

@@ -5,7 +5,10 @@
 
 #include "designate.h"
 
-/* Tunables, set by the agent before load. They are constant for the verifier, so it removes disabled code. */
+/*
+ * Tunables, set by the agent before load. The verifier treats them as constants, and removes the code that
+ * they disable.
+ */
 
 /* Same meaning as Choice in src/host/options.rs. */
 enum nrw_choice {
@@ -31,7 +34,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after this many smoothed RTTs ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this time (BRF-92) */
 #define NRW_HALVINGS		4	/* after more halvings, the connection changes to CUBIC */
-#define NRW_HALVINGS_MAX	63	/* largest shift of 64 bits, which makes every rate 0 */
+#define NRW_HALVINGS_MAX	63	/* largest valid shift of 64 bits; it makes every rate 0 */
 #define NRW_FLOOR_SEGMENTS	2	/* segments per RTT, below which missing feedback does not reduce the rate (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT; an increase from a lower rate starts at this rate */
 #define NRW_SPARSE		2	/* segments per RTT, below which the gaps between segments vary ... */
@@ -46,10 +49,10 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_LONGEST_RTT		8	/* an RTT sample counts as at most this many times the least RTT */
 
 /*
- * The window bounds the data in flight (BRF-91). It has two parts. The first is the data that the rate sends
- * in twice the least RTT plus the first constant. The second is a number of packets, the second constant. The
- * window must not limit the rate, even if the RTT is shorter than the timer's jitter and a TSO burst.
- * Measurements with RTTs from 6 us to 20 ms confirm this.
+ * The window bounds the data in flight (BRF-91). It is the data that the rate sends in twice the least RTT
+ * plus NRW_WINDOW_SLACK_US. NRW_WINDOW_SLACK_PACKETS packets are added to this data. The window must not
+ * limit the rate, even if the RTT is shorter than the timer's jitter and a TSO burst. In measurements with
+ * RTTs from 6 us to 20 ms, it did not limit the rate.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
@@ -64,8 +67,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 /* The kernel does not pace this many segments of a new connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
- * If one of the first segments is late, the next ones leave earlier, until they have made up for the delay.
- * They make up for at most this time, which is about the delay of the kernel's timer.
+ * If one of these segments is late, the next ones leave earlier, until the connection is back on schedule.
+ * They make up for at most this much delay, which is about the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 

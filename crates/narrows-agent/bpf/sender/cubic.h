@@ -11,8 +11,8 @@
  * - the restart after an idle time (RFC 2861)
  * - the pacing rate
  *
- * It does not implement tcp_cwnd_application_limited(), which reduces a window that was not filled for an
- * RTO.
+ * The program does not implement tcp_cwnd_application_limited(), which reduces the window if the sender has
+ * not filled it for an RTO.
  */
 #ifndef NRW_CUBIC_H
 #define NRW_CUBIC_H
@@ -54,7 +54,7 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 		if (send > delta)
 			send = delta;
 	}
-	/* The fast retransmit at the start of recovery must not wait. */
+	/* At the start of recovery, allow at least one packet, so that the fast retransmit does not wait. */
 	if (send < (prr_out ? 0 : 1))
 		send = prr_out ? 0 : 1;
 	tp->snd_cwnd = nrw_max(in_flight + send, 1);
@@ -80,8 +80,8 @@ static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
 
 	/*
-	 * srtt_us is eight times the RTT. In this order, the product does not overflow for windows up to 10^9
-	 * bytes.
+	 * srtt_us is eight times the RTT. In this order of operations, the product does not overflow for
+	 * windows up to 10^9 bytes.
 	 */
 	rate *= percent * (1000000 / 100) * 8;
 	if (tp->srtt_us)

@@ -4,8 +4,8 @@
  * last designated packet (BDR-1, BDR-20). The sum of these times is the lifetime of the flow. The rules are
  * those of congestion/network/bdr/designator.rs, with these deviations:
  *
- * - All full segments of the flow have 8 bytes less payload. The kernel chooses a segment's size before this
- *   program chooses the designated packet.
+ * - All full segments of the flow have 8 bytes less payload, because the kernel chooses a segment's size
+ *   before this program knows whether the segment is designated.
  * - The kernel sends several segments at once. All of them carry the option, and together they count as one
  *   report.
  * - If a designated packet is lost, the next one is designated after the retransmission is acknowledged, or
@@ -19,7 +19,7 @@
 
 /* nrw_conn.reports */
 struct nrw_reports {
-	__u64 last_us;		/* when the last designated packet was sent; 0: none yet, not even a SYN */
+	__u64 last_us;		/* time of the last designated packet, at first the flow's start; 0: unknown */
 	__u32 seq;		/* sequence number of this packet */
 	__u8 outstanding;	/* no acknowledgement of this packet was seen yet */
 	__u8 begun;		/* the first report was sent */

@@ -5,7 +5,10 @@
 
 #include "accept.h"
 
-/* Returns the storage of the callback's socket. A SYN-ACK's request socket has none (NULL). */
+/*
+ * Returns the storage of the callback's socket. For a SYN-ACK, returns NULL, because a request socket has no
+ * storage.
+ */
 static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -30,9 +33,9 @@ static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
  * Begins a connection after its handshake. Only an option in the handshake lets the program accept feedback
  * later (BRF-104).
  *
- * This function runs before init() of the congestion control, so init() finds the first rate
- * (tcp_init_transfer()). If the congestion control was selected in SYN_SENT, its init() has already run. See
- * nrw_begin() for this case.
+ * The kernel calls this function before init() of the congestion control (tcp_init_transfer()). init()
+ * therefore finds the first rate in the storage. If the congestion control was selected in SYN_SENT, its
+ * init() has already run. See nrw_begin() for this case.
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
 {
@@ -117,12 +120,13 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Returns whether this packet asks for feedback. This is a SYN of this program, or a SYN-ACK that answers a
- * SYN that asks.
+ * Returns whether this packet asks for feedback. Two kinds of packets do: SYNs of connections for which this
+ * program asks, and SYN-ACKs that answer a SYN that asks.
  *
- * The callback alone proves nothing, because another program may have set its flag. For a SYN, the socket has
- * storage only if this program asks. A SYN-ACK's socket has no storage, and the receiver's program may have
- * set its flag. That program writes the same option into the same SYN-ACKs.
+ * A call of this program proves nothing, because another program may have set the flag that enables the
+ * callback. For a SYN, the socket has storage only if this program asks. A SYN-ACK's socket has no storage.
+ * There, the receiver's program may have set the flag, which does no harm: it writes the same option into the
+ * same SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -155,7 +159,7 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 			return;
 		}
 		fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
-		/* Most packets without a report are ACKs without data. */
+		/* ACKs without data get no report. They are frequent, so return early. */
 		if (!ctx->skb_len && !fin)
 			return;
 	}
@@ -193,7 +197,7 @@ static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nr
 		return;
 	mss = mss > NRW_REPORT_LEN ? mss - NRW_REPORT_LEN : 1;
 	option.value = bpf_htonl(nrw_report(&reports, now, seq, payload > mss ? (payload + mss - 1) / mss : 1, fin));
-	/* A report that became due after the callback that reserves room has no room. */
+	/* There is no room if the report became due only after the callback that reserves room. */
 	if (bpf_store_hdr_opt(ctx, &option, sizeof(option), 0))
 		return;
 	conn->reports = reports;
@@ -241,7 +245,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 		nrw_write_header(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* The program creates the storage when it asks for feedback. */
+		/* The socket has storage only if this program has asked for feedback. */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);
 		break;
@@ -268,8 +272,8 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 }
 
 /*
- * With NRW_CHOICE_ALL, ignores an application's choice of congestion control. With -1, the kernel keeps the
- * present algorithm and reports no error.
+ * With NRW_CHOICE_ALL, ignores an application's choice of congestion control. With optlen = -1, the kernel
+ * keeps the present algorithm and reports no error.
  */
 SEC("cgroup/setsockopt")
 int nrw_setsockopt(struct bpf_sockopt *ctx)

@@ -5,8 +5,8 @@
  *
  * - Usually, one data packet per RTT carries a mark.
  * - While a flow gets no feedback, each of its data packets carries a mark.
- * - A flow that designates packets marks each data packet while the sender applies a rate to it. A switch
- *   that keeps no flows recognizes these packets by the marks (BDR-42).
+ * - If a flow designates packets, each of its data packets carries a mark while the sender applies a rate to
+ *   the flow. A switch that keeps no flows recognizes these packets by their marks (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -31,16 +31,16 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * Without a rate, a flow that designates packets sends no marks. Its data then counts as other TCP.
-	 * Its reports already show that the sender can apply rates.
+	 * While a flow that designates packets has no rate, it sends no marks, and the switch treats its data
+	 * as other TCP. It needs no marks, because its reports already show that the sender can apply rates.
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * This may be a tunnel's packet around a packet of the socket. The outer ports then differ from the
-	 * socket's port.
+	 * The packet may be a tunnel's packet that contains a packet of the socket. Its outer ports then
+	 * differ from the socket's port.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;

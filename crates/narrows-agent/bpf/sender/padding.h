@@ -44,7 +44,10 @@ int nrw_restore(struct __sk_buff *skb)
 {
 	struct nrw_segment seg = {};
 
-	/* In data packets, the padding holds the other direction's mark, which parsers skip. */
+	/*
+	 * Data packets may have a mark in the padding. Leave it there, because parsers skip it as an unknown
+	 * option.
+	 */
 	if (nrw_segment_read(skb, &seg) || seg.payload || seg.padding == NRW_NOP_NOP ||
 	    (seg.flags & (NRW_TCP_SYN | NRW_TCP_ACK)) != NRW_TCP_ACK)
 		return NRW_TCX_NEXT;

@@ -87,9 +87,10 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * Reduces the rate if feedback is missing (BRF-92). While ACKs have no room for feedback, it does not count
- * as missing. This exception has a time limit: under heavy loss, all ACKs may lack room even if the switch is
- * dead. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do so.)
+ * Reduces the rate if feedback is missing (BRF-92). While ACKs have no room for feedback, the feedback does
+ * not count as missing. This exception has a time limit: under heavy loss, all ACKs may lack room even if the
+ * switch is dead. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do
+ * so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -98,7 +99,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* Only a precaution: the change to CUBIC ends the count earlier. */
+		/* The limit is only a precaution: the connection changes to CUBIC at a smaller count. */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;
@@ -106,7 +107,8 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 }
 
 /*
- * Ends the pacing that this program began. CUBIC is paced only if another program asked for it.
+ * Ends the pacing that this program began. Under CUBIC, the kernel paces the connection only if another
+ * program asked for pacing.
  *
  * Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a low
  * rate, this time may be seconds away. Without pacing, the packet would leave at once, but carry the future
@@ -126,8 +128,9 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 
 /*
  * Chooses the next gap of a flow with few segments per RTT. With equal gaps, flows that start together would
- * keep sending together for ever. Gaps therefore vary uniformly by up to a third of their mean. To keep
- * long-term rates exact, each gap also corrects a sixteenth of the sum of all earlier variations.
+ * keep sending together for ever. Gaps are therefore random: they vary uniformly by up to a third of their
+ * mean. To keep long-term rates exact, each gap also corrects a sixteenth of the sum of all earlier
+ * variations.
  */
 static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 {
@@ -161,10 +164,10 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * segments that the rate sends in an RTT, so that ACKs pace the flow.
  *
  * If the rate sends less than one segment per RTT, the ACK arrives before the next segment is due. The window
- * is then closed until that time. A connection with data but nothing in flight looks to the kernel as if the
- * receiver had closed its window. After an RTO, the probe timer therefore sends a segment, regardless of the
- * congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment thus leaves at the first ACK
- * after it is due, or after an RTO. Later segments compensate for the timer's error.
+ * is then closed until the segment is due. A connection with data but nothing in flight looks to the kernel
+ * as if the receiver had closed its window. After an RTO, the probe timer therefore sends a segment,
+ * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment thus leaves at
+ * the first ACK after it is due, or after an RTO. Later segments compensate for the timer's error.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)
@@ -204,8 +207,8 @@ static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_
 
 /*
  * Returns the pacing rate for the gap after the last unpaced segment. The kernel's timer may have been early
- * for the first segments. This gap brings the connection back to its schedule. The gap counts from the last
- * segment: the kernel shortens a gap by the time since then, but at most by half
+ * for the first segments. This gap brings the connection back to its schedule. It begins at the departure of
+ * the last segment: the kernel shortens the gap by the time since that departure, but at most by half
  * (tcp_update_skb_after_send()).
  */
 static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)

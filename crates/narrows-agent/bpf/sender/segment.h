@@ -30,9 +30,9 @@ struct nrw_segment {
 
 /*
  * Reads the segment into `seg`. Returns 0 if the packet is a TCP segment with timestamps in Linux's layout.
- * Packets with IPv6 extension headers are not recognised, nor those with a VLAN tag in their data (not
- * offloaded). To mark such VLAN packets, attach the program to the VLAN's own interface. bpf_skb_load_bytes()
- * checks all bounds and also reads paged packets.
+ * Packets with IPv6 extension headers are not recognised. Neither are packets whose VLAN tag is in the packet
+ * data because it is not offloaded. To mark such VLAN packets, attach the program to the VLAN's own
+ * interface. bpf_skb_load_bytes() checks all bounds and also reads paged packets.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
 {

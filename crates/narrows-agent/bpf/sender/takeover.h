@@ -32,8 +32,8 @@ static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection whose SYN has asked for feedback, but was not answered yet. nrw_sockops()
- * recognizes such a connection by its storage.
+ * Takes over a connection whose SYN has asked for feedback, but was not answered yet. The function only
+ * creates storage, by which nrw_sockops() recognizes such a connection when the SYN-ACK arrives.
  */
 static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 {
@@ -42,14 +42,14 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 }
 
 /*
- * Takes over a connection of an earlier `brf`. That algorithm stays in the kernel as long as connections use
- * it, even after its name is free again. The callback flag for parsing headers shows that the handshake had
- * an option (nrw_established()).
+ * Takes over a connection of an earlier `brf`. The earlier algorithm stays in the kernel as long as
+ * connections use it, even after the new `brf` is registered under the same name. The callback flag for
+ * parsing headers shows that the handshake had an option (nrw_established()).
  *
  * If the connection is still paced, the earlier sender applied a rate, and the connection continues at this
- * rate. Otherwise it continues with CUBIC until the next rate arrives. With an fq qdisc or an
- * SO_MAX_PACING_RATE of the application, pacing does not show whether there was a rate. Such connections also
- * continue with CUBIC.
+ * rate. Otherwise it continues with CUBIC until the next rate arrives. If an fq qdisc paces the connection,
+ * or the application has set SO_MAX_PACING_RATE, pacing does not show whether there was a rate. Such
+ * connections also continue with CUBIC.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {

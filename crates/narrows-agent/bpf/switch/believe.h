@@ -3,11 +3,11 @@
  * Decides which packets of a flow are believed. A host that is not on the flow's path can forge the flow's
  * addresses and ports, but must guess its sequence numbers (RFC 5961). For each direction, a slot keeps the
  * end of the data and the acknowledged number. A packet is believed if its sequence number and its
- * acknowledgement number are near these numbers. Other packets change only a counter.
+ * acknowledgement number are near these numbers. Other packets are not counted as packets of the flow.
  *
- * The slot's numbers may be wrong, if packets took another path or this program did not run for a while. Real
- * packets are then not believed. After a pause in the believed packets of a direction, the program learns new
- * numbers from a few consecutive packets.
+ * If packets took another path, or this program did not run for a while, the slot's numbers are out of date.
+ * Real packets are then not believed. If a direction has had no believed packet for NRW_PAUSE_US, the program
+ * learns new numbers from a few consecutive packets.
  */
 #ifndef NRW_BELIEVE_H
 #define NRW_BELIEVE_H
@@ -17,7 +17,7 @@
 /* A gap in the data up to this size may be a loss upstream of this switch. */
 #define NRW_AHEAD		(1U << 22)
 /*
- * Data may begin this far below the acknowledged number. It is a spurious retransmission, because its
+ * Data may begin this far below the acknowledged number. Such data is a spurious retransmission, because its
  * acknowledgement has already passed here.
  */
 #define NRW_LATE		(1U << 20)
@@ -27,7 +27,7 @@
 #define NRW_NEAR		(1U << 16)
 /* Upper bound of the data in flight: about 0.2 s at 10 Gbit/s. */
 #define NRW_FLIGHT		(1U << 28)
-/* After such a pause, the program learns new numbers. */
+/* If a direction has no believed packet for longer than this, the program may learn new numbers. */
 #define NRW_PAUSE_US		250000
 /* Learning new numbers takes this many consecutive packets. */
 #define NRW_LEARN		4
@@ -47,8 +47,8 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 }
 
 /*
- * Returns the oldest sequence number that may be in flight: the acknowledged number, or a bound if no recent
- * ACK passed here.
+ * Returns the oldest sequence number that may be in flight: the acknowledged number, or next - NRW_FLIGHT if
+ * the acknowledged number is further back, because no recent ACK passed here.
  */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
@@ -57,7 +57,7 @@ static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 
 /*
  * Returns the end of the reverse direction's data. If the end seen here is out of date, returns the number
- * that the data acknowledges.
+ * that the data packets acknowledge.
  */
 static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
 {
@@ -82,7 +82,10 @@ static __always_inline void nrw_number_answered(struct nrw_slot *slot, const str
 		slot->reverse_if = h->skb->ingress_ifindex;
 }
 
-/* Initializes the numbers of a slot that begins at a data packet. The amount of data in flight is unknown. */
+/*
+ * Initializes the numbers of a slot that begins at a data packet. The amount of data in flight is unknown, so
+ * the function assumes NRW_AHEAD bytes.
+ */
 static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
@@ -95,8 +98,8 @@ static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const stru
 
 /*
  * Handles a packet that is not believed, after a pause in its direction. Returns whether enough consecutive
- * packets have arrived to learn new numbers. A packet that does not continue the previous ones reduces the
- * count by one. A few forged packets therefore only delay the learning.
+ * packets have arrived to learn new numbers. A packet that does not continue the previous packets reduces the
+ * count by one, but does not reset it. A few forged packets therefore only delay the learning.
  */
 static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
 {
@@ -150,8 +153,8 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * Returns whether the data comes from the same interface as before. The caller rejects a RST or FIN from
- * another interface.
+ * Returns whether the data arrived at the same interface as earlier data of the flow. The caller rejects a
+ * RST or FIN that arrived at another interface.
  */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -175,9 +178,9 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Returns whether a packet of the reverse direction comes from the believed interface. If packets arrive by
- * two paths, only one path is believed. The program changes to the other path after the first had no packets
- * for a while.
+ * Returns whether a packet of the reverse direction arrived at the believed interface. If packets arrive by
+ * two paths, only one path is believed. The program changes to the other path when the believed path has had
+ * no packets for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -216,8 +219,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * For data in order, this check does not read the numbers that the other direction writes. Their
-	 * cache line therefore stays with the CPU of the other direction.
+	 * If data arrives in order, this condition is false without a look at the numbers that the other
+	 * direction writes. Their cache line therefore stays with the CPU of the other direction.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;
@@ -242,7 +245,10 @@ static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_sl
 	const struct nrw_packet *p = h->packet;
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
-	/* Each data packet changes the slot's first cache line, so read this line only once per flight. */
+	/*
+	 * Each data packet changes the slot's first cache line, and reading the line would slow both CPUs.
+	 * Read it only when an ACK exceeds the last copy of seq_next, about once per flight.
+	 */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;
 	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Handles packets on a switch with BDR, which keeps no flows (BDR-3). The switch counts designated packets
- * per port, and gives all flows of a port the same rate.
+ * per port, and gives all flows of a port the same rate. Only the rate in a SYN-ACK differs: it is a ready
+ * grant (nrw_grant()).
  *
  * - Rates are written into ACKs that arrive at the port's interface. If both directions use the same path,
  *   the acknowledged data leaves by this interface.
- * - Only ACKs to senders that designate packets get a rate. Only data of such senders joins the queue of
- *   flows that apply rates.
+ * - Only ACKs to senders that designate packets get a rate. The queue of flows that apply rates is only for
+ *   packets of such senders and for ACKs with the rate option.
  * - To recognize these senders, the program has one array of times, indexed by a hash of addresses and ports.
- *   Its size does not depend on the number of flows. Flows with the same hash share a time.
+ *   Its size does not depend on the number of flows. Flows with the same hash share one entry.
  *
  * The program keeps no sequence numbers, so it cannot recognize forged packets. Each report therefore counts
  * for at most report_max_us.
@@ -76,8 +77,8 @@ static __always_inline int nrw_is_marked(const struct nrw_options *o)
 
 /*
  * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
- * without data has no mark. Such a FIN counts as a packet with a rate if the flow has designated packets
- * before, because the ACKs of those packets carried a rate.
+ * without data has no mark. If the flow has designated packets before the FIN, the function assumes that a
+ * rate applies to the FIN, too, because the ACKs of those packets carried a rate.
  */
 static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
 {
@@ -85,9 +86,9 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 }
 
 /*
- * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but at most as
- * many as its report states. Each amount is rounded to the nearest integer, so the sum is not exact. The
- * agent rounds the sum, too.
+ * Counts a segment of a designated packet (BDR-41). A super-packet counts as all its segments, but never as
+ * more segments than its report states. Each amount is rounded to the nearest integer, so the sum is not
+ * exact. The agent rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -118,8 +119,8 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	if ((p->flags & NRW_TCP_RST) || (opens && (!o->has_rate || o->code != NRW_CODE_DESIGNATES)))
 		return NRW_LEAF_OTHER_TCP;
 	/*
-	 * ACKs without data belong to data of the other direction. With the option, they join the queue of
-	 * flows that apply rates.
+	 * An ACK without data acknowledges data of the other direction. If it has the rate option, it joins
+	 * the queue of flows that apply rates.
 	 */
 	if (!opens && !p->payload && !o->has_report)
 		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

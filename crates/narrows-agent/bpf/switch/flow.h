@@ -9,8 +9,8 @@
 #include "stamp.h"
 
 /*
- * Returns whether the packet shows that its sender applies rates, because the SYN may not have passed here
- * (BRF-10, BRF-105).
+ * Returns whether the packet shows that its sender applies rates (BRF-10, BRF-105). The program cannot rely
+ * on the SYN, which may not have passed here.
  */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
@@ -18,7 +18,7 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 }
 
 /*
- * Counts the payload that the sequence numbers skip, because it was lost upstream of this switch (BRF-100).
+ * Counts the payload that the sequence numbers skip. It was lost upstream of this switch (BRF-100).
  * Comparisons use serial arithmetic (RFC 9293).
  */
 static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
@@ -57,8 +57,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * The SYN-ACK that created the slot has set last_ns to the present time. All others are
-		 * retransmissions.
+		 * The SYN-ACK that created the slot has set last_ns to the present time. All other SYN-ACKs
+		 * of the flow are retransmissions.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -117,7 +117,7 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 		nrw_count(port->implausible);
 		/*
 		 * The sender itself decides whether this ACK is valid. The switch therefore writes its rate
-		 * into the ACK, but stores nothing.
+		 * into the ACK, but stores nothing about the ACK.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
 			word->port = port;
@@ -143,10 +143,10 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * Returns whether the data acknowledges the SYN-ACK that got no slot. If so, its sender has received the
- * SYN-ACK. Both sides are then confirmed, because a host that forges addresses would have to guess the
- * SYN-ACK's number. The data may also acknowledge data that the server sent in its first window. This window
- * is at most 65,535 bytes, because the window of a SYN is not scaled (RFC 7323).
+ * Returns whether the data acknowledges the SYN-ACK that got no slot. If so, the sender of the data has
+ * received the SYN-ACK. Both sides are then confirmed, because a host that forges addresses would have to
+ * guess the SYN-ACK's number. The data may also acknowledge data that the server sent in its first window.
+ * This window is at most 65,535 bytes, because the window of a SYN is not scaled (RFC 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
@@ -154,8 +154,8 @@ static __always_inline int nrw_proven(const struct nrw_packet *p, const struct n
 }
 
 /*
- * Returns whether the SYN-ACK asked for feedback. If the SYN's direction is controlled, too, its slot has
- * this information.
+ * Returns whether the SYN-ACK asked for feedback. This is known only if the direction of the SYN is
+ * controlled, too, and has a slot.
  */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
@@ -202,7 +202,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 
 /*
  * Finds the slots of both directions of a connection, if this port needs them. A connection with data in only
- * one direction has one slot. This slot records that the other direction has none. The program then needs
+ * one direction has one slot. This slot records that the other direction has no slot, so the program needs
  * only one table lookup per packet.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
@@ -235,11 +235,11 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		slot = nrw_adopt(h, reverse, &index);
 	/*
 	 * Data of a flow that is not counted here must not enter the queue of flows that apply rates, even if
-	 * it carries an option. Its ACKs may enter this queue if they carry the option and the limit on
-	 * unconfirmed flows is not reached (BRF-104).
+	 * it carries an option. An ACK without data may enter this queue if it carries an option and the
+	 * limit on unconfirmed flows is not reached (BRF-104).
 	 *
 	 * After a change of route, the slot still belongs to the old port. It times out there, and the flow
-	 * gets a new slot here. Data that is not believed is not counted either.
+	 * gets a new slot here. Packets that are not believed are not counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Handles the handshakes of flows (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN only adds an entry to a table,
- * and may evict an old one. At the SYN-ACK, the flow gets a slot. The SYN-ACK carries the flow's first rate.
+ * Handles the handshakes of flows (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN only adds an entry to the table
+ * of half-open connections, and may evict an old entry of this table. At the SYN-ACK, the flow gets a slot.
+ * The SYN-ACK carries the flow's first rate.
  */
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
@@ -24,8 +25,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
 		/*
-		 * Keep the time of the first SYN, so that the entry times out even if the SYN is repeated all
-		 * the time.
+		 * Keep the time of the first SYN. The entry then times out even if the SYN is repeated
+		 * without end.
 		 */
 		known->permitted = p->options.has_rate;
 		known->syn_payload = p->payload;
@@ -45,7 +46,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
 }
 
-/* Returns the code of the predictor's grant for this flow's service, or unassigned. */
+/* Returns the code of the predictor's grant for this flow's service, or NRW_CODE_UNASSIGNED. */
 static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
 {
 	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);
@@ -66,9 +67,9 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
- * Returns the index of the grant for the k-th new flow of a tick, where k starts at 0. Later grants are
- * smaller, because otherwise the sum of a crowd's rates would be many times the rate of the link.
- * newcomers_up_to() in dataplane/layout.rs must agree with this function.
+ * Returns the index of the grant for the k-th new flow of a tick, where k starts at 0. Grants with a larger
+ * index are smaller. Otherwise, the sum of the rates of many new flows would be many times the rate of the
+ * link. newcomers_up_to() in dataplane/layout.rs must agree with this function.
  */
 static __always_inline __u32 nrw_grant_of(__u32 k)
 {
@@ -81,7 +82,10 @@ static __always_inline __u32 nrw_grant_of(__u32 k)
 	return at;
 }
 
-/* Returns the ready grant for the next new flow. If `takes` is set, the flow takes a slot and is counted. */
+/*
+ * Returns the ready grant for the next new flow. If `takes` is set, counts the flow as one of the tick's new
+ * flows.
+ */
 static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, const struct nrw_key *data, int takes)
 {
 	__u32 tick = port->tick, k;
@@ -120,9 +124,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Returns whether a new connection may have the same addresses and ports as the slot's connection. The slot's
- * connection must have ended, or its packets must have stopped. Otherwise, the handshake counts as forged
- * (RFC 5961, section 4).
+ * Returns whether a new connection may have the same addresses and ports as the slot's connection. This is
+ * possible if the slot's connection has ended, or has had no packets for NRW_QUIET_NS. Otherwise, the
+ * handshake counts as forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {

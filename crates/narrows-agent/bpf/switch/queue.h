@@ -11,7 +11,7 @@
 #define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-control/src/rate/queue.rs; a power of two */
 
 /*
- * Puts the packet into a leaf, and counts it. HTB takes the packet's priority as the class's handle
+ * Puts the packet into a leaf, and counts it. HTB reads the handle of the class from skb->priority
  * (net/sched/sch_htb.c, htb_classify).
  */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
@@ -27,8 +27,8 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 
 /*
  * Puts a UDP packet into a leaf. A hash of the five-tuple selects one of UDP's leaves (with IPv6, a hash of
- * addresses and flow label). A flow that sends too much therefore delays only a few other flows. The kernel's
- * hash is seeded, so an attacker cannot aim at a leaf.
+ * addresses and flow label). A flow that sends too much therefore delays only the flows of its own leaf. The
+ * kernel's hash is seeded, so an attacker cannot aim at a leaf.
  */
 static __always_inline void nrw_steer_udp(struct nrw_here *h)
 {
@@ -37,8 +37,8 @@ static __always_inline void nrw_steer_udp(struct nrw_here *h)
 }
 
 /*
- * Adds the tokens since the last fill, in whole bytes. `at` advances only by the time of these bytes, so the
- * rest counts at the next fill.
+ * Adds the tokens for the time since the last fill, in whole bytes. `at` advances only by the time that these
+ * bytes take, so the next fill includes the remaining time.
  */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -64,9 +64,10 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Returns whether a packet conforms: the bucket must hold at least `least` tokens. The packet may need more
- * tokens than there are. The bucket is then empty, and the missing tokens are subtracted from the next new
- * ones. If another CPU holds the lock for too long, the packet passes. Its HTB class still limits it.
+ * Returns whether a packet conforms: the bucket must hold at least `least` tokens. A conforming packet may
+ * need more tokens than the bucket holds. It then empties the bucket, and the missing tokens are subtracted
+ * from the next new ones. If another CPU holds the lock for too long, the packet passes. Its HTB class still
+ * limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -92,8 +93,8 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 }
 
 /*
- * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) may be larger than the bucket. It
- * passes if the bucket is full.
+ * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) may be larger than the bucket. Such a
+ * packet conforms if the bucket is full.
  */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {

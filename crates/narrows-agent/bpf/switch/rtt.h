@@ -42,7 +42,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * The time since the ACK may include a pause of the application. It then does not measure the path.
+	 * The time between an ACK and this data may include a pause of the application. Such a time is no
+	 * RTT.
 	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 
@@ -84,7 +85,7 @@ static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot 
 }
 
 /*
- * Completes the RTT sample that began at the SYN-ACK, at the third packet of the handshake. No timestamps are
+ * At the third packet of the handshake, completes the RTT sample that began at the SYN-ACK. No timestamps are
  * needed. By Karn's algorithm, a repeated SYN-ACK gives no sample.
  */
 static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)

@@ -32,8 +32,8 @@ static __always_inline int nrw_crowded(const struct nrw_port *port)
 }
 
 /*
- * Takes a slot for a flow of this port and fills it, but does not put it into the table. The number of
- * unconfirmed flows is limited (BRF-104). A `proven` flow is already confirmed.
+ * Takes a free slot for a flow of this port and fills it. nrw_publish() puts it into the table later. The
+ * number of unconfirmed flows is limited (BRF-104). A `proven` flow is already confirmed.
  */
 static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 port_no, const struct nrw_key *key,
 						 __u64 now, __u32 *index, int proven)
@@ -54,7 +54,7 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 	slot = bpf_map_lookup_elem(&slots, index);
 	if (!slot)	/* the agent has queued an invalid index */
 		return NULL;
-	/* The agent cleared the other fields. */
+	/* The agent cleared all other fields when it freed the slot. */
 	slot->key = *key;
 	slot->last_ns = now;
 	slot->port = port_no;
@@ -74,7 +74,7 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 
 /*
  * Records that a packet of the flow was seen, at most once per NRW_TOUCH_NS. Usually, each direction has its
- * own CPU. A store for each packet would move the cache line between the two CPUs all the time.
+ * own CPU. If each packet wrote the time, the cache line would move between the two CPUs all the time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 {

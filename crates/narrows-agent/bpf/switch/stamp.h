@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Decides which rate is written into which packet of the other direction, and writes the rate (BRF-60 to
- * BRF-63).
+ * Decides whether a packet gets a rate, and which one, and writes the rate (BRF-60 to BRF-63). The packet
+ * belongs to the direction opposite to the flow's data.
  */
 #ifndef NRW_STAMP_H
 #define NRW_STAMP_H
@@ -11,7 +11,7 @@
 
 #define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* Where a packet has room for a rate, and the present value there. */
+/* The place where a packet has room for a rate, and the present value at this place. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -96,8 +96,8 @@ struct nrw_word {
 #define NRW_AGAIN_US		2000000
 
 /*
- * Records another switch's rate. The first one is ignored, so that a single forged packet has no effect. A
- * real switch writes many rates.
+ * Records another switch's rate. The first rate after a pause is ignored, so that a single forged packet has
+ * no effect. A real switch writes many rates.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {

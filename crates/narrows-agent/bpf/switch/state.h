@@ -29,7 +29,7 @@ struct {
 	__type(value, struct nrw_port);
 } ports SEC(".maps");
 
-/* One record for each possible flow. `flows` maps a flow's key to the index of its record. */
+/* One slot for each possible flow. `flows` maps a flow's key to the index of its slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -52,7 +52,10 @@ struct {
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* SYNs without an answer, by the key of the SYN. A flood of SYNs evicts only its own entries (BRF-104). */
+/*
+ * SYNs without an answer, by the key of the SYN. A flood of SYNs can evict only entries of this map
+ * (BRF-104).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -114,8 +117,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 }
 
 /*
- * Returns whether the agent runs. Agent and program use the same clock. The heartbeat may be later than
- * `now`, because the agent may have read the clock later.
+ * Returns whether the agent runs: its last heartbeat is not older than watchdog_ns. Agent and program use the
+ * same clock. The heartbeat may be later than `now`, because the agent may have read the clock later.
  */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {

@@ -5,12 +5,13 @@
  *
  * The program handles three kinds of packets:
  *
- * - Data of a flow whose bottleneck is this port: the program counts the packet and puts it into a leaf.
- * - Packets of the other direction, if the flow's bottleneck is another port: the program reads their
- *   timestamps and writes a rate into them.
+ * - Data that leaves by a controlled port: the program counts the packet for its flow and puts it into a
+ *   leaf.
+ * - Packets of the other direction of such a flow, at any port: the program reads their timestamps and writes
+ *   a rate into them.
  * - Packets of a handshake (handshake.h).
  *
- * A switch with BDR keeps no flows, and needs only the shorter code in designated.h.
+ * A switch with BDR keeps no flows. Instead of slots, it uses the shorter code in designated.h.
  *
  * The program makes no decisions. The agent decides rates, leaves and class priorities (maps.h).
  */
@@ -28,7 +29,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* With this result, the hook's other programs run next. The value equals TCX_NEXT. */
+/* After this result, the kernel runs the next program of the hook. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
 /* Counts packets that may contain flows that this program does not see. */
@@ -90,7 +91,10 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 		if (other) {
 			nrw_note_reverse(h, other, word);
 		} else if (p->flags & NRW_TCP_ACK) {
-			/* A switch that does not see these ACKs may have advertised a rate (BRF-63). */
+			/*
+			 * Another switch, which does not see these ACKs, may have advertised a rate for the
+			 * flow (BRF-63).
+			 */
 			advert = bpf_map_lookup_elem(&adverts, reverse);
 			if (advert && advert->valid_until_ns >= h->now) {
 				word->port = h->port;

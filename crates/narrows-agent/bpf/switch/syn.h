@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits the SYNs at a controlled port to a part of the link. SYNs belong to no flow yet, so a flood of SYNs
- * would take capacity from all flows.
+ * Limits the SYNs at a controlled port to a part of the link. SYNs belong to no flow yet, so without this
+ * limit, a flood of SYNs would take capacity from all flows.
  *
  * A real client repeats a dropped SYN after one second, and again later (RFC 6298). An attacker with forged
  * addresses does not. Repeated SYNs therefore have a bucket of their own, so that connections can be opened
@@ -42,8 +42,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Returns whether the same SYN was dropped earlier, at a time when this packet can be its repetition. If the
- * SYN was not dropped recently, records it as dropped now.
+ * Returns whether the same SYN was dropped NRW_AGAIN_LEAST_MS to NRW_AGAIN_MOST_MS ago, so that this packet
+ * can be its repetition. If the SYN was not dropped in the last NRW_AGAIN_MOST_MS, records it as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
@@ -56,7 +56,10 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	age = now_ms - missed->at_ms;
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
-	/* Record the SYN again, so that a source may repeat it only from time to time. */
+	/*
+	 * Record the time of this repetition. A source that repeats the SYN sooner than NRW_AGAIN_LEAST_MS
+	 * then gets no token.
+	 */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;
 		return 1;

@@ -10,8 +10,8 @@ use super::load::skeleton::{CcSkel, CcSkelBuilder};
 use super::load::{check, configure};
 use super::{CcError, Options, Variant};
 
-/// Returns P_up and P_down in units of 1/256 for each omega, in units of 1/1024. The kernel computes them with the code
-/// of the congestion control algorithms.
+/// Returns P_up and P_down for each omega. Gains are in units of 1/256, and omega is in units of 1/1024. The kernel
+/// computes them with the code of the congestion control algorithms.
 ///
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.
@@ -25,7 +25,7 @@ pub fn gains(variant: Variant, omegas: impl IntoIterator<Item = u32>) -> Result<
 /// BBQ's decision when a probe begins.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Whether the probe ends only when its time is over.
+    /// Whether the probe is short. A short probe ends only when its time is over.
     pub is_short: bool,
     /// Minimum length, us.
     pub length_us: u32,
@@ -46,8 +46,8 @@ pub fn probe(cases: impl IntoIterator<Item = (u32, [u32; 4])>) -> Result<Vec<Pro
         .collect())
 }
 
-/// Loads one program and runs it once for each input. Its context is a structure of `N` words. Returns the contexts
-/// after the runs.
+/// Loads one program and runs it once for each input. The program's context is a structure of `N` words. Returns the
+/// contexts after the runs.
 fn run<const N: usize>(
     variant: Variant,
     name: &str,

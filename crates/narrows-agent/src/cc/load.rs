@@ -44,8 +44,8 @@ pub struct Loaded {
     pub connections: u64,
     /// Connections that have used the algorithm since it was loaded.
     pub begun: u64,
-    /// Whether the algorithm's pin is visible. It may be hidden by another mount, or be in another mount namespace. A
-    /// stale pin of the same name does not count.
+    /// Whether the algorithm's pin is visible. A pin is not visible if another mount hides it, or if it is in another
+    /// mount namespace. A stale pin of the same name does not count.
     pub pin_is_visible: bool,
 }
 
@@ -166,15 +166,16 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
 /// If this cannot be determined. The message is one line.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
-    // A pin does not prove that its algorithm is registered. The algorithm may have been detached from another mount
-    // namespace.
+    // A pin does not prove that its algorithm is registered. A process in another mount namespace may have detached the
+    // algorithm.
     if !is_registered(&name)? {
         return Ok(None);
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    // The pinned algorithm may have been unregistered, and another one loaded under its name. Compare the two. Without
-    // CAP_SYS_ADMIN, the registered algorithm cannot be opened, so accept every pin that holds a map.
+    // The pinned algorithm may have been unregistered, and another algorithm loaded under its name. Therefore compare
+    // the pinned map with the registered one. Without CAP_SYS_ADMIN, the registered map cannot be opened, so accept
+    // every pin that holds a map.
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
@@ -226,7 +227,7 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 
 /// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
-/// The kernel keeps an algorithm while a socket uses it. If a connection begins to use the algorithm at this moment,
+/// The kernel keeps an algorithm while a socket uses it. If a connection begins to use the algorithm during this call,
 /// the algorithm stays until the connection ends.
 ///
 /// # Errors
@@ -241,7 +242,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {
-        // Another process may hold the algorithm's link.
+        // If another process holds the algorithm's link, removing the pins is not enough. Detach the link.
         detach(&name)?;
         if !is_gone_soon(&name)? {
             let connections = find(variant, place)?.map_or(0, |loaded| loaded.connections);

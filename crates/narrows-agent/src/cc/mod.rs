@@ -28,9 +28,9 @@ pub enum Variant {
     V1,
     /// BBR-A: P_up is 2 / (omega + 1), and P_down is the cosine of omega.
     A,
-    /// BBR-B: P_up and P_down are inverse proportions.
+    /// BBR-B: P_up is 3 / (omega + 2), and P_down is (3 - 2 omega) / (3 - omega).
     B,
-    /// BBR-C: P_up and P_down are gamma corrections.
+    /// BBR-C: P_up is (3 - omega^(1/4)) / 2, and P_down is 1 - omega^4 / 2.
     C,
     /// BBQ: probes are short while a queue persists.
     Bbq,
@@ -71,7 +71,8 @@ impl Variant {
         }
     }
 
-    /// Returns whether the pacing gains depend on the RTT. Only these variants have [`Options`].
+    /// Returns whether the pacing gains of this variant depend on the RTT. [`Options`] apply only to variants with such
+    /// gains.
     pub fn has_gain_model(self) -> bool {
         matches!(self, Variant::A | Variant::B | Variant::C)
     }

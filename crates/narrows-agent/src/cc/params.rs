@@ -19,7 +19,7 @@ pub fn params(variant: Variant) -> nrw_params {
     }
 }
 
-/// Returns the parameters of BBR v1 and of its variants. Parameters that only v2 and v3 have are zero.
+/// Returns the parameters of BBR v1 and of its variants. Sets the parameters that exist only in v2 and v3 to zero.
 fn v1(params: &V1, gains: ConstantGains, bbq: &bbq::Params) -> nrw_params {
     let V1 { high_gain, drain_gain, cwnd_gain, policer, .. } = params;
     let pair = |pacing: Gain, cwnd: Gain| nrw_gain_pair { pacing: units(pacing), cwnd: units(cwnd) };
@@ -52,7 +52,7 @@ fn v1(params: &V1, gains: ConstantGains, bbq: &bbq::Params) -> nrw_params {
     }
 }
 
-/// Returns the parameters of BBR v2 or v3. Parameters that only v1 and its variants have are zero.
+/// Returns the parameters of BBR v2 or v3. Sets the parameters that exist only in v1 and its variants to zero.
 fn bounded(params: &Bounded) -> nrw_params {
     let pair = |gains: Gains| nrw_gain_pair { pacing: units(gains.pacing), cwnd: units(gains.cwnd) };
     nrw_params {

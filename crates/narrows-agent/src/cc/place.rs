@@ -11,7 +11,7 @@ use super::registered::{is_in_use, is_registered};
 use super::{CcError, Variant};
 use crate::bpffs;
 
-/// Name of the pin of the link that holds a congestion control algorithm.
+/// Name of the pin of the link that keeps a congestion control algorithm registered.
 pub(super) const LINK: &str = "link";
 /// Name of the pin of the struct_ops map, on kernels without struct_ops links.
 pub(super) const ELEMENT: &str = "element";
@@ -45,20 +45,22 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Mounts bpffs if the folder needs it and it is not mounted. The caller must hold the lock of [`bpffs`].
+    /// Mounts bpffs if the folder is below [`bpffs::PATH`] and no bpffs is mounted there. The caller must hold the lock
+    /// of [`bpffs`].
     pub(super) fn mount(&self) -> Result<(), CcError> {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
         // Remove leftovers first, because a mount with pins stays mounted. Then unmount covering mounts, so that new
-        // pins hide no older ones.
+        // pins are not put into a mount that hides older pins.
         self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)
     }
 
-    /// Returns the id of the registered map behind the variant's pin in the visible folder. Returns `None` without a
-    /// pin, or if the pin is stale because the algorithm was unregistered, e.g. from another mount namespace.
+    /// Returns the id of the registered map behind the variant's pin in the visible folder. Returns `None` if there is
+    /// no pin, or if the pin is stale. A pin is stale if the algorithm was unregistered, e.g. by a process in another
+    /// mount namespace.
     pub(super) fn pinned_map(&self, variant: Variant) -> Result<Option<u32>, CcError> {
         let folder = self.of(variant);
         let unusable = |path: PathBuf| move |error| CcError::file(path)(io::Error::other(error));
@@ -95,7 +97,7 @@ impl Place {
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
-        // This fails until the last variant's folder is gone.
+        // This fails while folders of other variants remain.
         let _ = fs::remove_dir(&self.folder);
         Ok(is_held)
     }

@@ -33,7 +33,7 @@ pub(super) struct Registered {
     map: MapHandle,
     /// The map's id.
     pub(super) id: u32,
-    /// Id of the link that keeps the algorithm registered. Without a link, the map's element does so.
+    /// Id of the link that keeps the algorithm registered. `None`: the map's element keeps it registered.
     link: Option<u32>,
     /// The map with the algorithm's counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
@@ -60,7 +60,7 @@ impl Registered {
         })
     }
 
-    /// Unregisters the algorithm. Its pin then has no effect.
+    /// Unregisters the algorithm. If its pin remains, the pin no longer has an effect.
     ///
     /// # Errors
     /// If the kernel refuses. Before Linux 6.11, struct_ops links cannot be detached.
@@ -90,8 +90,8 @@ pub(super) fn is_in_use(map: &MapHandle) -> bool {
     state().is_none_or(|state| state == IN_USE)
 }
 
-/// Converts an errno to a result. If the object or link is missing, another process has unregistered the algorithm,
-/// which is no error.
+/// Converts an errno to a result. If the object or the link is missing, another process has already unregistered the
+/// algorithm. This is no error.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -121,7 +121,7 @@ struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// A pointer in the kernel. User space reads the program's id here.
+    /// In the kernel, this member is a pointer. User space reads the program's id at this offset.
     cong_control: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Keys of the channel. Each end has a key, a certificate, and a list of certificates that it trusts.
 //!
 //! Each end compares the other end's whole certificate with its list, as SSH does with public keys. There is no
-//! certificate authority, and the agent ignores the dates. Nothing has to be renewed, and a switch needs no correct
-//! clock.
+//! certificate authority, and the agent ignores the dates. Certificates therefore need no renewal, and a switch needs
+//! no correct clock.
 
 use std::fmt::Display;
 use std::fs;
@@ -147,7 +147,7 @@ pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let [key_path, certificate_path] = &paths;
     write_new(key_path, 0o600, &key)?;
     if let Err(error) = write_new(certificate_path, 0o644, &certificate) {
-        // A key without its certificate is useless.
+        // A key without its certificate is useless, so remove it.
         let _ = fs::remove_file(key_path);
         return Err(error);
     }

@@ -25,7 +25,7 @@ pub use keys::KeyFiles;
 
 /// Largest number of message bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
-/// Largest number of messages that wait for the control loop.
+/// Largest number of received messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
 /// Addresses of the controllers, and the keys for the connection.
@@ -46,7 +46,8 @@ pub enum ChannelError {
     /// A file of the keys is missing or invalid. One line: the file, what was found, what was expected.
     #[error("{0}")]
     Keys(String),
-    /// A controller is on another host, but no keys are configured. Anyone could then read and send messages.
+    /// A controller is on another host, but no keys are configured. Without keys, anyone on the path could read and
+    /// send messages.
     #[error(
         "controller {0}: not on this host; give both ends a key (narrows-agent key), or use a loopback address"
     )]
@@ -98,7 +99,7 @@ struct Queues {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // Pushes and pops are never half done, so the queues are valid even after a panic.
+        // No panic can happen in the middle of a push or pop, so the queues are valid even after a panic.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,7 +147,7 @@ impl Channel {
             }
         }
         drop(queues);
-        // The write fails only if the counter is full. The thread is then already awake.
+        // The write fails only if the counter is full. In this case, the thread is already awake.
         let _ = self.shared.wake.write(1);
     }
 

@@ -18,7 +18,7 @@ pub enum Refusal {
     /// A received line is not JSON or not part of the protocol.
     #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
-    /// The answer has an unsupported version, or is not from a controller.
+    /// The answer to the greeting has an unsupported version, or is not from a controller.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
         /// The version in the answer.
@@ -69,7 +69,7 @@ impl Session {
         line_of(&Greeting { narrows: VERSION, role: "agent", name: &self.name })
     }
 
-    /// Returns whether the controller has accepted the agent. Until then, the agent may send only the greeting.
+    /// Returns whether the controller has accepted the agent. Before this, the agent may send only the greeting.
     pub fn is_open(&self) -> bool {
         self.controller.is_some()
     }
@@ -118,7 +118,8 @@ impl Session {
         }
         match serde_json::from_str(text) {
             Ok(message) => out.push(message),
-            // The controller is authentic. If it is newer than this agent, it may send unknown bodies.
+            // The controller is authentic. If it is newer than this agent, it may send bodies that this agent does not
+            // know, so ignore them.
             Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;

@@ -214,9 +214,9 @@ fn a_controller_without_tls_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A record begins with three bytes for a type and a version. They have no effect, because the real type is
-    /// encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates their required values, not the received
-    /// ones. A change there may pass unnoticed, but does no harm.
+    /// A record begins with three bytes for a type and a version. These bytes have no effect, because the real type is
+    /// encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates the values that the bytes must have,
+    /// not the received values. A change of these bytes may pass unnoticed, but does no harm.
     #[test]
     fn a_changed_bit_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
         let mut both = ends().connect().unwrap();

@@ -1,5 +1,5 @@
 //! The channel's thread. It handles the sockets and the pauses between connections. [`Transport`] handles TLS, and
-//! [`Session`] the lines.
+//! [`Session`] handles the lines.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,14 +22,15 @@ use crate::clock;
 
 /// First and longest pause between attempts, in ms. Each pause is twice as long as the previous one.
 const PAUSES_MS: (u16, u16) = (100, 5000);
-/// Longest pause with several controllers, in ms. It is short, because another controller may have just taken over.
+/// Longest pause with several controllers, in ms. It is shorter than with one controller, because another controller
+/// may have just taken over.
 const PAUSE_OF_SEVERAL_MS: u16 = 500;
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
 /// The controller must accept the agent within this time.
 const GREETING: Span = Span::from_secs(5);
-/// With several controllers, the agent leaves a controller that is silent for this time. A working controller sends a
-/// line every second.
+/// With several controllers, the agent disconnects from a controller that has sent nothing for this time. A working
+/// controller sends a line every second.
 const MUTE: Span = Span::from_secs(4);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, in ms.
 const PEER_DEAD_MS: u32 = 5000;

@@ -129,7 +129,7 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     lines
 }
 
-/// Returns the variants with these names. The name `all` stands for the result of the function `all`.
+/// Returns the variants with these names. For the name `all`, returns the result of the function `all`.
 fn named(
     names: &[String],
     all: impl FnOnce() -> Result<Vec<Variant>, CcError>,
@@ -139,7 +139,7 @@ fn named(
     if names.iter().any(|name| name == ALL) {
         return all();
     }
-    // Return each variant once. A repeated name must not end the command half-way.
+    // Return each variant once. Otherwise, a repeated name would end the command half-way.
     let mut each: Vec<Variant> = Vec::new();
     for one in ones {
         if !each.contains(&one) {

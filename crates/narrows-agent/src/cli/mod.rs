@@ -87,8 +87,8 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// Returns a warning if a configured file cannot be opened on this machine. This is no error, because the file may be
-/// created later, or the configuration may be for another machine.
+/// Returns a warning if a configured file cannot be opened on this machine. A missing file is no error, because it may
+/// be created later, or the configuration may be for another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
     let keys = switch.controller.as_ref()?.keys.as_ref()?;

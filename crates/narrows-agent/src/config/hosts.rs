@@ -16,8 +16,8 @@ pub enum Scope {
     Netns,
     /// The connections of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
-    /// All connections of these network namespaces, each with its interfaces. One agent can then serve many emulated
-    /// hosts on one kernel.
+    /// All connections of these network namespaces, each with its interfaces. With this scope, one agent can serve many
+    /// emulated hosts on one kernel.
     Namespaces(Vec<Namespace>),
 }
 
@@ -27,7 +27,7 @@ pub enum Mode {
     /// The congestion control is `brf`. It applies the network's rate, or CUBIC if there is none.
     #[default]
     Brf,
-    /// The kernel's own congestion control, with the network's rate as the upper limit of its pacing rate.
+    /// The connection keeps its congestion control. The network's rate is the upper limit of its pacing rate.
     Cap,
 }
 
@@ -44,7 +44,7 @@ pub struct Sender {
     pub mode: Mode,
     /// Upper bound of the rates from switches; `None`: no bound (BRF-104).
     pub max_rate: Option<Rate>,
-    /// Which of the connections in `scope` use `brf`.
+    /// Selects the connections in `scope` that use `brf`.
     pub choice: Choice,
     /// How the switches on the path write the rate.
     pub format: Format,
@@ -103,8 +103,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // The guardian restores the defaults if the agent is killed. It cannot do so in other namespaces, because it
-        // has dropped the privilege to enter them.
+        // If the agent is killed, the guardian must restore the default. It cannot do so in other namespaces, because
+        // it has dropped the privilege to enter them.
         own.problem(
             "set_default",
             "found true, expected false with [[namespaces]]: there, `choice` selects the connections",

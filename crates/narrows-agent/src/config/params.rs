@@ -19,8 +19,8 @@ pub(super) static KINDS: LazyLock<BTreeMap<&str, Values>> = LazyLock::new(|| {
     known.filter_map(|entry| entry.on_switches().map(|needed| (entry.name, needed))).collect()
 });
 
-/// Default maximum share of the link for UDP, including borrowed capacity. The rest is for the first packets of new
-/// flows.
+/// Default maximum share of the link for UDP, including borrowed capacity. The remaining share is for the first packets
+/// of new flows.
 const UDP_CEILING: f64 = 0.95;
 
 /// Sets each missing parameter to the value for a real switch: room for all flows, rates in ACKs, and UDP that may
@@ -96,7 +96,8 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-/// Reads a file of at most `max` bytes. `word` is its path, or the contents in JSON.
+/// Reads a file of at most `max` bytes. `word` is the path of the file. If `word` begins with `{`, it is not a path but
+/// the contents in JSON.
 fn contents(word: &str, max: usize) -> Result<String, String> {
     if word.trim_start().starts_with('{') {
         return Ok(word.to_owned());
@@ -104,18 +105,18 @@ fn contents(word: &str, max: usize) -> Result<String, String> {
     if !Path::new(word).is_absolute() {
         return Err("not an absolute path".to_owned());
     }
-    // Opening a FIFO would block.
+    // Check the type first, because opening a FIFO would block.
     if !fs::metadata(word).map_err(|error| error.to_string())?.is_file() {
         return Err("not a file".to_owned());
     }
     let mut text = String::new();
     let file = File::open(word).map_err(|error| error.to_string())?;
-    // Read one byte more, to detect a file that is too long.
+    // Read one byte more than `max`, to detect a file that is too long.
     file.take(max as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() > max { Err("the file is too long".to_owned()) } else { Ok(text) }
 }
 
-/// Returns the parameters of BRF, if this is the rate controller.
+/// Returns the parameters of BRF. Returns `None` if `name` is another rate controller.
 pub(super) fn brf(name: &str, params: &Values) -> Option<brf::Params> {
     (name == "brf").then(|| brf::Params::read(name, params).ok()).flatten()
 }

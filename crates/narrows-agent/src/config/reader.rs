@@ -139,7 +139,7 @@ pub(super) fn found(value: &Value) -> String {
 
 /// Returns a function that reads text with a unit, by a function of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
-    // `read` refuses an empty string with the right error, so pass it for every value that is not a string.
+    // If the value is not a string, pass an empty string to `read`, which refuses it with the right error.
     move |value| read(value.as_str().unwrap_or_default())
 }
 

@@ -13,8 +13,8 @@ pub struct Plan {
     pub restart: Vec<String>,
 }
 
-/// Compares the fields of two values. Copies differing fields of the list `now` to the value in force and adds them to
-/// `changed`. Adds differing fields of the list `restart` only to `restart`.
+/// Compares the fields of two values. A differing field of the list `now` is copied to the value in force, and its key
+/// is added to `changed`. For a differing field of the list `restart`, only its key is added to `restart`.
 macro_rules! compare {
     ($plan:ident, $prefix:expr, $old:expr, $new:expr; now: $($now:ident),*; restart: $($later:ident),*) => {
         $(if $old.$now != $new.$now {
@@ -91,8 +91,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// Compares the scopes. The list of namespaces can change at any time. Another kind of scope needs a restart, because
-/// the loaded programs depend on it.
+/// Compares the scopes. The list of namespaces can change at any time. A change to another kind of scope needs a
+/// restart, because the loaded programs depend on the kind.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}
@@ -126,8 +126,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
-    // A port that is removed from the configuration stays controlled until the restart. Until then, its interface
-    // cannot be an uncontrolled one.
+    // A port that is removed from the configuration stays controlled until the restart. Its interface cannot become an
+    // uncontrolled interface before the restart.
     let is_port = |name: &String| old.ports.iter().any(|port| port.interface == *name);
     let interfaces: Vec<_> = new.interfaces.iter().filter(|name| !is_port(name)).cloned().collect();
     if interfaces != old.interfaces {
@@ -149,8 +149,8 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     }
     for added in new.ports.iter().skip(old.ports.len()) {
         let name = format!("ports.{}", added.interface);
-        // The new port's rate controller may need a channel to the SDN controller, or tables of another size. Both need
-        // a restart.
+        // The new port's rate controller may need a channel to the SDN controller that does not exist yet, or tables of
+        // another size. Either needs a restart.
         let counts_reports = old.ports.first().is_some_and(|port| port.counts_reports);
         if added.needs_controller && old.controller.is_none() || added.counts_reports != counts_reports {
             keys.restart.push(name);
@@ -212,7 +212,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         let max_flows = old.params.get(MAX_FLOWS).cloned();
         (old.rate_controller, old.needs_controller) = (new.rate_controller.clone(), new.needs_controller);
         old.params = new.params.clone();
-        // The size of the flow table cannot change.
+        // The size of the flow table cannot change, so keep its parameter.
         old.params.extend(max_flows.map(|flows| (MAX_FLOWS.to_owned(), flows)));
     }
 }

@@ -16,7 +16,8 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Largest number of ports. The data plane has one more record, which all uncontrolled interfaces share.
+/// Largest number of ports. The data plane has one record more than this. All uncontrolled interfaces share that
+/// record.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
@@ -26,8 +27,8 @@ const UNTIL_STOPPED: &str = "until-stopped";
 /// connections per second.
 const SYN_SHARE: f64 = 0.02;
 
-/// The parameter with the time of day at time zero of the clock. It is set only when a rate controller is built. Two
-/// readings of a file therefore give equal configurations.
+/// The parameter with the time of day at time zero of the clock. It is set only when a rate controller is built. If a
+/// file is read twice, the configurations are therefore equal.
 const TIME_OF_DAY: &str = "time_of_day";
 
 /// A switch.
@@ -43,7 +44,7 @@ pub struct Switch {
     pub watchdog: Span,
     /// Meaning of VLAN tags.
     pub vlans: Vlans,
-    /// Whether flows inside GTP-U are handled like all other flows.
+    /// Whether flows inside GTP-U are controlled like all other flows.
     pub gtp: bool,
     /// How rates are written into packets.
     pub format: Format,
@@ -60,8 +61,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Returns whether the switch keeps records of flows. The rate controllers of a switch either all need them or none
-    /// does.
+    /// Returns whether the switch keeps records of flows. Either all rate controllers of a switch need records, or none
+    /// of them does.
     pub fn keeps_flows(&self) -> bool {
         !self.ports.iter().any(|port| port.counts_reports)
     }
@@ -111,8 +112,8 @@ pub enum Feedback {
     /// A flow gets its rate in every ACK.
     #[default]
     EveryAck,
-    /// A flow gets its rate once per RTT, as in the paper. With two switches on a path, the sender may take the larger
-    /// rate.
+    /// A flow gets its rate once per RTT, as in the paper. If two switches on a path write rates, the sender may apply
+    /// the larger one.
     OncePerRtt,
 }
 
@@ -158,7 +159,7 @@ pub struct Port {
 /// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// A configured rate. It counts the bytes of each IP datagram plus its `overhead`.
+    /// A configured rate. It counts the bytes of each IP datagram plus the port's `overhead`.
     Known(Rate),
     /// The capacity is unknown and is measured (BRF-101).
     Measured,
@@ -282,7 +283,8 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     })
 }
 
-/// Returns the smallest value of `watchdog`. With it, one late tick does not stop the eBPF program from writing rates.
+/// Returns the smallest allowed value of `watchdog`. Even with this value, one late tick does not stop the eBPF program
+/// from writing rates.
 fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
@@ -400,7 +402,8 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let addresses = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
-    // Only an address shows that the controller is on another host. A host name may belong to this host.
+    // An address shows whether the controller is on another host. A host name does not, because it may belong to this
+    // host.
     let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
     if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
         table.problem("key", "found nothing, expected a file, because the controller is on another host");
@@ -421,8 +424,8 @@ fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     addresses.ok_or_else(|| expected.to_owned())
 }
 
-/// Reads the files of the channel's keys, of which all or none must be given. The outer `None` means that an error was
-/// recorded. The inner `None` means that no file is given.
+/// Reads the files of the channel's keys, of which all or none must be given. Returns `None` if an error was recorded,
+/// and `Some(None)` if no file is given.
 fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
     if table.value("secret_file").is_some() {
         let text = "found the secret of an earlier version, expected key, certificate and trusted: \

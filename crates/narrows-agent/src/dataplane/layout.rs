@@ -32,15 +32,15 @@ pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// Number of grants for a single new flow each. The next grant is for as many flows as these together. Each later one
-/// is for twice as many as the one before.
+/// Number of grants for a single new flow each. The next grant is for as many flows as all these grants together. Each
+/// later grant is for twice as many flows as the grant before it.
 const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
 /// The count of a whole report in `reports` and `first_reports`.
 pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
 
-/// Returns the number of whole reports in a sum of `reports` or `first_reports`. Parts of a report are rounded, so they
-/// may add up to slightly less than the unit.
+/// Returns the number of whole reports in a sum of `reports` or `first_reports`. The parts of one report are rounded,
+/// so their sum may be slightly less than the unit.
 pub const fn whole_reports(sum: u64) -> u64 {
     sum.saturating_add(REPORT_UNIT / 2) / REPORT_UNIT
 }
@@ -51,7 +51,7 @@ const _: () = assert!(nrw_code::NRW_CODE_DESIGNATES.0 == RateCode::DESIGNATES.to
 const _: () = assert!(nrw_code::NRW_CODE_UNLIMITED.0 == RateCode::UNLIMITED.to_bits() as u32);
 const _: () = assert!(nrw_code::NRW_CODE_UNASSIGNED.0 == RateCode::UNASSIGNED.to_bits() as u32);
 
-/// Returns how many new flows of a tick are covered by the grants up to and including the index `grant`.
+/// Returns how many new flows of a tick get the grants up to and including the index `grant`.
 pub const fn newcomers_up_to(grant: usize) -> u64 {
     match grant.checked_sub(SINGLE_GRANTS) {
         None => grant as u64 + 1,

@@ -18,8 +18,8 @@ use super::skeleton::types;
 /// Types of keys and values of maps.
 ///
 /// # Safety
-/// The type consists of integers, or of arrays and structures of integers, without padding. Any bytes are then a valid
-/// value, and all bytes are initialized.
+/// The type must consist of integers, or of arrays and structures of integers, without padding. Any bytes are then a
+/// valid value, and all bytes are initialized.
 pub(super) unsafe trait Plain: Copy {}
 // SAFETY: the type consists of integers. `maps.h` does not compile if a structure has padding.
 unsafe impl Plain for types::nrw_slot {}
@@ -42,8 +42,8 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
 
 /// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as atomics.
 ///
-/// Loads and stores are relaxed, because the fields are independent. Only one order matters: the fields of a slot are
-/// written before its flag `layout::LIVE`.
+/// Loads and stores are relaxed, because the fields are independent. There is one exception: a reader that sees a
+/// slot's flag `layout::LIVE` must also see the slot's other fields, which are written before it.
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 

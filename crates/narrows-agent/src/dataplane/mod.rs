@@ -3,8 +3,8 @@
 //! * [`layout`]: names for the structures that are generated from C.
 //! * [`program`]: loads the program, attaches it to ports and pins it.
 //! * [`slots`]: gives access to the flow table in shared memory, and frees slots.
-//! * [`ports`]: the ports' records in shared memory.
-//! * [`cost`]: the cost of a program, as the kernel measures it.
+//! * [`ports`]: gives access to the ports' records in shared memory.
+//! * [`cost`]: reads the cost of a program, as the kernel measures it.
 //!
 //! All `unsafe` code of the data plane is in `memory` and `sys`.
 

@@ -40,19 +40,19 @@ macro_rules! counters {
 }
 
 counters! {
-    /// UDP packets dropped beyond UDP's share, at a port where UDP may not borrow.
+    /// UDP packets that UDP's token bucket dropped, because they exceeded UDP's share.
     udp_policed: u64,
     /// Rates written into an existing option.
     stamped: u64,
     /// Rates inserted together with the option.
     inserted: u64,
-    /// ACKs left unchanged because of their lower rate.
+    /// ACKs left unchanged, because they already carried a lower rate.
     lower_passed: u64,
     /// ACKs without room for the option.
     no_room: u64,
     /// ACKs without a rate, left unchanged because they carry data.
     with_data: u64,
-    /// Packets whose headers contradict each other.
+    /// Packets whose headers have contradictory lengths.
     malformed: u64,
     /// Packets that got no slot because none was free.
     no_slot: u64,
@@ -60,9 +60,9 @@ counters! {
     refused: u64,
     /// SYNs that were seen.
     syns: u64,
-    /// Packets that passed while the agent did not run.
+    /// Packets that passed unchanged while the agent did not run.
     watchdog: u64,
-    /// SYNs dropped beyond their share of the link.
+    /// SYNs dropped because they exceeded their share of the link.
     syn_policed: u64,
     /// Sum of the times in the reports of designated packets, ns.
     reported_ns: u64,
@@ -72,7 +72,8 @@ counters! {
     first_reports: u64,
     /// SYNs and SYN-ACKs of senders that designate packets.
     designating_syns: u64,
-    /// Packets of known flows with unexpected sequence numbers or interface. They change no slot.
+    /// Packets of known flows with unexpected sequence numbers or interface. They are not counted as packets of their
+    /// flows.
     implausible: u64,
     /// Flows that were seen from only one side so far.
     unconfirmed: u32,
@@ -94,7 +95,7 @@ impl Port<'_> {
         field!(self.0, heartbeat_ns).store(now.as_nanos(), Relaxed);
     }
 
-    /// Sets the time without a heartbeat after which the program stops working.
+    /// Sets the time without a heartbeat after which the program lets all packets pass unchanged.
     pub fn set_watchdog(&self, watchdog: Span) {
         field!(self.0, watchdog_ns).store(watchdog.as_nanos(), Relaxed);
     }
@@ -121,7 +122,8 @@ impl Port<'_> {
         }
     }
 
-    /// Sets the grants for new flows (`newcomers_up_to`). Begins a tick, so that new flows are counted from zero.
+    /// Sets the grants for new flows (`newcomers_up_to`). Also begins a tick for the program, which then counts new
+    /// flows from zero.
     pub fn set_grants(&self, grants: [RateCode; GRANTS]) {
         for (n, grant) in grants.into_iter().enumerate() {
             field!(self.0, grants[n]).store(grant.to_bits(), Relaxed);

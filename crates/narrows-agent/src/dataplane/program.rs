@@ -30,10 +30,10 @@ pub struct Sizes {
     pub half_open: u32,
     /// Largest number of services with a prediction (BRF-31).
     pub services: u32,
-    /// Largest number of flows that other switches advertise (BRF-63).
+    /// Largest number of flows for which other switches advertise rates (BRF-63).
     pub adverts: u32,
-    /// Entries of the table with the times of designated packets, a power of two. With one entry, the switch keeps
-    /// flows and no such times.
+    /// Number of entries in the table with the times of designated packets; a power of two. With a single entry, the
+    /// switch keeps flows instead of these times.
     pub designations: u32,
 }
 
@@ -83,7 +83,8 @@ pub enum Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         if let Attachment::Clsact(hook) = self {
-            // An error cannot be reported here. Usually, the interface and its filter are gone.
+            // Ignore an error, because it cannot be reported here. Usually, its cause is that the interface and its
+            // filter are gone.
             let _ = hook.detach();
         }
     }
@@ -174,7 +175,8 @@ impl Switch {
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
-            // No program is pinned in this folder. An existing pin is therefore left by an agent that died half-way.
+            // No program is pinned in this folder. If there are other pins, an agent has left them that died while it
+            // pinned. Remove them.
             let _ = std::fs::remove_file(folder.join(name));
             sys::pin(object, &folder.join(name))
         };
@@ -182,7 +184,7 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // Pin the program last. If this pin exists, the others do, too.
+        // Pin the program last. If the program's pin exists, the maps' pins then exist, too.
         pin(self.program.as_fd(), "program")
     }
 
@@ -214,8 +216,8 @@ impl Switch {
         }
     }
 
-    /// Returns whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a
-    /// moment. Packets there pass unchanged.
+    /// Returns whether the kernel has tcx, which pinning needs. To find out, attaches the program to the loopback
+    /// interface for a moment. Packets of this interface pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
             .is_ok_and(|index| tcx::attach(self.program.as_fd(), index, tcx::EGRESS).is_ok())
@@ -262,15 +264,15 @@ impl Switch {
         set_or_delete(&self.maps[0], &ifindex.to_ne_bytes(), None)
     }
 
-    /// Removes the pinned attachment of an interface, if any. The kernel detaches the program when nothing else holds
-    /// the attachment.
+    /// Removes the pinned attachment of an interface, if any. The kernel detaches the program when no other descriptor
+    /// or pin holds the attachment.
     pub fn unpin_attachment(folder: &Path, ifindex: u32) {
-        // Without a pin, this fails, and there is nothing to remove.
+        // If this fails, there is no pin, and nothing to remove.
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
     }
 
-    /// Detaches the pinned program from all interfaces except the `kept` ones. The others belonged to an earlier agent,
-    /// or no longer exist.
+    /// Detaches the pinned program from all interfaces except the `kept` ones. All other interfaces belonged to an
+    /// earlier agent, or no longer exist.
     pub fn forget_other_interfaces(&self, folder: &Path, kept: &[u32]) -> Result<(), Error> {
         for key in self.maps[0].keys().collect::<Vec<_>>() {
             let index = key.as_slice().try_into().map(u32::from_ne_bytes);
@@ -380,7 +382,8 @@ impl Switch {
     }
 
     fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
-        // A packet grows by at most one option. The kernel needs further bytes to report the length.
+        // A packet grows by at most one option. The buffer is larger than this, because the kernel needs more bytes to
+        // report the length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
@@ -393,8 +396,8 @@ fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
 }
 
-/// Removes the program's clsact filter from the egress of an interface. Returns whether there was one. Without tcx,
-/// filters outlive their agents.
+/// Removes the program's clsact filter from the egress of an interface. Returns whether there was such a filter. On
+/// kernels without tcx, the filter outlives an agent that was killed.
 pub fn remove_filter(ifindex: u32) -> bool {
     let is_ours = |id: &u32| cost::by_id(*id).is_ok_and(|(name, _)| name == PROGRAM);
     cost::loaded().into_iter().filter(is_ours).any(|id| {
@@ -429,7 +432,7 @@ fn set_or_delete(map: &MapHandle, key: &[u8], value: Option<&[u8]>) -> Result<()
 /// The result of [`Switch::try_packet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRun {
-    /// -1: the packet goes to the next program. 2: it is dropped.
+    /// -1: the packet goes to the next program. 2: the packet is dropped.
     pub verdict: i32,
     /// The packet after the program's run.
     pub packet: Vec<u8>,

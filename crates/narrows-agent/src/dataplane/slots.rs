@@ -13,8 +13,8 @@ use super::ports::Ports;
 use super::skeleton::types::nrw_slot;
 use super::{Error, bpf};
 
-/// Returns the number of the slot that the program announces. If an announcement is lost, the agent finds the flow one
-/// or more ticks later.
+/// Returns the number of the slot that the program announces in `bell`. If an announcement is lost, the agent finds the
+/// flow one or more ticks later.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
@@ -157,7 +157,7 @@ impl Slots {
     }
 
     /// Repairs the queue of free slots after an agent has died. Adds the slots that are neither in use nor in the
-    /// queue. This takes about a millisecond, in which new flows get no slot.
+    /// queue. The repair takes about a millisecond. During this time, new flows get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
@@ -166,7 +166,7 @@ impl Slots {
                 *place = true;
             }
         }
-        // By then, runs that have just taken a slot have published it.
+        // After this pause, runs of the program that have just taken a slot have published it.
         std::thread::sleep(std::time::Duration::from_millis(1));
         for (index, queued) in (0..).zip(queued) {
             let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };
@@ -208,8 +208,8 @@ impl Slots {
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
-    /// Removes a flow's key from the table, and marks its slot as unused. After the next [`recycle`](Slots::recycle),
-    /// the program may use the slot again.
+    /// Removes a flow's key from the table, and marks the flow's slot as unused. After the next
+    /// [`recycle`](Slots::recycle), the program may use the slot again.
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };
         slot.confirm(ports);
@@ -225,7 +225,7 @@ impl Slots {
     }
 
     /// Clears the slots that were freed since the last call, and gives them to the program. Call this once per tick,
-    /// before the first `free`. Runs of the program are shorter than a tick, so none of them still uses these slots.
+    /// before the first `free`. A run of the program is shorter than a tick, so no run still uses these slots.
     pub fn recycle(&mut self) -> Result<(), Error> {
         for index in core::mem::take(&mut self.resting) {
             if let Some(slot) = self.get(index) {

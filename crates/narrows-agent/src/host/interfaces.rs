@@ -102,8 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // The programs are not attached to the present interface of this name. An earlier one may have been renamed,
-        // moved or deleted.
+        // The programs are not attached to the interface that has this name now. An earlier interface of this name may
+        // have been renamed, moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -121,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Stops using the interface if it no longer exists. Works even if the namespace cannot be entered.
+    /// Stops using the interface if it no longer exists. Call this if the namespace cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);
@@ -148,8 +148,8 @@ impl Interface {
         self.netns.as_ref().map(|path| tracing::field::display(path.display()))
     }
 
-    /// Logs why the interface is not used, unless this is already logged. `was_attached` says whether the interface was
-    /// in use until now.
+    /// Logs why the interface is not used, unless the same reason is already logged. `was_attached` says whether the
+    /// interface was in use until now.
     fn wait(&mut self, trouble: HostError, was_attached: bool, now: Time) {
         let error = trouble.to_string();
         let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);

@@ -1,11 +1,12 @@
-//! Makes a stock Linux host a sender that applies rate feedback, or a receiver that leaves room for it in its ACKs.
+//! Makes a stock Linux host a sender that applies rate feedback, or a receiver that leaves room for the feedback in its
+//! ACKs.
 //!
 //! * [`Sender`]: SYNs ask for feedback, and the congestion control `brf` applies it (`bpf/sender`).
 //! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). The receiver is optional, because the switch can
 //!   insert the option.
 //!
-//! Both apply to the sockets of a cgroup, optionally only in certain network namespaces ([`Scope`]). All programs are
-//! attached by links, which the kernel removes when the process ends.
+//! The programs of both apply to the sockets of a cgroup, optionally only in certain network namespaces ([`Scope`]).
+//! All programs are attached by links, which the kernel removes when the process ends.
 
 mod cgroup;
 mod error;

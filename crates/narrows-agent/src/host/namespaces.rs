@@ -15,8 +15,8 @@ use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
 
-/// The folder with the files of processes. An agent without privileges cannot open them, and a process id may later
-/// belong to another process.
+/// The folder with the files of processes. The agent enters a namespace below this folder only at its start: without
+/// privileges, it cannot open these files, and a process id may later belong to another process.
 const PROCESSES: &str = "/proc";
 
 /// The programs that apply to the namespaces.
@@ -24,7 +24,7 @@ const PROCESSES: &str = "/proc";
 struct Programs {
     /// The map of the namespaces in which the programs for sockets apply.
     cookies: MapHandle,
-    /// Iterator that takes over sockets that are older than the programs. `None`: the programs do not need it.
+    /// Iterator that takes over sockets that are older than the programs. `None`: these programs need no iterator.
     older_sockets: Option<Link>,
     at_interfaces: Vec<AtInterface>,
 }
@@ -57,7 +57,7 @@ impl Namespaces {
         Ok(Namespaces { all: Vec::new(), programs })
     }
 
-    /// Sets the iterator that runs in each namespace when the programs begin to apply to it.
+    /// Sets the iterator. It runs once in each namespace, when the programs begin to apply to the namespace.
     pub(super) fn take_over_sockets(&mut self, iterator: Link) {
         self.programs.older_sockets = Some(iterator);
     }
@@ -68,10 +68,11 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Applies the programs to each of these namespaces that exists. The others are used when they appear.
+    /// Applies the programs to each of these namespaces that exists. The programs apply to the missing ones when they
+    /// appear.
     ///
     /// # Errors
-    /// If no namespace or no interface exists. The configuration is then probably for another machine.
+    /// If no namespace or no interface exists. In this case, the configuration is probably for another machine.
     pub(super) fn start(&mut self, namespaces: &[Namespace]) -> Result<(), HostError> {
         self.set(namespaces);
         self.look(true);
@@ -93,7 +94,8 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Replaces the list of namespaces. The next [`follow`](Namespaces::follow) uses the new ones.
+    /// Replaces the list of namespaces. The next [`follow`](Namespaces::follow) applies the programs to the new
+    /// namespaces.
     pub fn set(&mut self, namespaces: &[Namespace]) {
         let wanted = |entered: &Entered| namespaces.iter().any(|new| entered.is(new));
         for mut gone in self.all.extract_if(.., |entered| !wanted(entered)) {
@@ -108,8 +110,8 @@ impl Namespaces {
     }
 
     /// Starts to use namespaces and interfaces that have appeared, and stops using those that have vanished. If the
-    /// kernel refuses one, the reason is logged once, and the next call tries again. Call this periodically, in the
-    /// namespace in which the agent was started.
+    /// kernel refuses a namespace or an interface, the reason is logged once, and the next call tries again. Call this
+    /// periodically, in the namespace in which the agent was started.
     pub fn follow(&mut self) {
         self.look(false);
     }
@@ -123,7 +125,7 @@ impl Namespaces {
             return;
         }
         // Each thread has its own namespace (setns(2)) and its own privilege to enter others. No file of a namespace
-        // stays open, because it would keep a deleted namespace alive.
+        // stays open, because an open file would keep a deleted namespace alive.
         let visit = || {
             let raised = privileges::raise(privileges::ENTERING);
             for entered in others {
@@ -173,7 +175,8 @@ impl Namespaces {
     }
 }
 
-/// Returns why an existing namespace or interface is not used. The text is empty if it is missing or in use.
+/// Returns why an existing namespace or interface is not used. If the namespace or interface is missing or in use, the
+/// text is empty.
 fn refusal(trouble: Option<&HostError>) -> String {
     trouble.filter(|trouble| !trouble.is_missing()).map_or_else(String::new, ToString::to_string)
 }
@@ -220,7 +223,7 @@ impl Entered {
         }
     }
 
-    /// Checks a process's namespace from outside. Such a namespace can be entered only at the agent's start.
+    /// Checks a namespace below [`PROCESSES`] without entering it, because it can be entered only at the agent's start.
     fn look_from_outside(&mut self, programs: &Programs) {
         if self.cookie.is_some() {
             let now = clock::now();
@@ -297,7 +300,7 @@ impl Entered {
     fn leave(&mut self, programs: &Programs) {
         if let Some(cookie) = self.cookie.take() {
             self.damping.lost(clock::now());
-            // Without such an entry, there is nothing to remove.
+            // If this fails, the map has no such entry, so there is nothing to remove.
             let _ = programs.cookies.delete(&cookie.to_ne_bytes());
         }
         self.interfaces.iter_mut().for_each(Interface::detach);
@@ -313,11 +316,12 @@ impl Entered {
 /// Makes older listeners answer SYNs that ask for feedback. Also takes over the connections of an earlier sender whose
 /// congestion control had the same name. This affects only the calling thread's network namespace.
 ///
-/// Sockets outside of the cgroup do no harm. A listener there saves SYNs that no program answers. A connection there
-/// never used an earlier sender, so it is not taken over.
+/// The iterator also visits sockets outside of the cgroup, which does no harm. Such a listener saves SYNs that no
+/// program answers. Such a connection never used an earlier sender, so it is not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
-    // The iterator belongs to the network namespace in which it was created. Reading it runs it, and returns no text.
+    // The iterator belongs to the network namespace in which it was created. Reading from the iterator runs it. The
+    // result has no text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
     io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;
     Ok(())

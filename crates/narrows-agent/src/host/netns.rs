@@ -79,7 +79,8 @@ impl DefaultBefore {
     /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // A default of `own` is left from an earlier sender. Later, restore the kernel's usual default instead.
+        // If the default is already `own`, an earlier sender has left it. Restore the kernel's usual default later
+        // instead.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }
@@ -88,7 +89,8 @@ impl DefaultBefore {
         fs::write(CONGESTION_CONTROL, &self.own)
     }
 
-    /// Restores the previous default. Returns `false` if somebody has chosen another default since.
+    /// Restores the previous default. Returns `false` and changes nothing if somebody has chosen another default in the
+    /// meantime.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -96,8 +98,8 @@ impl DefaultBefore {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
-        // All namespaces except the first accept only unrestricted algorithms as their default. Reno is always one
-        // (tcp_set_default_congestion_control()).
+        // All namespaces except the first accept only unrestricted algorithms as their default. Reno is always
+        // unrestricted (tcp_set_default_congestion_control()).
         fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
         Ok(true)
     }

@@ -10,12 +10,13 @@ use narrows_control::units::Rate;
 pub struct Namespace {
     /// The namespace's file, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`. `None`: the current namespace.
     pub path: Option<PathBuf>,
-    /// Interfaces by which data leaves and ACKs arrive. Here, the sender marks data packets to state whether the
-    /// application limits the flow (BRF-100). In the paper's format, it also restores the padding of ACKs here.
+    /// Interfaces by which data leaves and ACKs arrive. At these interfaces, the sender marks data packets to state
+    /// whether the application limits the flow (BRF-100). In the paper's format, it also restores the padding of ACKs
+    /// at these interfaces.
     pub interfaces: Vec<String>,
 }
 
-/// The sockets of the programs: all sockets of a cgroup, or only those in certain network namespaces.
+/// The sockets to which the programs apply: all sockets of a cgroup, or only those in certain network namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// A folder of the cgroup2 hierarchy. `None`: its root, which contains every process of the host.
@@ -30,13 +31,13 @@ pub struct Scope {
 pub enum Choice {
     /// Connections of programs that do not choose an algorithm (socket option TCP_CONGESTION) before they connect.
     ///
-    /// A program may choose another one after it has connected, as `iperf3 -C` does. The connection's SYN has then
-    /// asked for feedback, but the connection does not apply it.
+    /// A program may choose another algorithm after it has connected, as `iperf3 -C` does. In this case, the
+    /// connection's SYN has asked for feedback, but the connection does not apply it.
     #[default]
     Unchosen,
     /// Connections of programs that choose `brf` by name before they connect.
     Chosen,
-    /// All connections. Another choice of the program is ignored without an error.
+    /// All connections. If a program chooses another algorithm, its choice is ignored without an error.
     All,
 }
 
@@ -93,8 +94,8 @@ impl Default for SenderOptions {
 pub struct ReceiverOptions {
     /// The sockets that the program applies to.
     pub scope: Scope,
-    /// Also asks for feedback in this host's SYNs, so that servers with a sender apply rates to downloads. Switches
-    /// then expect this host to send its own data at the rates it gets. Use this option only if the host sends little
-    /// data, or runs the sender, which asks for feedback anyway.
+    /// Also asks for feedback in this host's SYNs, so that servers with a sender apply rates to downloads. After this
+    /// request, switches expect that this host also applies rates to the data that it sends. Use this option only if
+    /// the host sends little data, or runs the sender, which asks for feedback in any case.
     pub ask: bool,
 }

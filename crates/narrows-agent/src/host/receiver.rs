@@ -38,8 +38,8 @@ pub struct Receiver {
 impl Receiver {
     /// Loads and attaches the program.
     ///
-    /// A socket that is already listening does not save the SYNs of its connections, unless a sender also runs on this
-    /// host. Without a saved SYN, ACKs have no room for feedback, and the switch inserts the option.
+    /// A socket that listens before the program is loaded does not save the SYNs of its connections, unless a sender
+    /// also runs on this host. Without a saved SYN, ACKs have no room for feedback, and the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;

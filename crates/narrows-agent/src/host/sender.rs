@@ -51,8 +51,8 @@ pub struct SenderCounters {
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // This field is before the links, so that it is dropped first. An algorithm that is still a default would stay
-    // registered.
+    // This field is before the links, so that it is dropped first. While an algorithm is a default, the kernel does not
+    // unregister it.
     _defaults: Vec<DefaultChanged>,
     /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,
@@ -188,13 +188,13 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
     }
 }
 
-/// Disables unused programs, which the kernel then need not support.
+/// Disables the programs that these options do not use, so that the kernel need not support them.
 fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
     let uses_brf = options.mode == Mode::Brf;
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
-    // This program needs a newer kernel than the mode `cap`.
+    // This program needs a newer kernel than the programs for the mode `cap`.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;
@@ -214,8 +214,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Returns whether data packets are marked. A named namespace without interfaces counts, too, because a reload can add
-/// some.
+/// Returns whether data packets are marked. A namespace with a path may have no interfaces yet, but a reload can add
+/// interfaces to it, so the result is true.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)

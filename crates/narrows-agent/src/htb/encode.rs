@@ -48,7 +48,8 @@ pub(super) fn root(index: u32, layout: &Layout) -> TcMessage {
     message(index, handle(0), u32::from(TcHandle::ROOT), attributes)
 }
 
-/// Encodes a size table without entries as an attribute within `TCA_STAB`. It only adds the overhead.
+/// Encodes a size table without entries as an attribute within `TCA_STAB`. The table only adds the overhead to the
+/// length of each packet.
 fn size_table(overhead: u32) -> Vec<u8> {
     let delta = i64::from(overhead) - i64::from(ETHERNET_HEADER);
     let delta = i32::try_from(delta).unwrap_or(i32::MAX);
@@ -71,7 +72,8 @@ pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     u32::try_from(i64::from(ETHERNET_HEADER) + i64::from(delta)).ok()
 }
 
-/// Encodes `tc class replace` with a rate, a ceiling, and all options, because each request must repeat them.
+/// Encodes `tc class replace` with a rate and a ceiling. The request has all options of the class, because each request
+/// must repeat all options.
 pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Bytes) -> TcMessage {
     let quantum = burst(rate, frame).get().clamp(QUANTUM.0, QUANTUM.1) as u32;
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio.
@@ -86,7 +88,7 @@ pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Byte
         option(TCA_HTB_CEIL64, ceil.as_bytes_per_sec().to_ne_bytes().to_vec()),
     ];
     let (this, parent) = node.place();
-    // In a dump, the top class has the parent TC_H_ROOT. In a request, it must have the qdisc's handle.
+    // In a dump, the parent of the top class is TC_H_ROOT. In a request, it must be the qdisc's handle.
     let parent = if node.parent == 0 { handle(0) } else { parent };
     message(index, this, parent, vec![kind("htb"), TcAttribute::Options(options)])
 }
@@ -98,8 +100,8 @@ pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// Encodes struct tc_ratespec. Its rate in bytes/s is at most 2^32 - 1. A 64-bit attribute also holds the exact rate,
-/// and the kernel uses the larger of the two.
+/// Encodes struct tc_ratespec. The rate in this structure is at most 2^32 - 1 bytes/s. A separate 64-bit attribute has
+/// the exact rate, and the kernel uses the larger of the two rates.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
     // Overhead, cell_align and mpu are zero, because the size table adds the overhead.
@@ -114,8 +116,8 @@ pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// Returns the burst in HTB's unit: its transmission time at the class's rate, in ticks. Rounded up, so that two frames
-/// fit.
+/// Returns the burst in HTB's unit: its transmission time at the class's rate, in ticks. The result is rounded up, so
+/// that two frames fit into the burst.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));

@@ -1,4 +1,4 @@
-//! Defines the HTB classes, and which of them implement a class of the rate controller.
+//! Defines the HTB classes, and assigns them to the classes of the rate controller.
 
 use narrows_control::rate::{Class, LEAVES, Leaf, UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
@@ -6,7 +6,7 @@ use narrows_control::units::{Bytes, Rate};
 /// Major number of the agent's HTB, which is "NW" in ASCII.
 pub const HANDLE: u16 = 0x4e57;
 
-/// Bytes of the Ethernet header, which Linux adds to an IP datagram if there is no size table.
+/// Bytes of the Ethernet header. Without a size table, HTB counts this header as a part of each packet.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
 /// One packet per second. HTB refuses a rate of zero, so this rate replaces it, as in `narrows_control::rate::brf`.
@@ -32,8 +32,8 @@ pub struct Layout {
     pub mtu: Bytes,
     /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each UDP queue has a tenth of UDP's limit.
     pub limits: [u32; LEAVES],
-    /// Bytes that the link adds to an IP datagram. With 14, rates count frames, which is Linux's default. With 0, they
-    /// count L3 bytes. With 38, they count Ethernet on the wire, with preamble, checksum and gap. For the effect on GSO
+    /// Bytes that the link adds to an IP datagram. With 14, Linux's default, rates count frames. With 0, rates count L3
+    /// bytes. With 38, rates count Ethernet on the wire, with preamble, checksum and gap. For the effect on GSO
     /// packets, see the module's documentation.
     pub overhead: u32,
 }
@@ -52,7 +52,7 @@ pub(super) struct Node {
     pub(super) minor: u16,
     /// Minor number of the parent class; 0: the root.
     pub(super) parent: u16,
-    /// Priority of a leaf. Lower values borrow first. HTB ignores it in an inner class.
+    /// Priority of a leaf. Leaves with lower values borrow first. HTB ignores the priority of an inner class.
     pub(super) priority: u32,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn first_minor(leaf: Leaf) -> u16 {
     leaves().find(|(of, _)| *of == leaf).map_or(DEFAULT_MINOR, |(_, node)| node.minor)
 }
 
-/// Returns the limit of each queue of a leaf with this limit.
+/// Returns the limit of each queue of a leaf. `limit` is the limit of the leaf.
 pub(super) fn queue_limit(leaf: Leaf, limit: u32) -> u32 {
     if leaf == Leaf::Udp { (limit / UDP_QUEUE_PART).max(1) } else { limit }
 }

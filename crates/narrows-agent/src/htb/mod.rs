@@ -57,11 +57,11 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. An earlier agent's HTB of the same layout is taken over with its
-    /// queued packets. With another layout, it is replaced.
+    /// Installs HTB at the root of interface `index`. If an earlier agent's HTB has the same layout, this HTB is taken
+    /// over with its queued packets. If it has another layout, it is replaced.
     ///
     /// # Errors
-    /// If the kernel refuses, or if a foreign classful qdisc is at the root, because the agent could not restore it
+    /// If the kernel refuses, or if a foreign classful qdisc is at the root. The agent could not restore such a qdisc
     /// later.
     pub fn install(index: u32, layout: &Layout) -> Result<Htb, Error> {
         let mut rtnl = Rtnl::open()?;
@@ -101,8 +101,8 @@ impl Htb {
         Ok(htb)
     }
 
-    /// Returns the `skb->priority` that puts a packet into `leaf`. For UDP, this is the first queue, and the following
-    /// values are the other queues.
+    /// Returns the `skb->priority` that puts a packet into `leaf`. For UDP, the result is the priority of the first
+    /// queue. The following values are the priorities of UDP's other queues.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(layout::first_minor(leaf))
     }
@@ -115,8 +115,8 @@ impl Htb {
         Ok(())
     }
 
-    /// Sets the rate of the link. Higher ceilings of classes then have no effect. Use [`Htb::set_class`] to change the
-    /// classes.
+    /// Sets the rate of the link. The rates and ceilings of the other classes stay the same ([`Htb::set_class`]). A
+    /// ceiling above the link's rate has no effect.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
@@ -161,7 +161,7 @@ impl Htb {
         self.keep = true;
     }
 
-    /// Drops this value after its HTB is gone. Removes and restores nothing.
+    /// Drops this value without removing or restoring a qdisc. Call this if the HTB is already gone.
     pub fn forget(mut self) {
         self.keep = true;
     }

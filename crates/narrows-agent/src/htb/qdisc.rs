@@ -7,7 +7,7 @@ use super::encode::{TCA_OPTIONS, overhead_of};
 use super::layout::HANDLE;
 use super::rtnl::{Error, Object, Rtnl, attribute, value};
 
-/// Classless kinds. These qdiscs can be created again from their dumped options.
+/// The classless kinds of qdiscs that can be created again from their dumped options.
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
@@ -43,7 +43,8 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Reads which qdisc is to be restored at interface `index` later. Call this before [`super::Htb::install`].
+    /// Reads the present qdisc of interface `index`, which must be restored later. Call this before
+    /// [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }

@@ -12,8 +12,8 @@ use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// Type of a message about a class (include/uapi/linux/rtnetlink.h). It has a `struct tcmsg` of [`TCMSG`] bytes, with
-/// the handle at [`TCM_HANDLE`], and attributes.
+/// Type of a message about a class (include/uapi/linux/rtnetlink.h). The message begins with a `struct tcmsg` of
+/// [`TCMSG`] bytes, with the handle at [`TCM_HANDLE`]. Attributes follow.
 const RTM_NEWTCLASS: u16 = 40;
 const TCM_HANDLE: usize = 8;
 const TCMSG: usize = 20;
@@ -125,13 +125,14 @@ impl Rtnl {
         Ok(answers.into_iter().filter_map(link).collect())
     }
 
-    /// Returns the name of an interface, or a text with its ifindex if it is gone.
+    /// Returns the name of an interface. If the interface is gone, returns a text with its ifindex.
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
     }
 
-    /// Returns the interface called `name`. Fails without Ethernet headers, which the programs need.
+    /// Returns the interface called `name`. Fails if the interface's packets have no Ethernet headers, because the
+    /// programs need them.
     pub fn ethernet(&mut self, name: &str) -> Result<Link, Error> {
         let link = self.link(name)?;
         if link.ethernet { Ok(link) } else { Err(Error::NotEthernet(name.to_owned())) }
@@ -248,7 +249,7 @@ impl Rtnl {
             for message in messages(&datagram) {
                 let message = message.map_err(garbled)?;
                 if message.header.sequence_number != self.sequence {
-                    // An answer to an earlier request, whose caller no longer waits.
+                    // Ignore this answer. It belongs to an earlier request, whose caller no longer waits.
                     continue;
                 }
                 match message.payload {

@@ -118,7 +118,7 @@ mod tests {
             overlimits: 5,
         };
         assert_eq!(of(&class), expected);
-        // In a truncated message, the outer attribute is too long.
+        // In a truncated message, the outer attribute is longer than the rest of the message.
         (0..class.len()).for_each(|length| assert_eq!(of(&class[..length]), LeafStats::default()));
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's reports about interfaces that appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
+//! Reads the kernel's reports about interfaces that appear and vanish (rtnetlink(7), group RTNLGRP_LINK).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,7 +28,7 @@ pub struct LinkChanges {
     /// Whether any interface may have changed.
     pub any: bool,
     /// Ifindexes of interfaces that were deleted or moved to another namespace. A later interface can have the same
-    /// one.
+    /// ifindex.
     pub deleted: Vec<u32>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Any host that can reach the address can connect, so the server limits what a client can use. These are bounded: the
 //! number of connections, the length of a request, and the times for a request and its answer. A body is neither read
-//! nor allocated. With too many connections, a new one displaces the oldest one of the address with the most
-//! connections.
+//! nor allocated. If there are too many connections, a new connection displaces an old one: the oldest connection of
+//! the address that has the most.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -29,12 +29,12 @@ const HEADERS_MAX: usize = 64;
 const REQUEST_TIME: Span = Span::from_secs(5);
 /// An answer must be written within this time.
 const ANSWER_TIME: Span = Span::from_secs(5);
-/// After an answer, the client must close the connection within this time. If the server closed it with unread data,
-/// the connection would be reset, and the client could lose the answer.
+/// After an answer, the client must close the connection within this time. If the server closed the connection while
+/// data is unread, the kernel would reset it, and the client could lose the answer.
 const CLOSE_TIME: Span = Span::from_secs(1);
 /// Largest number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
-/// A page is made once and then answers all requests for this time.
+/// After a page is made, it answers all requests for this time.
 const PAGE_TIME: Span = Span::from_millis(200);
 /// Pause after an error of the listener, e.g. without free descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -68,8 +68,8 @@ pub(super) fn serve(listener: &TcpListener, stop: &EventFd, page: &mut Page) -> 
     }
 }
 
-/// Waits for events or the next deadline. Returns in this order whether `stop`, the listener and each connection have
-/// events.
+/// Waits for events or the next deadline. The result states for each of these whether it has an event, in this order:
+/// `stop`, the listener, the connections.
 fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Result<Vec<bool>> {
     let now = clock::now();
     let next = open.iter().map(|one| one.deadline).min();
@@ -87,7 +87,7 @@ fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Resu
     Ok(fds.iter().map(|fd| fd.any().unwrap_or(true)).collect())
 }
 
-/// Accepts waiting connections, but at most as many as may be open. Answers a complete request at once.
+/// Accepts waiting connections, at most [`CONNECTIONS`] per call. Answers a complete request at once.
 fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &mut Cache<'_>) {
     for _ in 0..CONNECTIONS {
         let (stream, peer) = match listener.accept() {
@@ -125,7 +125,8 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
 /// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
-    // Among equal counts, `max_by_key` returns the last connection. In reversed order, this is the oldest one.
+    // If several connections have the largest count, `max_by_key` returns the last of them. The order is reversed, so
+    // this is the oldest connection.
     let found = open.iter().enumerate().rev().max_by_key(|(_, one)| of_peer(one.peer)).map(|(at, _)| at);
     if let Some(at) = found {
         open.remove(at);
@@ -137,7 +138,7 @@ enum Phase {
     Request,
     /// The answer is being written. The number counts the bytes written so far.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. The number limits the client's further bytes, which are discarded.
+    /// The answer is written. The number is the largest number of further bytes that are read and discarded.
     Close(usize),
 }
 

@@ -34,7 +34,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let open = || {
         let listener = TcpListener::bind(address)?;
-        // std's queue has room for only 128 connections. Without room, a connection would be delayed by a second.
+        // std's queue has room for only 128 connections. If the queue were full, a new connection would be delayed by a
+        // second.
         listen(&listener, Backlog::MAXCONN)?;
         Ok(listener)
     };
@@ -88,7 +89,7 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // The write fails only if the counter is full. The thread was then already asked to stop.
+        // The write fails only if the counter is full. In this case, the thread was already asked to stop.
         let _ = self.stop.write(1);
     }
 }

@@ -33,8 +33,8 @@ impl LoopTimes {
         self.buckets.iter().sum()
     }
 
-    /// Returns the quantile `part` (0 to 1) of the durations: the upper bound of its bucket, or the longest duration if
-    /// this is lower.
+    /// Returns the quantile `part` (0 to 1) of the durations: the upper bound of the quantile's bucket, or the longest
+    /// duration if that is lower.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut below = 0;

@@ -1,8 +1,8 @@
 //! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and other threads read it.
 //!
-//! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus requests it
-//! over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds one only if a reader wants it
-//! ([`Board::wanted`]).
+//! `narrows-agent status` and `top` request the snapshot over a Unix socket ([`server`], [`client`]), and Prometheus
+//! requests it over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader
+//! wants it ([`Board::wanted`]).
 
 pub mod client;
 mod histogram;
@@ -52,7 +52,7 @@ pub struct Snapshot {
     pub flows: Vec<FlowStatus>,
     /// Counters of a sender or receiver, as name and value.
     pub counters: Vec<(String, u64)>,
-    /// Whether the SDN controller is connected. `None`: none is configured.
+    /// Whether the SDN controller is connected. `None`: no SDN controller is configured.
     pub controller: Option<bool>,
 }
 
@@ -152,7 +152,7 @@ pub struct FlowStatus {
 /// Passes snapshots from the control loop to readers.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// The latest snapshot, and how many there were.
+    /// The latest snapshot, and the number of snapshots so far.
     latest: Mutex<(u64, Arc<Snapshot>)>,
     published: Condvar,
     /// Whether a reader waits for the next snapshot.
@@ -174,7 +174,7 @@ pub struct RateRequest {
 }
 
 impl RateRequest {
-    /// Answers the client: either all rates apply, or none, with the reason.
+    /// Answers the client: either all rates apply, or none of them applies for the stated reason.
     pub fn answer(self, answer: Result<(), String>) {
         // The client may have stopped waiting, which is no error.
         let _ = self.answer.try_send(answer);
@@ -237,8 +237,8 @@ impl Board {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// Waits for the next snapshot. Returns `None` if there is none within `patience`. One snapshot serves all waiting
-    /// readers. For readers.
+    /// Waits for the next snapshot. Returns `None` if no snapshot is published within `patience`. One snapshot serves
+    /// all waiting readers. For readers.
     pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

@@ -19,7 +19,7 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client is disconnected if sending its request or reading an answer stalls for this time.
+/// A client is disconnected if it does not send its request, or does not read an answer, for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;
@@ -34,7 +34,7 @@ pub struct Request {
     pub flows: usize,
     /// Milliseconds between snapshots. `None`: a single snapshot.
     pub every_ms: Option<u64>,
-    /// New link rates by interface, in bytes/s. They have the meaning of a port's rate in the configuration.
+    /// New link rates by interface, in bytes/s. A rate here means the same as a port's rate in the configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
@@ -63,8 +63,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the board's snapshots at the socket `path`. Only the owner (root) can connect. Replaces a socket without
-    /// a listener.
+    /// Serves the board's snapshots at the socket `path`. Only the owner (root) can connect. Replaces a socket on which
+    /// no agent listens any more.
     ///
     /// # Errors
     /// If an agent already serves this socket, or if the folder cannot be written.
@@ -123,7 +123,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     {
         return refuse(&mut stream, &error);
     }
-    // The snapshot on the board may be old, so this first call only asks for new ones.
+    // The snapshot on the board may be old, so this first call only asks the control loop for new snapshots.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {

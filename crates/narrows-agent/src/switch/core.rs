@@ -1,10 +1,11 @@
-//! The logic of the control loop. It reads slots and computes orders for the program. The caller carries out the
-//! controllers' actions.
+//! The logic of the control loop. The loop reads slots and computes the program's orders for each flow. The caller
+//! carries out the rate controllers' actions.
 //!
-//! A tick occurs every 10 ms by default, and when a controller's timer is due. It visits each live slot once, reports
-//! the program's counts to the port's controller, and writes the controller's decisions into the slots. Between ticks,
-//! the program announces new flows ("newcomers"). The loop then updates the decisions for all other flows at once. Only
-//! the end of a flow needs system calls.
+//! A tick occurs every 10 ms by default, and when a controller's timer is due. In each tick, the loop visits each live
+//! slot once. It reports the program's counts to the port's controller, and writes the controller's decisions into the
+//! slots. Between ticks, the program announces new flows ("newcomers"). The loop then updates the decisions for all
+//! other flows without waiting for the next tick. Only at the end of a flow, the loop needs system calls for the flow's
+//! slot.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
@@ -18,8 +19,8 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// All slots are examined once in this time, a part of them in each tick. This finds flows whose announcement was lost,
-/// flows that a controller has removed, and decisions that changed without an event.
+/// In this time, the loop scans all slots once, a part of them in each tick. The scan finds flows whose announcement
+/// was lost, flows that a controller has removed, and decisions that changed without an event.
 const SCAN_EVERY: Span = Span::from_millis(200);
 /// A flow that the controller does not accept within this time loses its slot.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
@@ -27,7 +28,7 @@ const UNKNOWN_FOR: Span = Span::from_secs(5);
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Largest number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
-/// Shortest time between two reports of a flow that sends packets without data (keepalives).
+/// Shortest time between two reports about a flow that sends only packets without data (keepalives).
 const MENTION_EVERY: Span = Span::from_secs(10);
 
 /// A controlled port.
@@ -41,7 +42,7 @@ pub struct Port {
     /// Designated packets since the last tick, if the controller counts them.
     pub reports: Reports,
     version: u64,
-    /// Whether the controller's allocations have changed. The orders of all flows of the port are then updated.
+    /// Whether the controller's allocations have changed. If so, the orders of all flows of the port must be updated.
     changed: bool,
 }
 
@@ -209,7 +210,8 @@ impl<T: FlowTable> Switch<T> {
         self.ports.push(port);
     }
 
-    /// Replaces the controller of a port. The new one takes over the flows as if they came from an earlier agent.
+    /// Replaces the controller of a port. The new controller takes over the flows as if they came from an earlier
+    /// agent.
     pub fn replace(
         &mut self,
         now: Time,
@@ -280,7 +282,7 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Opens live slots in the next part of the table that were not announced. Returns this range of slots.
+    /// Scans the next part of the table, and opens live slots whose announcement was lost. Returns this range of slots.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
@@ -294,7 +296,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // The loop over `live` is faster in the order of the table.
+        // Sort `live`, because a loop over it is faster if the slots are in the order of the table.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -328,8 +330,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports the flow's events and counts since the last tick, at `since`. With `look`, asks the controller for its
-    /// decision even if nothing has happened. Returns `false` if the slot must be freed.
+    /// Reports the flow's events and counts since the last tick, which was at `since`. With `look`, asks the controller
+    /// for its decision even if nothing has happened. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();
@@ -449,8 +451,9 @@ impl<T: FlowTable> Switch<T> {
         Some(RateCode::encode(counter.common_rate(now)))
     }
 
-    /// Returns the ready grants for a port's next new flows. Several flows may get the same grant. The rate of a
-    /// grant is the share of the last of its flows, so that all grants together do not exceed the link.
+    /// Returns the ready grants for a port's next new flows. Several flows may get the same grant. The rate of a grant
+    /// is the share that the last of these flows would get, so that all grants together do not exceed the rate of the
+    /// link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(Port { controller, .. }) = self.ports.get(port) {

@@ -104,8 +104,8 @@ impl Net {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
-    /// Simulates the SYN-ACK of flow `number`. With `ring`, announces the slot. Flow 1 has no tags. All others have the
-    /// same tags.
+    /// Simulates the SYN-ACK of flow `number`. With `ring`, announces the slot. Flow 1 has no tags. All other flows
+    /// have the same tags.
     fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
         let grant = self.switch.grants::<1>(0)[0];
         self.set(slot, |s| {
@@ -124,7 +124,7 @@ impl Net {
         self.set(slot, |s| s.head.flags = Flags(s.head.flags.0 | flags.0));
     }
 
-    /// Lets the flows send at their rates for `ms` milliseconds.
+    /// Simulates `ms` milliseconds in which the flows send at their rates.
     fn run(&mut self, ms: u64) {
         for _ in 0..ms {
             self.now += Span::from_millis(1);

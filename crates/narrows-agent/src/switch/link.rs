@@ -17,7 +17,7 @@ use crate::config;
 use crate::htb;
 use crate::services::Failure;
 
-/// Shortest time between two lists of flows for display in the SDN controller.
+/// Shortest time between two lists of flows that the agent sends to the SDN controller for display.
 const FLOWS_EVERY: Span = Span::from_secs(1);
 
 /// The description of a port for the SDN controller, sent at the start.
@@ -139,7 +139,8 @@ impl Link {
         now.since(self.listed) >= FLOWS_EVERY && self.is_connected()
     }
 
-    /// Sends a list of the flows of each port. If there are too many, lists only those with the highest rates.
+    /// Sends a list of the flows of each port. If a port has too many flows, lists only the flows with the highest
+    /// rates.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
         let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];

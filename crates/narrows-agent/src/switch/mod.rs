@@ -3,12 +3,12 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`table`] | the flow table: each slot has the program's observations of a flow, and the orders for it |
+//! | [`table`] | the flow table: each slot has the program's observations of a flow, and the orders for this flow |
 //! | `shadow` | the loop's record of each slot: counts and events that were reported to the controller |
 //! | `story` | reports the beginning and the end of a flow as events |
 //! | [`core`] | the logic of the control loop |
 //! | [`services`] | grants for new flows of a service |
-//! | `plane` | the flow table in the eBPF program's maps |
+//! | `plane` | access to the flow table in the eBPF program's maps |
 //! | `policers` | rates and bursts of the token buckets for UDP and SYNs |
 //! | `shares` | conversion between L3 rates and frames |
 //! | `link` | the connection to the SDN controller |

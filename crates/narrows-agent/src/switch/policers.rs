@@ -14,8 +14,8 @@ pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     (rate, burst(rate, mtu))
 }
 
-/// Smallest burst of the SYN bucket: 128 connections can start at once on the slowest link. A SYN has at most 100
-/// bytes, with IPv6 and a header full of options.
+/// Smallest burst of the SYN bucket: even on the slowest link, 128 connections can start at the same time. A SYN has at
+/// most 100 bytes, with IPv6 and a header full of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
 /// Burst of the SYN bucket on a fast link, as a time at the bucket's rate.
 const SYN_BURST: Span = Span::from_millis(100);

@@ -6,8 +6,8 @@ use narrows_control::units::Span;
 use crate::dataplane::layout::whole_reports;
 use crate::dataplane::ports::Counters;
 
-/// The sums over all designated packets of a port so far, in whole reports. A report counts when half of its segments
-/// have passed.
+/// The sums over all designated packets of a port so far, in whole reports. A report is counted as soon as half of its
+/// segments have passed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reported {
     syns: u64,
@@ -26,7 +26,7 @@ impl Reported {
         }
     }
 
-    /// Returns what was counted since `before`, or nothing if the counters have decreased.
+    /// Returns the increase of each counter since `before`, or zero for a counter that has decreased.
     pub(super) fn since(self, before: Reported) -> Reports {
         Reports {
             syns: self.syns.saturating_sub(before.syns),

@@ -39,19 +39,19 @@ use crate::status::{RateRequest, Snapshot};
 
 /// Shortest time between two iterations of the loop, and between two reactions to new flows.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// Reading the counters and the clock must not take longer than this. Otherwise, both are read again.
+/// The counters and the clock must be read within this time. If reading takes longer, both are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Largest number of repeated readings. If all of them take longer than [`PROMPT`], as on a very busy machine, the last
-/// one is used.
+/// Largest number of repeated readings. On a very busy machine, all of them may take longer than [`PROMPT`]. In this
+/// case, the last reading is used.
 const RECOUNTS: usize = 3;
-/// Shortest time between two updates of the services' grants. They follow averages over finished flows, which change
-/// slowly.
+/// Shortest time between two updates of the services' grants. The grants depend on averages over finished flows, which
+/// change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// Number of unconfirmed flows that is always allowed. With more confirmed flows than this, the limit is the number of
-/// confirmed flows.
+/// The limit on unconfirmed flows is at least this number. If there are more confirmed flows than this, the limit is
+/// the number of confirmed flows.
 const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
-/// Largest number of unconfirmed flows in a flood. Almost all of them are then forged, but each takes a new flow's
-/// share for a while. A real flow that is refused is admitted with its first data.
+/// Largest number of unconfirmed flows in a flood. In a flood, almost all unconfirmed flows are forged, but each takes
+/// the share of a new flow for a while. A real flow that is refused gets a slot with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
 /// A flood is over when no flow was refused for this time.
 const FLOOD_OVER: Span = Span::from_secs(1);
@@ -79,10 +79,9 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses an operation. The switch continues without an interface that has vanished, so this is no
-    /// error.
+    /// If the kernel refuses an operation. A vanished interface is no error, because the switch continues without it.
     pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
-        // Announced slots that are not open yet.
+        // Slots that the program has announced, and that the loop has not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
         let slots = Rc::clone(&waiting);
         let mut builder = RingBufferBuilder::new();
@@ -314,7 +313,7 @@ impl Runner {
         let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
         let before = port.link();
         if let Err(error) = port.set_link(rate) {
-            // If this fails, too, the interface is gone. The loop soon notices this.
+            // If the kernel refuses the old rate, too, the interface is gone. The loop soon notices this.
             let _ = port.set_link(before);
             return Err(format!("rates.{interface}: the kernel refused this rate: {error}"));
         }
@@ -330,7 +329,7 @@ impl Runner {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // Both numbers are sums over all ports.
+        // Both `flows` and `unconfirmed` are sums over all ports.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);
@@ -439,7 +438,7 @@ impl Runner {
     }
 }
 
-/// Waits until `then`, or until one of the descriptors is readable.
+/// Waits until the time `then`, or until one of the descriptors is readable.
 fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
     let now = clock::now();
     if now >= then {

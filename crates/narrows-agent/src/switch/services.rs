@@ -1,8 +1,8 @@
-//! The ready grants of services (BRF-31). A ready grant is the rate of a new flow before the controller has seen it.
-//! For each service in use, the predictor estimates the rate that the next flow needs.
+//! The ready grants of services (BRF-31). A ready grant is the rate of a new flow until the controller has seen the
+//! flow. For each service in use, the predictor estimates the rate that the next flow needs.
 //!
 //! The program uses the smaller of the port's and the service's ready grant. A service therefore gets an entry only if
-//! it is expected to need less than the port's ready grant.
+//! its next flow is expected to need less than the port's ready grant.
 
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ impl Services {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// Records the service of a new flow. If this record is full, no service is added.
+    /// Records the service of a new flow. If this record already has the largest number of services, adds none.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))

@@ -7,11 +7,11 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// One of this many consecutive reports of a flow has an RTT sample. The RTT changes slowly, and each sample needs a
-/// further cache line.
+/// Only one of this many consecutive reports of a flow has an RTT sample. This is enough because the RTT changes
+/// slowly. Each sample makes the loop read one more cache line.
 const RTT_EVERY: u8 = 8;
 
-/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is elsewhere.
+/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is in [`Keys`].
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
@@ -67,19 +67,20 @@ impl Shadow {
             rtt_receiver_n: tail.rtt_receiver.1,
             rtt_sender_n: tail.rtt_sender.1,
             leaf: leaf as u8,
-            // Start at different values, so that not all flows are sampled in the same report.
+            // The slots start at different values, so that the loop does not read the RTT of all flows in the same
+            // tick.
             until_rtt: (slot % u32::from(RTT_EVERY)) as u8,
             port,
         }
     }
 
-    /// Marks the flow as older than this agent. Its present counts are then not reported as new, and its orders count
-    /// as unknown.
+    /// Marks the flow as older than this agent. The loop then does not report the flow's present counts as new, and
+    /// treats the flow's orders as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
-        // Differs from every RTT by more than an eighth, so that the first order is written.
+        // This value differs from every RTT by more than an eighth, so that the first order is written.
         self.rtt_us = u32::MAX;
     }
 
@@ -99,7 +100,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written. A change of the RTT alone must exceed an eighth.
+    /// Stores new orders, and returns whether they must be written. If only the RTT has changed, the orders must be
+    /// written only if the change exceeds an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
@@ -129,7 +131,7 @@ impl Shadow {
         Span::from_millis(u64::from(ms(now).wrapping_sub(self.seen_ms)))
     }
 
-    /// Returns the counts since the last report, at `since`, and records them as reported.
+    /// Returns the counts since the last report, which was at `since`, and records them as reported.
     pub(super) fn report(&mut self, since: Time, head: &Head, tail: &Tail) -> Counts {
         let mut counts = Counts {
             since: since.max(self.opened),

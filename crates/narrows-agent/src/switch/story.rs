@@ -10,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use super::shadow::Shadow;
 use super::table::{Flags, Tags, Tail};
 
-/// Reports the events of one flow. Holds what each report needs.
+/// Reports the events of one flow. Has the values that each report needs.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) tags: Tags,
@@ -37,7 +37,7 @@ impl Teller<'_> {
         self.controller.on_event(at, event, self.counters, self.actions);
     }
 
-    /// Reports a packet that has no data and does not show that its sender applies rates.
+    /// Reports a packet without data and without any sign that its sender applies rates.
     fn passed(&mut self, at: Time, from: Side, segment: Segment) {
         let event = self.event(from, segment, false);
         self.report(at, &event);
@@ -61,13 +61,13 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen, so do not report it. If the ACKs take another path, it never passes here. The
-            // switch on the other path then needs an advertisement (BRF-63).
+            // The SYN-ACK was not seen, so do not report it. Perhaps the ACKs take another path. In this case, the
+            // switch on that path needs an advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);
         }
-        // A repeated SYN or a SYN-ACK without a slot gives no RTT. Report the SYN twice, so that the controller takes
-        // no sample.
+        // If the SYN was repeated, or the SYN-ACK got no slot, the handshake gives no RTT. Report the SYN twice, so
+        // that the controller takes no sample.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {

@@ -118,11 +118,11 @@ pub trait FlowTable {
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
     /// Returns the tags of a slot's flow. The tags do not change while the slot is live.
     fn tags(&self, slot: u32) -> Tags;
-    /// Sets the program's orders from now on.
+    /// Sets the orders that the program follows from now on.
     fn order(&self, slot: u32, orders: Orders);
     /// Confirms a flow whose ACKs take another path (BRF-63).
     fn confirm(&self, slot: u32);
-    /// Frees the slot of a flow. The program gets it back at the next tick.
+    /// Frees the slot of a flow. The program can use the slot again after the next tick has begun.
     fn release(&mut self, slot: u32) -> io::Result<()>;
     /// Begins a tick, and gives the slots released in the last tick back to the program.
     fn begin_tick(&mut self) -> io::Result<()>;

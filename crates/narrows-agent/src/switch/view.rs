@@ -17,7 +17,8 @@ use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// Opening time and bytes of each slot's flow at the last snapshot. Another opening time means another flow.
+    /// Opening time and bytes of each slot's flow at the last snapshot. If the opening time differs, the slot has
+    /// another flow now.
     before: Vec<(Time, u64)>,
     rates: Vec<Rate>,
 }
@@ -159,7 +160,7 @@ pub(super) struct Unopened {
     pub(super) name: &'static str,
     /// The name in log messages.
     pub(super) encapsulation: &'static str,
-    /// Advice to the operator who wants rates for these flows.
+    /// Advice to an operator who wants the agent to control these flows.
     pub(super) advice: &'static str,
 }
 

@@ -21,7 +21,7 @@ use view::View;
 pub fn run(client: Client) -> io::Result<()> {
     let (sender, snapshots) = mpsc::channel();
     thread::spawn(move || {
-        // Ends when the agent ends or the user quits.
+        // This thread ends when the agent ends or the user quits.
         for snapshot in client.map_while(Result::ok) {
             if sender.send(snapshot).is_err() {
                 break;

@@ -50,7 +50,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Limits the first visible flow to the number of flows.
+    /// Sets the number of flows. If the first visible flow no longer exists, the last flow becomes the first visible
+    /// one.
     pub(super) fn fit(&mut self, flows: usize) {
         self.flows = flows;
         self.first = self.first.min(flows.saturating_sub(1));

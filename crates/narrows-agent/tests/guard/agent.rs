@@ -35,7 +35,7 @@ pub(crate) fn patience(mut what: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// Writes an agent's configuration. The text `config` follows the name in the first table.
+/// Writes an agent's configuration. The text `config` is inserted after the name in the first table.
 pub(crate) fn configure(folder: &tempfile::TempDir, role: &str, name: &str, config: &str) {
     let text = format!("[{role}]\nname = {name:?}\n{config}\n[metrics]\nenabled = false\n");
     fs::write(folder.path().join("config"), text).unwrap();
@@ -50,7 +50,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent and waits until it answers. `config` follows the name in the first table.
+    /// Starts an agent and waits until it answers. `config` is inserted after the name in the first table.
     pub(crate) fn start(role: &'static str, config: &str) -> Agent {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("guard-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,5 @@
-//! Tests that rename, move, exchange and delete interfaces while a switch runs, slowly and fast.
+//! Tests that rename, move, exchange and delete interfaces while a switch runs. Some changes follow each other faster
+//! than the agent can examine them.
 
 use std::fs;
 use std::thread;
@@ -122,8 +123,8 @@ fn ports_that_vanish_together_are_taken_back() {
         .unwrap();
 }
 
-/// The agent reads its configuration before it notices the vanished port. With a tick of a second, it examines
-/// interfaces and queues once a second, and always reads the configuration first.
+/// The agent reads its configuration before it notices the vanished port. With a tick of one second, the agent examines
+/// interfaces and queues once a second, and always reads the configuration before that.
 #[test]
 fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
     let Some(lab) = kernel::lab() else { return };
@@ -152,7 +153,7 @@ fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
 }
 
 /// A new interface gets the ifindex of a deleted one while the agent changes the classes of the deleted interface's
-/// queue. The kernel's answer is the same as for a queue that another program has removed.
+/// queue. The kernel's answer does not show whether the interface or only the queue is gone.
 #[test]
 fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
     let Some(lab) = kernel::lab() else { return };

@@ -8,8 +8,8 @@ use narrows_agent::htb::Rtnl;
 use super::agent::{Agent, Child, htb_of, patience, run};
 use super::{PROGRAM, kernel, root_is_ours};
 
-/// An interface vanishes while the agent starts, builds queues and attaches programs, so any call of the agent may be
-/// the first to fail. In each case, the agent reports the interface and ends.
+/// An interface vanishes while the agent builds queues and attaches programs at its start. Any system call of the agent
+/// may be the first one that fails. In each case, the agent reports the interface and ends.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
@@ -28,7 +28,7 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // If it vanishes just after the start, the agent continues without it.
+            // If the interface vanishes just after the start, the agent continues without it.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });
@@ -75,7 +75,7 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             let removed = "interface=\"y\" reason=\"its queue is gone\"";
             assert_eq!(switch.said().matches(removed).count(), 1, "{}", switch.said());
-            // The guardian uses the new ifindexes.
+            // The guardian must use the new ifindexes.
             switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
         })

@@ -1,4 +1,4 @@
-//! Tests of the parts of a data plane that outlive their agent.
+//! Tests of the parts of a data plane that remain after their agent has ended.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -33,7 +33,7 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
                 names.filter(|name| name.to_string_lossy().starts_with("link_")).count()
             };
             assert_eq!((switch.present(), links()), (vec!["a".to_owned(), "y".to_owned()], 2));
-            // The port vanishes once while the agent runs, and once while it does not.
+            // The port vanishes once while the agent runs, and once while no agent runs.
             run("ip link del dev a");
             assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
             assert_eq!(links(), 1);
@@ -72,14 +72,15 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             switch.restart();
             assert_eq!(switch.said().matches("event=\"taken-over\"").count(), 1, "{}", switch.said());
 
-            // The next agent has other ports, so the data plane does not fit.
+            // The next agent has other ports, so it cannot take over the data plane of the killed agent.
             switch.kill_with_guardian();
             switch.configure(&(port("y", "20mbit") + &port("a", "10mbit")));
             switch.restart();
             assert!(switch.said().contains("event=\"pins-removed\""), "{}", switch.said());
             assert_eq!(switch.present(), ["y", "a"]);
 
-            // With `pin = false`, the data plane is removed. Otherwise two programs would write into each packet.
+            // With `pin = false`, the agent removes the pinned data plane. Otherwise, the programs of both data planes
+            // would write into each packet.
             switch.kill_with_guardian();
             switch.configure(&format!("pin = false\n{ports}"));
             switch.restart();

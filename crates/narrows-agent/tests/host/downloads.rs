@@ -83,7 +83,8 @@ fn reversed_iperf3_applies_the_rate() {
     });
 }
 
-/// With SYN cookies, the kernel saves no SYN. The rate in the third packet of the handshake is then enough.
+/// With SYN cookies, the kernel saves no SYN. In this case, the rate in the third packet of the handshake is enough for
+/// the server.
 #[test]
 fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     patiently(|| {
@@ -102,8 +103,8 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     });
 }
 
-/// In one cgroup, neither program clears the other's callback flags, whichever was loaded first. The SYN-ACK asks only
-/// once, and the server's ACKs still have room for a rate.
+/// A sender and a receiver share a cgroup. Neither program clears the callback flags of the other, whichever was loaded
+/// first. The SYN-ACK asks only once, and the server's ACKs still have room for a rate.
 #[test]
 fn a_server_can_be_sender_and_receiver() {
     patiently(|| {
@@ -147,7 +148,8 @@ fn a_client_that_does_not_ask_gets_cubic() {
         let server = must(Sender::load(&sender(&net, "b", "stock")));
         std::thread::scope(|scope| {
             scope.spawn(|| net.transfer(SECOND, true, greedy));
-            // The switch writes rates only after the handshake, so these rates count as forged.
+            // The switch begins to write rates after the handshake. The client has not asked for feedback, so the
+            // server ignores these rates.
             std::thread::sleep(SECOND / 5);
             net.switch.change(|b| b.acks = code(100_000));
         });
@@ -159,8 +161,8 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// A server must not ask for feedback if it uses another algorithm. With `Choice::Chosen`, it also must not ask if it
-/// has not chosen `brf`.
+/// A server must not ask for feedback if it will not use `brf`. With `Choice::Chosen`, it uses `brf` only if its
+/// program chooses `brf`.
 #[test]
 fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {

@@ -20,9 +20,10 @@ use nix::time::{ClockId, clock_gettime};
 /// The switch's settings, which may change while it runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behaviour {
-    /// Code for SYN-ACKs and the third packet of the handshake.
+    /// Rate code for SYN-ACKs; `None`: no rate. If `acks` is `None`, this code is also used for A's packets without
+    /// data, such as the third packet of the handshake.
     pub(super) handshake: Option<u16>,
-    /// Code for later ACKs without data.
+    /// Rate code for all other ACKs without data; `None`: no rate.
     pub(super) acks: Option<u16>,
     /// Whether to write only where the receiver has reserved room.
     pub(super) only_reserved: bool,
@@ -32,11 +33,11 @@ pub(super) struct Behaviour {
     pub(super) lose_each: u64,
 }
 
-/// A TCP packet that passed.
+/// A TCP packet that arrived at the switch.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at_ns: u64,
-    /// Whether the packet passed from A to B.
+    /// Whether A sent the packet to B.
     pub(super) forth: bool,
     pub(super) flags: u8,
     /// Length of the IP datagram, in bytes.
@@ -71,8 +72,9 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Starts a switch between two interfaces. `enter` moves its thread to their namespace. Returns when the switch can
-    /// receive: a lost ARP request would delay the first connection by a second.
+    /// Starts a switch between two interfaces. `enter` moves the switch's thread to the namespace of the interfaces.
+    /// Returns only when the switch can receive, because a lost ARP request would delay the first connection by a
+    /// second.
     pub(super) fn start(
         interfaces: [String; 2],
         delay_ns: u64,
@@ -138,7 +140,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // Large enough for all packets that arrive while the thread is delayed by the machine's load.
+    // This buffer is large enough for all packets that arrive while the machine's load delays the thread.
     let room = 64i32 << 20;
     // SAFETY: the values have the given lengths and outlive the calls. Without PACKET_IGNORE_OUTGOING, the socket would
     // receive its own packets.
@@ -157,7 +159,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
     let mut queues: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0u8; 1 << 16];
     let mut data = 0u64;
-    // The time from which the cable of each direction is free.
+    // For each direction, the time at which its cable becomes free.
     let mut free = [0u64; 2];
     while !shared.stop.load(Ordering::Relaxed) {
         let due = queues.iter().filter_map(|q| q.front().map(|(at, _)| *at)).min();
@@ -192,7 +194,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
 /// Reads a frame and edits it. Returns false if the frame must be dropped.
 fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bool {
     let behaviour = shared.behaviour.lock().unwrap().clone();
-    // All packets except TCP over IPv4 without options pass unchanged.
+    // Only TCP over IPv4 is edited. All other packets, and packets with IP options, pass unchanged.
     if frame.len() < 54 || frame[12..14] != [8, 0] || frame[14] != 0x45 || frame[23] != 6 {
         return true;
     }
@@ -215,7 +217,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
             return false;
         }
     }
-    // Data flows in either direction. Packets without data get the rate.
+    // Data may flow in either direction. Rates are written only into packets without data.
     let third = forth && seen.payload == 0;
     let code = if seen.is_syn_ack() || third { behaviour.handshake } else { behaviour.acks };
     let code = if third && behaviour.acks.is_some() { behaviour.acks } else { code };

@@ -27,7 +27,8 @@ pub(crate) fn is_gone(place: &Place) -> bool {
     Variant::ALL.iter().all(|variant| !available(&place.registered(*variant)))
 }
 
-/// Unloads the algorithms before the namespace vanishes. Kernels without links need this.
+/// Unloads the algorithms before the namespace vanishes. Otherwise, a kernel without BPF links for algorithms would
+/// keep them.
 struct Unload<'a>(&'a Place);
 
 impl Drop for Unload<'_> {

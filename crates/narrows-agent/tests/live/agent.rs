@@ -80,7 +80,8 @@ impl Agent {
     }
 
     fn sender_with(net: &Net, choice: &str, hosts: &[(&str, &str)], more: &str) -> Agent {
-        // Names of algorithms are global to the machine, and tests run at the same time.
+        // Names of algorithms are global to the machine, and tests run at the same time, so each sender needs its own
+        // name.
         let algorithm =
             format!("nwl{}", std::process::id() % 100_000 * 100 + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
         let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n{more}");
@@ -201,7 +202,7 @@ impl Drop for Agent {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // A killed agent leaves its pins.
+        // A killed agent leaves its pins, so remove them.
         let _ = fs::remove_dir_all(Path::new(bpffs::AGENTS).join(&self.name));
         if thread::panicking() {
             eprintln!("--- log of {} {}:\n{}", self.role, self.name, self.log());

@@ -42,7 +42,8 @@ fn brf_and_cubic_have_equal_shares() {
     });
 }
 
-/// The client asks for feedback. One server applies rates. The other is a plain Linux host, whose SYN-ACK does not ask.
+/// The client asks for feedback. One server applies rates. The other server is a plain Linux host, whose SYN-ACK does
+/// not ask for feedback.
 #[test]
 fn downloads_from_a_plain_server_are_other_tcp() {
     patiently(|| {
@@ -69,8 +70,8 @@ fn downloads_from_a_plain_server_are_other_tcp() {
     });
 }
 
-/// `iperf3 -C cubic` sets its congestion control after it has connected. Its SYN has then asked for feedback, but the
-/// flow does not apply rates.
+/// `iperf3 -C cubic` sets its congestion control after it has connected. Its SYN has already asked for feedback, but
+/// the flow does not apply rates.
 #[test]
 fn a_flow_that_claims_brf_and_ignores_rates_is_demoted() {
     patiently(|| {

@@ -39,7 +39,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
                 let mut first = [0];
                 let Ok(1) = stream.read(&mut first) else { return };
                 match first[0] {
-                    // Data, a FIN at once, or an RST.
+                    // The answer is data, a FIN at once, or an RST.
                     0 => drop(stream.write_all(&[1; 20_000])),
                     1 => return,
                     2 => reset(&stream),
@@ -67,7 +67,7 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
         return Ok(());
     }
     stream.write_all(&[way])?;
-    // If the server closes at once, the rest may fail.
+    // If the server closes the connection at once, this write may fail.
     let _ = stream.write_all(&vec![2; [100, 3_000, 30_000][(n / 6 % 3) as usize]]);
     if way == 4 {
         reset(&stream);
@@ -136,14 +136,14 @@ fn a_thousand_flows_leave_no_state() {
                 counter(&port, "refused"),
                 counter(&port, "no_slot")
             );
-            // All slots are free again, so as many connections as there are slots must get one.
+            // All slots must be free again. Open one connection for each slot.
             let before = counter(&port, "no_slot");
             let all: Vec<_> = net.inside("s1", || {
                 (0..SLOTS)
                     .map(|_| {
                         let mut stream = TcpStream::connect(address).expect("the server answers");
                         stream.write_all(&[3]).expect("it takes a byte");
-                        // Limit the number of unconfirmed flows.
+                        // Wait, to limit the number of unconfirmed flows.
                         thread::sleep(Duration::from_millis(2));
                         stream
                     })

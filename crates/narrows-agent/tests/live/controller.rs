@@ -1,4 +1,5 @@
-//! The SDN controller is killed by `kill -9`. The agent continues without it, and connects to the next one.
+//! The SDN controller is killed by `kill -9`. The agent continues without a controller, and connects to the next
+//! controller.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -13,7 +14,8 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// Returns a Python that can run the controller: the repository's, or `NARROWS_PYTHON`.
+/// Returns the path of a Python interpreter that can run the controller: the interpreter in the repository's `.venv`,
+/// or the value of `NARROWS_PYTHON`.
 fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os("NARROWS_PYTHON").map_or(own, PathBuf::from);

@@ -20,7 +20,7 @@ use super::net::{Forwarding, Net};
 
 /// Time within which the connections arrive, at equal intervals.
 const ARRIVAL: Span = Span::from_secs(1);
-/// Time after which the connections are measured.
+/// Time from the beginning until the measurement of the connections.
 const SETTLED: Span = Span::from_secs(5);
 /// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause a delay of 500 ms. The limit allows for
 /// other programs of the machine, which delay the packets of many flows at the same time.
@@ -43,7 +43,8 @@ fn crowd() -> Crowd {
 }
 
 impl Crowd {
-    /// Returns the bytes that each connection sends: twice its equal share.
+    /// Returns the number of bytes that each connection sends. It is twice the number that an equal share carries
+    /// during the test.
     fn bytes(&self) -> u64 {
         let share = self.mbit * 1_000_000 / 8 / self.connections as u64;
         (2 * share * self.seconds).max(100_000)
@@ -90,7 +91,8 @@ pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream
     })
 }
 
-/// Accepts connections and keeps them until it is stopped. All data fits into the sockets' buffers.
+/// Accepts connections and keeps them open until `stop` is set. It reads no data, because all data fits into the
+/// sockets' buffers.
 pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams = Vec::new();
@@ -102,8 +104,7 @@ pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// Samples the port's queueing delay until `end` has passed since `begun`. Prints percentiles, and returns the samples
-/// in ms.
+/// Samples the port's queueing delay until the time `begun` + `end`. Prints percentiles, and returns the samples in ms.
 pub(crate) fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
     let (mut all, mut part) = (Vec::new(), Vec::new());
     let mut half_seconds = 0;

@@ -1,4 +1,4 @@
-//! The agent is stopped, so feedback ends. First the switch program notices this, then the senders.
+//! The agent is stopped, so feedback ends. The switch program notices this first, and the senders notice it later.
 
 use std::thread;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
             thread::sleep(Duration::from_millis(20));
         }
         let taken_over = since(stopped);
-        // When one flow ends, the other takes the free capacity without feedback.
+        // When one flow ends, the other flow takes the freed capacity without feedback.
         drop(second);
         thread::sleep(Duration::from_secs(3));
         let free = rates(&[&first], Duration::from_secs(1))[0];

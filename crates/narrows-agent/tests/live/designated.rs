@@ -140,7 +140,7 @@ fn two_hundred_flows_are_counted_without_a_table() {
     });
 }
 
-/// A sender of BRF that designates no packets counts as other TCP. Its ACKs pass unchanged.
+/// The flows of a BRF sender that designates no packets are other TCP. The switch does not change their ACKs.
 #[test]
 fn without_designated_packets_a_sender_gets_no_rate() {
     patiently(|| {

@@ -14,7 +14,7 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// SYNs per second, if the machine has enough CPU time. It also runs the flows, their path and the switch.
+/// SYNs per second, if the machine has enough CPU time. The machine also runs the flows, their path and the switch.
 /// `NARROWS_FLOOD` sets another number.
 const PACE: u64 = 100_000;
 
@@ -28,7 +28,8 @@ fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) 
     let (begun, pace) = (clock::now(), pace());
     while !stop.load(Relaxed) {
         let allowed = (since(begun).as_secs_f64() * pace as f64) as u64;
-        // After a pause, the attacker does not catch up, because a network card could not send such a burst.
+        // After a pause, the attacker does not send the missed packets in one burst, because a network card could not
+        // do this.
         let now = sent.load(Relaxed);
         for _ in 0..allowed.saturating_sub(now).min(200) {
             let n = dice.roll();
@@ -83,7 +84,7 @@ fn a_syn_flood_does_not_affect_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // A real new flow. Its SYN is probably dropped, and repeated after a second.
+            // Open a real new flow. The switch probably drops its SYN, which the host repeats after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();

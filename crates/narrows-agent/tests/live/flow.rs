@@ -95,8 +95,8 @@ impl Flow {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
-    /// Returns the number of delivered packets, including selectively acknowledged ones. Unlike [`Flow::received`], it
-    /// also grows while an earlier packet is missing.
+    /// Returns the number of delivered packets, including selectively acknowledged ones. Unlike [`Flow::received`],
+    /// this number also grows while an earlier packet is missing.
     pub(crate) fn delivered(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| u64::from(tcp_info(stream).2))
     }
@@ -204,7 +204,7 @@ pub(crate) fn jain(rates: &[f64]) -> f64 {
     sum * sum / (rates.len() as f64 * squares)
 }
 
-/// Fails if a flow had an error.
+/// Panics if a flow had an error.
 pub(crate) fn all_well(flows: &[&Flow]) {
     for (i, flow) in flows.iter().enumerate() {
         assert_eq!(flow.trouble(), None, "flow {i}");

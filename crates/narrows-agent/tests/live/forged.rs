@@ -1,5 +1,5 @@
-//! A host off the path forges packets of both ends of a flow. It knows addresses and ports, and guesses sequence
-//! numbers.
+//! A host off the path forges packets of both ends of a flow. The attacker knows addresses and ports, and guesses
+//! sequence numbers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ const TEN: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0, 10];
 
 type End = (Ipv4Addr, u16);
 
-/// Contents and number per second of forged packets.
+/// Contents of the forged packets, and their number per second.
 #[derive(Copy, Clone)]
 struct Attack {
     flags: u8,
@@ -28,7 +28,7 @@ struct Attack {
     per_second: u64,
 }
 
-/// Sends packets that seem to come from the receiver until it is stopped. With RSTs, every other packet seems to come
+/// Until `stop` is set, sends packets that seem to come from the receiver. With RSTs, every second packet seems to come
 /// from the sender. Returns the number of packets.
 fn forge(attack: Attack, [to_sender, to_receiver]: [&Port; 2], ends: [End; 2], stop: &AtomicBool) -> u64 {
     let (mut dice, begun, sent) = (Dice(21), clock::now(), AtomicU64::new(0));

@@ -22,8 +22,8 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Opens a packet socket at `interface` of `host`. The other end of the cable is the host with the interface's
-    /// name.
+    /// Opens a packet socket at `interface` of `host`. The name of the interface is the name of the host at the other
+    /// end of the cable.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
         Port::toward(net, (host, interface), (interface, host))
     }
@@ -115,9 +115,9 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Bytes of the options, cut or padded with zeros to whole words.
+    /// Bytes of the options. Bytes after the first 40 are ignored, and zeros fill the last word.
     pub(crate) options: &'a [u8],
-    /// A wrong data offset in words, for tests.
+    /// A data offset in words that replaces the correct one.
     pub(crate) offset: Option<u8>,
     pub(crate) payload: &'a [u8],
 }
@@ -171,7 +171,7 @@ pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
     (d.len() >= 40 && d[0] == 0x45 && d[9] == 6).then_some(d)
 }
 
-/// Returns whether both checksums are correct.
+/// Returns whether the checksums of IPv4 and of TCP are correct.
 pub(crate) fn checksums_are_correct(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }

@@ -14,7 +14,7 @@ const A: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 99, 0, 1), 4000);
 const B: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 98, 0, 1), 80);
 const ROUNDS: u16 = 4000;
 
-/// Options that a hostile or broken stack could send.
+/// Returns random options that a hostile or broken stack could send.
 fn options(dice: &mut Dice) -> Vec<u8> {
     let mut bytes = Vec::new();
     let wanted = dice.below(41) as usize;
@@ -117,7 +117,7 @@ fn checksums_stay_correct_with_any_options() {
                 let segment = Segment {
                     from: source,
                     to: target,
-                    // An RST would end the flow, and a SYN would start one.
+                    // These flags contain no RST, which would end the flow, and no SYN, which would start another flow.
                     flags: ACK | (dice.below(2) as u8) << 3,
                     seq: dice.roll() as u32,
                     ack: dice.roll() as u32,
@@ -132,7 +132,7 @@ fn checksums_stay_correct_with_any_options() {
                 }
                 from.send(&datagram);
                 sent[usize::from(id)] = datagram;
-                // After a while, a flow without data gets no rate (BRF-16).
+                // A flow that has sent no data for a while gets no rate (BRF-16), so send data again and again.
                 if id % 20 == 0 {
                     let data = Segment {
                         from: A,

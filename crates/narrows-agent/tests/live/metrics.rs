@@ -66,7 +66,7 @@ fn the_first_scrape_is_right_and_the_endpoint_is_in_the_namespace_of_choice() {
         let info = format!("narrows_agent_info{{role=\"switch\",name=\"{}\"}} 1\n", agent.name);
         assert!(first.contains(&info), "{first}");
         assert!(value(&first, "narrows_port_capacity_bytes_per_second{port=\"c\"}") > 12e6, "{first}");
-        // Requests shortly after each other get the same page, so wait.
+        // The endpoint answers two requests that follow shortly after each other with the same page, so wait.
         thread::sleep(Duration::from_millis(500));
         let asked = clock::now();
         let uptime = value(&page(), "narrows_agent_uptime_seconds");

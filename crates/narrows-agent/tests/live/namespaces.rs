@@ -80,11 +80,11 @@ fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// Returns the number of lines in the log about this event in a host's namespace.
+/// Returns the number of lines in the agent's log that report this event in a host's namespace.
 fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     let (event, netns) = (format!("event=\"{event}\""), format!("netns=/run/netns/{}", net.name(host)));
     let log = agent.log();
-    // No host's name is the beginning of another's.
+    // This search is exact, because no host's name is the beginning of another host's name.
     log.lines().filter(|line| line.contains(&event) && line.contains(&netns)).count()
 }
 
@@ -236,7 +236,7 @@ fn a_reload_adds_and_removes_namespaces() {
     wait_until(&mut receiver, "it is not entered", |receiver| entered(&net, receiver) == ["s2"]);
     assert!(!asks(&net, &receiver, "s1") && asks(&net, &receiver, "s2"));
 
-    // Another kind of scope is refused with one line, and nothing changes.
+    // A reload cannot replace `[[namespaces]]` by another kind of scope. It logs one line, and nothing changes.
     let table = format!("[[namespaces]]\npath = '{}\n", path("s2"));
     reload(&mut receiver, &table, "");
     wait_until(&mut receiver, "nothing is said", |receiver| receiver.log().contains("restart-needed"));
@@ -348,7 +348,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     wait_until(&mut sender, "it is not taken", |sender| held(&net, sender) == ["s1", "s2"]);
     assert_in_use(&net, &mut sender, 1, 5002);
 
-    // An interface without room for programs returns. Later, it has room again.
+    // The interface returns without room for programs, and has room again later.
     net.says("s1", "ip link set dev r name elsewhere");
     wait_until(&mut sender, "it is still there", |sender| held(&net, sender) == ["s2"]);
     let full = fill(&net, "s1", "elsewhere");

@@ -32,7 +32,8 @@ pub(crate) struct Net {
     hosts: Hosts,
 }
 
-/// A cable run by the emulator. It delays all packets, and loses packets from its first end to its second end.
+/// A cable run by the emulator. It delays all packets, and loses some of the packets from its first end to its second
+/// end.
 struct Relay {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -110,7 +111,7 @@ impl Net {
     pub(crate) fn host(&mut self, name: &str) {
         self.hosts.add(name);
         for (key, value) in [
-            // With these sizes, windows never limit a flow.
+            // With these buffer sizes, windows never limit a flow.
             ("net/ipv4/tcp_rmem", "4096 4000000 8000000"),
             ("net/ipv4/tcp_wmem", "4096 1000000 8000000"),
             ("net/ipv6/conf/default/accept_dad", "0"),

@@ -1,5 +1,5 @@
-//! A sender's agent is killed (`kill -9`) under load. Its connections continue with CUBIC without harming others, until
-//! the next agent takes them over.
+//! A sender's agent is killed (`kill -9`) under load. Its connections continue with CUBIC until the next agent takes
+//! them over. They do not harm other connections.
 
 use std::thread;
 use std::time::Duration;

@@ -39,7 +39,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // Pins vanish with the bpffs, and links with their pins.
+        // Pins vanish with their bpffs, and BPF links vanish with their pins.
         let _ = umount2(self.0.path(), MntFlags::MNT_DETACH);
     }
 }
@@ -111,7 +111,7 @@ fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
         net.inside("s1", || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             for _ in 0..50 {
-                // If the port is closed, the next call returns the error.
+                // If the receiver's port is closed, the next call of `send_to` returns this error.
                 let _ = socket.send_to(b"hello", to);
                 thread::sleep(Duration::from_millis(20));
             }

@@ -26,9 +26,9 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// Returns the first time after which every flow has its share in all samples. A sample is a time and each flow's
-/// delivered packets. A high rate only at the beginning does not count, because packets on the wire arrive faster than
-/// the port sends.
+/// Returns the first time after which every flow has its share in all samples. A sample consists of a time and the
+/// number of packets that each flow has delivered by then. A high rate that does not last is ignored: at first, packets
+/// that are already on the wire arrive faster than the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;
@@ -41,8 +41,8 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     judged.get(judged.len() - fair_at_the_end).map(|(at, _)| *at)
 }
 
-/// Kills the switch, and starts it again after `unshaped`. Returns how long it takes after the port is shaped again
-/// until every flow has its share. Returns `None` if it takes longer than [`WATCHED`].
+/// Kills the switch, and starts it again after `unshaped`. Returns the time that passes, once the port is shaped again,
+/// until every flow has its share. Returns `None` if this time is longer than [`WATCHED`].
 fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
     switch.kill();
     thread::sleep(unshaped / 2);

@@ -1,5 +1,5 @@
-//! Two flows share a port of 100 Mbit/s. The tests cover each kind of switch and each kind of packets. The deployment
-//! requires 46 to 47 Mbit/s for each flow, no queue and no retransmission.
+//! Two flows share a port of 100 Mbit/s. The tests cover each kind of switch and each kind of packets. The goal is 46
+//! to 47 Mbit/s for each flow, no queue and no retransmission.
 
 use std::thread;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
             let server = net.server(5000 + i as u16, v6);
             Flow::open(net.netns(&format!("s{i}")), net.netns("c"), server, sends, None)
         }
-        // The star's receiver asks for feedback, and the hosts before the switch send.
+        // The client is at the star's receiver and asks for feedback. The server is in front of the switch and sends.
         Sends::Server => {
             let server = std::net::SocketAddr::new(net.of(i, v6), 5000);
             Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
@@ -116,7 +116,8 @@ fn two_downloads_share_a_port_of_a_bridge_v6() {
     patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
-/// Two subscribers share a port. One subscriber has one connection, the other has nine, and each gets half of the port.
+/// Two subscribers share a port. One subscriber has one connection, and the other subscriber has nine. Each subscriber
+/// gets half of the port.
 #[test]
 fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
     patiently(|| {

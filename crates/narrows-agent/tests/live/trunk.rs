@@ -1,4 +1,4 @@
-//! Routers whose controlled port is a VLAN trunk, or carries PPPoE or GTP-U.
+//! Tests routers whose controlled port is a VLAN trunk, or carries PPPoE or GTP-U.
 //!
 //! The router is a user-space program, so the tests need no kernel with VLANs, PPP and GTP. The program forwards
 //! packets between two interfaces, and adds the headers to packets that leave by the controlled port. The router
@@ -82,8 +82,8 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// Starts a forwarder. `there` changes frames from the first interface to the second, and `back` those of the other
-    /// direction.
+    /// Starts a forwarder. `there` changes frames from the first interface to the second, and `back` changes frames in
+    /// the other direction.
     fn start(
         net: &Net,
         host: &str,
@@ -154,7 +154,7 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
         Forwarder::start(&net, "r", ["s1", "edge"], move |f| headers.add(f), move |f| headers.remove(f));
     let _peer =
         Forwarder::start(&net, "edge", ["r", "c"], move |f| headers.remove(f), move |f| headers.add(f));
-    // The headers must fit into the frames.
+    // A smaller MTU leaves room for the added headers in the frames.
     for (host, interface) in [("s1", "r"), ("c", "edge")] {
         net.says(host, &format!("ip link set {interface} mtu 1440"));
     }

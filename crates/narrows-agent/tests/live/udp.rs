@@ -1,6 +1,6 @@
 //! Tests UDP on an idle port, UDP next to TCP, and a small flow of UDP next to a flood of UDP.
 //!
-//! The tests use the kernel's counters of the switch's queues. They do not count the bytes that an application
+//! The tests use the kernel's counters of the switch's queues. The tests do not count the bytes that an application
 //! receives, because an application on a busy machine may lose packets that the network has delivered.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    /// Opens a flow with a queue of its own.
+    /// Opens a flow whose queue at the switch is not the queue of any flow in `others`.
     fn open(net: &Net, others: &[&Datagrams]) -> Datagrams {
         let to = net.server(7000, false);
         loop {
@@ -124,7 +124,8 @@ fn queues(net: &Net) -> BTreeMap<String, Queue> {
     found
 }
 
-/// Returns the share of a flow's datagrams that its queue dropped while `work` ran, and their number.
+/// Returns the share of a flow's datagrams that its queue dropped while `work` ran, and the number of all its
+/// datagrams.
 fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     let before = queues(net)[&flow.queue];
     work();
@@ -201,7 +202,8 @@ fn udp_borrows_an_idle_port() {
     });
 }
 
-/// Next to greedy TCP, UDP's flows share UDP's floor. TCP keeps its rates and its short queue.
+/// If TCP flows send as much as they can, the UDP flows together get UDP's floor. TCP keeps its rates and its short
+/// queue.
 #[test]
 fn udp_gets_its_floor_at_a_busy_port() {
     patiently(|| {

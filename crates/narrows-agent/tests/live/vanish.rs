@@ -1,4 +1,4 @@
-//! Interfaces vanish and return. The others stay controlled, and all flows get their shares again.
+//! Interfaces vanish and return. The other interfaces stay controlled, and all flows get their shares again.
 
 use std::thread;
 use std::time::Duration;

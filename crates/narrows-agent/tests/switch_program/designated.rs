@@ -1,4 +1,5 @@
-//! Tests a switch with BDR. It counts designated packets, gives all flows the same rate, and has no entry for any flow.
+//! Tests a switch with BDR. The switch counts designated packets, gives all flows the same rate, and has no entry for
+//! any flow.
 
 use narrows_agent::dataplane::layout::{self, whole_reports};
 use narrows_agent::dataplane::program::Sizes;
@@ -45,7 +46,8 @@ fn rate_of(packet: &[u8]) -> RateOption {
     read(&packet[34..], Format::Experimental).option
 }
 
-/// Sends this flow's ACK, which arrived at the port's interface. Returns the rate in the ACK afterwards.
+/// Sends an ACK of this flow that arrived at the interface of the data port. Returns the rate in the ACK that the
+/// program forwards.
 fn ack_rate(rig: &Rig, flow: &Packet) -> RateOption {
     let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &flow.clone().reversed());
     assert_eq!(tried.verdict, PASS);
@@ -64,7 +66,7 @@ fn syn(flow: &Packet, value: u16) -> Packet {
 fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     let Some(rig) = stateless() else { return };
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
-    // Test vector TV-D8: the SYN, data after 0.1 s and 0.2 s, and the FIN after 0.3 s.
+    // Test vector TV-D8: the SYN, data 0.1 s and 0.2 s after the SYN, and the FIN 0.3 s after the SYN.
     rig.send(DATA, &syn(&flow, DESIGNATES).payload(0));
     let first = OptionReport { first: true, ..report(100, 1) };
     for said in [first, report(100, 1), OptionReport { fin: true, ..report(100, 1) }] {
@@ -94,8 +96,8 @@ fn segments_of_a_designated_packet_are_one_report() {
     }
 }
 
-/// Senders mark only data, so a FIN without data has no mark. Its report counts if the flow has designated packets
-/// before.
+/// Senders mark only data, so a FIN without data has no mark. Its report counts if the flow has designated a packet
+/// earlier.
 #[test]
 fn the_report_of_a_fin_without_data_counts() {
     let Some(rig) = stateless() else { return };
@@ -106,7 +108,8 @@ fn the_report_of_a_fin_without_data_counts() {
     rig.send(DATA, &flow.clone().payload(1000).options(&marked(Some(report(100, 1)))));
     assert_eq!(rig.send(DATA, &fin).priority, PRIORITIES[1], "it follows the data of its flow");
     assert_eq!(counted(&rig), (150_000, 2, 0, 0));
-    // Reports of ACKs without data do not count. Nor does a FIN's report if the flow designated no packet before.
+    // The report of an ACK without data does not count. The report of a FIN does not count if its flow has designated
+    // no packet earlier.
     rig.send(DATA, &flow.clone().options(&unmarked));
     let other = Packet::new(Shape::V4, 40_001).flags(FIN | ACK).options(&unmarked);
     assert_eq!(rig.send(DATA, &other).priority, PRIORITIES[2]);
@@ -134,10 +137,10 @@ fn acks_of_designating_flows_get_the_common_rate_and_all_others_pass_unchanged()
     rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
     assert_eq!(ack_rate(&rig, &flow), assigned(COMMON));
     assert_eq!(ack_rate(&rig, &other), RateOption::Absent);
-    // An ACK from another interface belongs to data of another port.
+    // An ACK that arrives at another interface belongs to data of another port.
     let elsewhere = rig.send_from(rig.ifindex[usize::from(ACKS)], ACKS, &flow.clone().reversed());
     assert_eq!(elsewhere.packet, flow.clone().reversed().bytes());
-    // The smaller of two rates on the path stays (BRF-61).
+    // If the ACK already has a rate, the smaller rate stays (BRF-61).
     for (there, leaves) in
         [(code(900_000), 900_000), (code(9_000_000), COMMON), (RateCode::UNASSIGNED, COMMON)]
     {
@@ -160,7 +163,8 @@ fn syn_acks_get_the_grants_of_newcomers() {
     };
     assert_eq!(granted(40_000, DESIGNATES), assigned(2_000_000));
     assert_eq!(granted(40_001, DESIGNATES), assigned(1_000_000));
-    // A sender of BRF also asks for rates, but its packets would not be counted.
+    // A BRF sender without designated packets also asks for rates. It gets none, because the switch would not count its
+    // packets.
     assert_eq!(granted(40_002, 65535), RateOption::Absent);
     assert_eq!(counted(&rig).3, 2);
 }

@@ -1,5 +1,5 @@
-//! Packets of a host off a flow's path. It knows the flow's addresses and ports, but must guess sequence numbers. The
-//! table "Forged packets" of docs/explanation/security.md names these tests.
+//! Tests forged packets of a host off a flow's path. The host knows the flow's addresses and ports, but must guess
+//! sequence numbers. The table "Forged packets" of docs/explanation/security.md names these tests.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::rig::*;
 const TEN: u16 = 10;
 /// A sequence number far from all numbers of the flow.
 const FAR: u32 = 0x6000_0000;
-/// After such a pause, the program learns the flow's numbers again.
+/// After a pause of this length, the program learns the flow's numbers again.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// A flow that has sent 10,000 bytes, 4,000 of them acknowledged.
+/// Returns a flow that has sent 10,000 bytes, of which 4,000 are acknowledged.
 fn flow(rig: &Rig) -> (Packet, Slot<'_>) {
     rig.grant(&[1_250_000]);
     let flow = Packet::new(Shape::V4, 40_000);
@@ -39,7 +39,7 @@ fn go_on(rig: &Rig, flow: &Packet) {
     rig.send(ACKS, &flow.clone().reversed().ack(5000));
 }
 
-/// Sends a packet that must change the counter and nothing else.
+/// Sends a packet that must increase the counter `implausible` and change nothing else.
 fn refused(rig: &Rig, slot: &Slot<'_>, port: u8, packet: &Packet) {
     let (before, counted) = (slot.image(), rig.data_port().counters().implausible);
     rig.send(port, packet);
@@ -68,7 +68,7 @@ fn a_single_guessed_rate_has_no_effect() {
     let guessed = flow.clone().reversed().ack(6000).options(&option(TEN));
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (0, RateCode::UNASSIGNED));
-    // A real switch writes more than one rate, so the second one is believed.
+    // A real switch writes its rate more than once, so the program believes the second ACK.
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (1, RateCode::from_bits(TEN)));
 }
@@ -130,7 +130,7 @@ fn a_forged_syn_changes_no_flow() {
     assert_eq!(slot.image(), before);
 }
 
-/// The attacker knows the sequence number of the SYN, because it sends its own.
+/// The attacker knows the sequence number of the forged SYN, because it sends this SYN itself.
 #[test]
 fn a_forged_handshake_replaces_no_active_flow() {
     let Some(rig) = rig() else { return };
@@ -203,7 +203,7 @@ fn a_guessed_third_packet_confirms_no_flow() {
     assert_eq!(rig.data_port().counters().unconfirmed, 1);
     rig.send(DATA, &flow);
     assert_eq!(rig.data_port().counters().unconfirmed, 0);
-    // Forged packets are also refused for a flow that began with data.
+    // Forged packets are also refused if the program saw the flow's data first, and no handshake.
     let adopted = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &adopted.clone().payload(100));
     let slot = rig.switch.slots.get(rig.slot_of(&adopted).unwrap()).unwrap();
@@ -259,7 +259,7 @@ fn another_interface_is_believed_after_a_pause() {
     rig.send_from(8, DATA, &fin);
     rig.send_from(8, DATA, &fin.clone().flags(RST));
     assert_eq!(slot.flags() & (layout::FIN_SENDER | layout::RST), 0);
-    // After this pause, the route counts as changed.
+    // After this pause, the program assumes that the route has changed.
     sleep(Duration::from_millis(150));
     rig.send_from(8, ACKS, &ack);
     rig.send_from(8, ACKS, &ack);

@@ -124,7 +124,7 @@ fn fin_of_both_or_rst_ends_a_flow_and_frees_its_slot() {
     rig.send(ACKS, &flow.clone().reversed().flags(FIN | ACK));
     let both = layout::FIN_SENDER | layout::FIN_RECEIVER;
     assert_eq!(rig.switch.slots.get(index).unwrap().flags() & both, both);
-    // An RST without ACK, which iperf3's receiver sends at the end.
+    // At the end of a connection, iperf3's receiver sends an RST without ACK.
     rig.send(ACKS, &flow.clone().reversed().flags(RST));
     assert_ne!(rig.switch.slots.get(index).unwrap().flags() & layout::RST, 0);
 
@@ -188,7 +188,7 @@ fn with_both_directions_controlled_the_syn_ack_counts_for_the_other() {
         assert_eq!(rig.send(ACKS, &download).priority, PRIORITIES[leaf]);
         let slot = rig.switch.slots.get(rig.slot_of(&download).unwrap()).unwrap();
         assert_eq!(slot.flags() & layout::RATED != 0, leaf == 1);
-        // The opener's direction is rated because of its own SYN.
+        // Data of the host that sent the SYN is rated, because this SYN asked for feedback.
         assert_eq!(rig.send(DATA, &opener.payload(100)).priority, PRIORITIES[1]);
     }
 }
@@ -362,7 +362,8 @@ fn udp_flows_have_queues_of_their_own() {
             assert_eq!(queues[0], queues[1], "{shape:?}");
             flows[queues[0] as usize] += 1;
         }
-        // 31 are expected. A binomially distributed number leaves these bounds in one of a million runs.
+        // A queue is expected to get 31 flows. A binomially distributed number is outside these bounds in one of a
+        // million runs.
         assert!(flows.iter().all(|n| (5..65).contains(n)), "{shape:?}: {flows:?}");
     }
 }
@@ -379,16 +380,15 @@ fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
     let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
     let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
-    // The eleventh SYN takes the remaining 40 tokens. The next 20 tokens, which arrive over 20 seconds, pay for its
-    // rest.
+    // The eleventh SYN takes the remaining 40 tokens and owes 20 more. These 20 tokens take 20 seconds to arrive.
     assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
     let counters = rig.data_port().counters();
     assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));
-    // The dropped SYN has left no state, so its answer gets no rate.
+    // The dropped SYN has left no state, so the SYN-ACK that answers it gets no rate.
     rig.grant(&[1_000_000]);
     rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
     assert_eq!(rig.slot_of(&syn(40_015)), None);
-    // Other packets pass, and so does a SYN at another port.
+    // Packets that are not SYNs pass. At a port without the limit, a SYN also passes.
     assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
     assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
     assert_eq!(verdict(ACKS, &syn(40_030)), PASS);
@@ -428,7 +428,7 @@ fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     nix::mount::mount(Some("none"), bpffs.0.path(), Some("bpf"), flags, None::<&str>).unwrap();
     let folder = bpffs.0.path().join("sw");
     rig.switch.pin(&folder).unwrap();
-    // Pins of an agent that died while it made its pins do not prevent a start.
+    // If an agent died before it had made all its pins, the existing pins do not prevent a start.
     std::fs::remove_file(folder.join("program")).unwrap();
     rig.switch.pin(&folder).unwrap();
     rig.grant(&[9_000_000]);
@@ -440,7 +440,7 @@ fn a_pinned_program_keeps_its_ports_and_drops_its_services() {
     assert_eq!(received(&rig, 40_000), rate(2_000_000));
 
     let taken = Rig { switch: Switch::open_pinned(&folder).unwrap(), ifindex: rig.ifindex };
-    // Only the first interface is listed, because the other interface's port is not controlled.
+    // Only the first interface is listed, because the port of the other interface is not controlled.
     assert_eq!(taken.switch.controlled().unwrap().into_iter().collect::<Vec<_>>(), [(DATA, rig.ifindex[0])]);
     assert_eq!(received(&taken, 40_001), rate(9_000_000));
     assert_eq!(taken.switch.slots.live().count(), 2);

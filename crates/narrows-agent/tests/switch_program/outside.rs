@@ -8,7 +8,7 @@ use narrows_control::units::Rate;
 
 use crate::rig::*;
 
-/// On a router between VLANs, data leaves with one tag, and ACKs with another or none.
+/// On a router between VLANs, data leaves with one tag. ACKs leave with another tag, or without a tag.
 #[test]
 fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     let Some(rig) = rig() else { return };
@@ -40,7 +40,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 5, mark: 0 });
     assert_eq!(rig.switch.slots.get(slot).unwrap().bytes(), 152);
 
-    // In a download, the SYN leaves without a tag, and the SYN-ACK with the tags of the data.
+    // In a download, the SYN leaves without a tag, and the SYN-ACK leaves with the tags of the data.
     let (tagged, plain) = (Packet::new(Shape::QinQ, 40_002), Packet::new(Shape::V4, 40_002));
     rig.send(ACKS, &plain.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     rig.send(DATA, &tagged.flags(SYN | ACK).options(SYN_OPTIONS));
@@ -129,7 +129,8 @@ fn is_udp(priority: u32) -> bool {
     (PRIORITIES[3]..PRIORITIES[3] + u32::from(UDP_QUEUES)).contains(&priority)
 }
 
-/// An inner segment counts only if all headers agree on its length. Otherwise the packet stays UDP.
+/// The program handles the inner segment only if all headers agree on its length. Otherwise, it treats the packet as
+/// UDP.
 #[test]
 fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     let Some(rig) = rig() else { return };
@@ -157,7 +158,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
         assert_eq!(passed, (PASS, true, &frame), "{what}");
         assert_eq!(rig.data_port().counters().unopened[3], n, "{what}");
     }
-    // A super-packet holds several G-PDUs, and a fragment a part of one.
+    // A super-packet contains several G-PDUs, and a fragment contains only a part of one.
     let mut fragment = Packet::new(Shape::Gtp, 40_000).payload(100).bytes();
     fragment[20] = 0x20;
     let counted = rig.data_port().counters().unopened[3];

@@ -1,5 +1,5 @@
-//! Packet exchanges of real connections. The program must believe the sequence and acknowledgement numbers of every
-//! packet.
+//! Tests packet exchanges as in real connections. The program must believe the sequence and acknowledgement numbers of
+//! every packet.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn loss_reordering_and_retransmission_are_believed() {
     let (real, slot) = exchange(&rig);
     for n in 0..100u32 {
         let at = 1000 + n * 10_000;
-        // The third packet is lost upstream of the switch. The fifth and sixth are swapped.
+        // The third packet is lost upstream of the switch. The fifth and the sixth packet arrive in the wrong order.
         for k in [0, 1, 3, 5, 4, 6, 7, 8, 9] {
             real.data(at + k * 1000, 1000, 1000);
         }
@@ -178,7 +178,7 @@ fn a_connection_with_used_addresses_is_believed() {
     assert_ne!(slot.flags() & (layout::CONFIRMED | layout::RECEIVER_SEEN), 0);
 }
 
-/// The program saw no packets for a while, because its agent was restarted or the flow took another path.
+/// For a while, the program sees no packets of the flow, as after a restart of its agent or a change of the path.
 #[test]
 fn a_flow_that_went_on_unseen_is_believed_again() {
     let Some(rig) = rig() else { return };

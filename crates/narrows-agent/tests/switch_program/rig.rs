@@ -98,7 +98,7 @@ impl Rig {
         }
         self.data_port().set_grants(grants);
     }
-    /// Sends SYN and SYN-ACK of a flow that asks for feedback. Returns the SYN-ACK after the program.
+    /// Sends SYN and SYN-ACK of a flow that asks for feedback. Returns the SYN-ACK as the program forwards it.
     pub(crate) fn open(&self, like: &Packet) -> TestRun {
         let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
         let tried = self.send(DATA, &syn);
@@ -173,7 +173,7 @@ pub(crate) struct Packet {
     pub(crate) shape: Shape,
     pub(crate) reversed: bool,
     pub(crate) sport: u16,
-    /// Sequence number of the data. A SYN has the number before it.
+    /// Sequence number of the data. A SYN has this number minus 1.
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) flags: u8,
@@ -413,7 +413,7 @@ fn fold(mut sum: u64) -> u16 {
 /// Returns the sum over the segment or datagram from `l4` to `end`, with its pseudo header.
 fn l4_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
     let (addresses, protocol) = match frame[l3] >> 4 {
-        // Only TCP has extension headers here.
+        // In these tests, only TCP packets have extension headers.
         6 => (&frame[l3 + 8..l3 + 40], if frame[l3 + 6] == 17 { 17 } else { 6 }),
         _ => (&frame[l3 + 12..l3 + 20], u64::from(frame[l3 + 9])),
     };
@@ -434,8 +434,8 @@ fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
 }
 
-/// Returns whether all checksums and the lengths in all outer headers are correct. `Packet` must have made the frame,
-/// but later changes are allowed.
+/// Returns whether all checksums and the lengths in all outer headers are correct. The frame must be a changed or
+/// unchanged frame of `Packet`.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let Some((_, end)) = ends(frame, l3) else { return false };
     let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;

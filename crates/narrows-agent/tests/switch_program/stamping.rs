@@ -25,9 +25,10 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // Codes at arrival and at departure. The first two codes at arrival are no rate. A greater rate follows, then a
-    // greater rate with a smaller code. The last three are a smaller rate, a smaller rate with a greater code, and a
-    // greater rate.
+    // Each row has the codes of an ACK at arrival and at departure. The switch's own rate has the code 12503. The first
+    // two codes at arrival are no rates. The rates of the third, fourth and seventh row are greater than the switch's
+    // rate, but the fourth has a smaller code. The rates of the fifth and sixth row are smaller, but the sixth has a
+    // greater code.
     for (there, leaves) in [
         (65535, 12503),
         (65534, 12503),
@@ -47,7 +48,7 @@ fn the_smallest_rate_on_the_path_stays() {
             assert_eq!(rig.send(ACKS, &data).packet, data.bytes());
         }
     }
-    // Five ACKs carried a rate, of which the first is not believed.
+    // Five ACKs carried a rate. The program does not believe the first of them.
     assert_eq!((slot.passed_n(), slot.passed()), (4, RateCode::from_bits(25_707)));
     assert_eq!(rig.data_port().counters().lower_passed, 2);
     assert_eq!(rig.data_port().counters().with_data, 2);
@@ -93,7 +94,7 @@ fn the_gate_allows_one_rate_per_rtt() {
     assert_ne!(rig.send(ACKS, &greater).packet, greater.bytes(), "lowering is not gated");
 }
 
-/// With any options, the program's result is that of the reference. Correct checksums stay correct.
+/// For all options, the program gives the same result as the reference codec. Correct checksums stay correct.
 #[test]
 fn random_headers_give_the_reference_result() {
     let Some(rig) = rig() else { return };

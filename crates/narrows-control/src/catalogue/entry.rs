@@ -34,7 +34,7 @@ impl Family {
     }
 }
 
-/// How the network's answer reaches the sender.
+/// How an answer of the network reaches the sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// The answer is in a TCP option of ACKs.
@@ -84,7 +84,7 @@ impl Needs {
     pub const NOTHING: Needs = Needs { marks_or_else: None, service: None };
 }
 
-/// The algorithm in Linux.
+/// The implementation of an algorithm in Linux.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Linux {
     /// The kernel's name of the algorithm (`TCP_CONGESTION`).
@@ -153,7 +153,7 @@ pub struct Preset {
     pub values: &'static [(&'static str, Constant)],
     /// Its look.
     pub look: Look,
-    /// The rate controller's parameter `mode`, if the preset needs a different mode than the algorithm.
+    /// The rate controller's parameter `mode`, if the preset needs another mode than its algorithm.
     pub mode: Option<&'static str>,
 }
 
@@ -202,7 +202,7 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its requirements on the network.
     pub needs: Needs,
-    /// The algorithm in Linux, if Linux has it.
+    /// The implementation of the algorithm in Linux, if there is one.
     pub linux: Option<Linux>,
     /// Its look in figures. If `None`, each figure chooses an unused look.
     pub look: Option<Look>,
@@ -269,7 +269,7 @@ pub(super) fn find_parameter(groups: &'static [Group], name: &str) -> Option<&'s
     })
 }
 
-/// Checks the parameters of `owner`, and returns the first that is unknown or out of range.
+/// Checks the parameters of `owner`. Returns an error for the first parameter that is unknown or out of range.
 pub(super) fn check_values(owner: &str, groups: &'static [Group], values: &Values) -> Result<(), Problem> {
     for (name, value) in values {
         let Some(parameter) = find_parameter(groups, name) else {

@@ -48,7 +48,7 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// Returns an error if one of the algorithm's names is taken, if a parameter occurs twice, or if a default or
+    /// Returns an error if a name of the algorithm is already in use, if a parameter occurs twice, or if a default or
     /// preset is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
@@ -67,7 +67,7 @@ impl Catalogue {
     /// Adds a rate controller that reads and writes congestion headers.
     ///
     /// # Errors
-    /// Returns an error if the name is taken, if a parameter occurs twice, or if a default is out of range.
+    /// Returns an error if the name is already in use, if a parameter occurs twice, or if a default is out of range.
     pub fn add_rate_controller(&mut self, entry: RateEntry) -> Result<(), Problem> {
         let is_added = self.rate_controllers.iter().any(|other| other.name == entry.name);
         if entry.name.is_empty() || is_added || registry::find(entry.name).is_some() {
@@ -79,7 +79,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the rate controllers that were added. [`registry::all`] has the others.
+    /// Returns the rate controllers that were added to the catalogue. [`registry::all`] returns the built-in rate
+    /// controllers.
     pub fn rate_controllers(&self) -> &[RateEntry] {
         &self.rate_controllers
     }
@@ -102,7 +103,7 @@ impl Catalogue {
     /// Checks a name and its parameters.
     ///
     /// # Errors
-    /// Returns the first invalid part.
+    /// Returns an error for the first unknown name or invalid value.
     pub fn check(&self, choice: &Choice) -> Result<(), Problem> {
         let Some((entry, _)) = self.find(&choice.name) else {
             return Err(Problem::unknown(&choice.name));
@@ -136,11 +137,11 @@ impl Catalogue {
 /// The numbers of a flow in a run. A controller can use these numbers to distinguish flows.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowNumber {
-    /// Number of the flow in the results, in the order in which flows start.
+    /// Number of the flow in the results. Flows are numbered in the order in which they start.
     pub id: u32,
     /// Index of the flow's entry in the plan.
     pub entry: u32,
-    /// Number of the flow within its entry, if the entry stands for several flows.
+    /// Number of the flow within its entry, if the entry describes several flows.
     pub member: u32,
 }
 
@@ -150,13 +151,13 @@ pub trait Controllers {
     /// Checks a name and its parameters.
     ///
     /// # Errors
-    /// Returns the first invalid part.
+    /// Returns an error for the first unknown name or invalid value.
     fn check(&self, choice: &Choice) -> Result<(), Problem>;
 
     /// Returns a new controller, or `None` if no algorithm has this name.
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>>;
 
-    /// Like [`build`](Controllers::build), for controllers that depend on the flow that they serve.
+    /// Like [`build`](Controllers::build), for controllers that depend on their flow.
     fn build_for(&self, choice: &Choice, _flow: FlowNumber) -> Option<Box<dyn Controller>> {
         self.build(choice)
     }

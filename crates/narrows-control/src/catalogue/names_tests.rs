@@ -193,7 +193,7 @@ fn apply(controller: &mut dyn Controller, window: &mut Window, step: &Step, tota
             };
             let room = controller.header_bytes();
             let header = controller.header(&departing, window);
-            // BDR may need a designated packet at any time (BDR-27, BDR-36), so its header may exceed `room`.
+            // BDR may have to designate any packet (BDR-27, BDR-36), so its header may need more than `room` bytes.
             let designated = matches!(header, Header::Bdr(_));
             assert!(header.wire_bytes() <= room || designated || syn || again, "{header:?} in {room} bytes");
         }

@@ -5,7 +5,7 @@ use crate::parameter::{Parameter, Problem, Value, Values};
 use crate::rate::{HeaderController, PortId};
 use crate::units::Bytes;
 
-/// A rate controller of another crate that reads and writes congestion headers. Senders write the headers
+/// A rate controller of another crate that reads and changes congestion headers. Senders create these headers
 /// ([`Header::Custom`](crate::feedback::header::Header::Custom)).
 #[derive(Copy, Clone, Debug)]
 pub struct RateEntry {
@@ -42,7 +42,7 @@ impl RateEntry {
     /// Checks parameters.
     ///
     /// # Errors
-    /// Returns the first parameter that is unknown or out of range.
+    /// Returns an error for the first parameter that is unknown or out of range.
     pub fn check(&self, values: &Values) -> Result<(), Problem> {
         check_values(self.name, self.parameters, values)
     }

@@ -1,7 +1,8 @@
 //! A closed loop for the controllers' tests: one greedy sender, one drop-tail link, an ACK for every packet.
 //!
-//! The loop is simpler than the simulator. Packets stay in order. A loss is detected one RTT later. Recovery lasts
-//! until all data in flight at its start is accounted for. There are no timeouts, and lost data is not retransmitted.
+//! The loop is simpler than the simulator. Packets stay in order. A loss is detected one RTT later. Recovery ends when
+//! all data that was in flight at its start has been delivered or detected as lost. There are no timeouts, and lost
+//! data is not retransmitted.
 
 use std::collections::VecDeque;
 
@@ -46,8 +47,8 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Number of segments between two losses in [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has 1 Gbit/s and 100 ms. One in
-/// [`RARE`] segments is lost.
+/// Returns the mean number of segments per RTT between 100 s and 300 s. The link has a rate of 1 Gbit/s, and the RTT
+/// without a queue is 100 ms. One in [`RARE`] segments is lost.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
         Path { loss: periodic_loss(RARE as u64), ..Path::new(Rate::from_bits_per_sec(1_000_000_000), 100) };

@@ -21,14 +21,15 @@ use crate::units::{Rate, Span, Time};
 /// Slow-start threshold of a connection that has had no congestion yet (Linux TCP_INFINITE_SSTHRESH).
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// The decision of a controller.
+/// The values that a controller sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     /// Congestion window, segments, at least 1.
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. If `None`, the transport does not pace, or paces at 2 or 1.2 times cwnd per srtt.
+    /// Pacing rate, L3 bytes/s. If `None`, the transport does not pace, or paces as Linux does: at 2 x cwnd per srtt
+    /// early in slow start, and at 1.2 x cwnd per srtt afterwards.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -53,8 +54,8 @@ pub struct Connection {
     /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
     /// bytes/s.
     pub feedback: Option<Rate>,
-    /// Whether the SYN-ACK carried the rate option, with or without a value. If so, both ends use BRF, and a switch
-    /// may write a rate later.
+    /// Whether the SYN-ACK carried the rate option, with or without a value. If so, both ends use BRF, and a switch may
+    /// write a rate into later ACKs.
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
@@ -72,7 +73,7 @@ impl Connection {
 /// The states of loss recovery (Linux `tcp_ca_state`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum State {
-    /// Nothing unusual.
+    /// No sign of loss or congestion.
     #[default]
     Open,
     /// SACKs or duplicate ACKs have arrived, but no segment is marked lost yet.
@@ -131,10 +132,10 @@ impl RateSample {
 /// unsynchronised clocks must add an offset.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// When the receiver sent the ACK, by the receiver's clock (TSval).
+    /// The time at which the receiver sent the ACK, by the receiver's clock (TSval).
     pub value: u32,
-    /// When the sender sent the acknowledged segment, by the sender's clock (TSecr). If the ACK acknowledges several
-    /// segments, this is the time of the first one.
+    /// The time at which the sender sent the acknowledged segment, by the sender's clock (TSecr). If the ACK
+    /// acknowledges several segments, this is the time of the first one.
     pub echo: u32,
 }
 
@@ -142,8 +143,8 @@ impl Timestamps {
     /// Length of a tick of the clock (Linux TCP_TS_HZ).
     pub const TICK: Span = Span::from_millis(1);
 
-    /// Returns the value of the clock at a time. The value is never 0, because 0 means that there is no timestamp.
-    /// The clock wraps around after 49 days, and the value 1 then lasts two ticks.
+    /// Returns the value of the clock at a time. The value is never 0, because 0 means that there is no timestamp. The
+    /// clock wraps around after 49 days. After the wrap, the value 1 lasts two ticks.
     #[inline]
     pub fn clock(at: Time) -> u32 {
         ((at.as_nanos() / Self::TICK.as_nanos()) as u32).wrapping_add(1).max(1)
@@ -191,7 +192,7 @@ pub struct Ack {
     /// Rate that the network wrote into this ACK or into a congestion header that the ACK echoes,
     /// L3 bytes/s.
     pub feedback: Option<Rate>,
-    /// The echo of congestion headers.
+    /// The echo of congestion headers, if this ACK carries an echo.
     pub echo: Option<Echo>,
     /// The timestamps of the ACK.
     pub timestamps: Option<Timestamps>,
@@ -230,7 +231,7 @@ impl Ack {
 ///
 /// A rate sample counts the losses during the flight of the *delivered* segment. BBR v2 and v3 need the losses during
 /// the flight of the *lost* segment, to find the in-flight level at which loss became excessive. If losses are detected
-/// late, a rate sample counts too few.
+/// late, a rate sample counts too few losses.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
@@ -321,7 +322,7 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// Whether this is a timeout in an episode whose threshold is already set. The transport then ignores a new
+    /// Whether this is a timeout in an episode whose threshold is already set. If so, the transport ignores a new
     /// threshold from the controller. Linux does not call `ssthresh` in this case, and only reports the state Loss
     /// (`set_state`).
     pub again: bool,
@@ -362,7 +363,7 @@ pub trait Controller: Send {
 
     /// Called after each ACK, in any state, to take measurements, as Linux calls `pkts_acked`. The call precedes
     /// [`on_ack`](Controller::on_ack). It follows [`on_congestion`](Controller::on_congestion) for the same ACK and
-    /// sees the resulting state. In Linux it comes first.
+    /// sees the resulting state. In Linux, `pkts_acked` is called first.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window
@@ -381,8 +382,8 @@ pub trait Controller: Send {
     /// episode, which the transport has restored (Linux `tcp_undo_cwnd_reduction`).
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since
-    /// the last transmission. `app_limited` is whether the rate sampler considers the sender application-limited.
+    /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since the
+    /// last transmission. `app_limited` states whether the rate sampler treats the sender as application-limited.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
     /// Returns whether the controller has a timer. A controller without a timer always returns `false`, and the
@@ -397,11 +398,11 @@ pub trait Controller: Send {
         Time::NEVER
     }
 
-    /// Called at [`next_timer`](Controller::next_timer), after the handshake. The next timer must then be later than
-    /// `now`. Otherwise, the transport calls `on_timer` again before its next transmission.
+    /// Called at [`next_timer`](Controller::next_timer), after the handshake. After this call, the next timer must be
+    /// later than `now`. Otherwise, the transport calls `on_timer` again before its next transmission.
     fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// Returns the owner of the window during recovery. The answer may change during a connection.
+    /// Returns the owner of the window during recovery. The returned value may change during a connection.
     fn recovery(&self) -> Recovery {
         Recovery::Transport
     }
@@ -418,7 +419,7 @@ pub trait Controller: Send {
     }
 
     /// Called when an ACK returned a header that another crate defines. The header has the words that rate controllers
-    /// on the path added. This call precedes all other calls for the same ACK, also
+    /// on the path added. This call precedes all other calls for the same ACK, including
     /// [`on_established`](Controller::on_established).
     fn on_header(&mut self, _now: Time, _header: &Custom) {}
 
@@ -431,15 +432,15 @@ pub trait Controller: Send {
         false
     }
 
-    /// Returns whether every rate after the SYN-ACK arrives in a separate message (PAC-3b). ACKs then have no rate
+    /// Returns whether every rate after the SYN-ACK arrives in a separate message (PAC-3b). If so, ACKs have no rate
     /// option.
     fn is_fed_by_messages(&self) -> bool {
         false
     }
 
     /// Returns whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
-    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario. The receiver echoes CE exactly, and
-    /// retransmissions are ECN-capable. The answer of a controller never changes.
+    /// TCP_CONG_NEEDS_ECN). If so, the flow negotiates ECN in any scenario. The receiver echoes CE exactly, and
+    /// retransmissions are ECN-capable. A controller must always return the same value.
     fn needs_exact_ce_echo(&self) -> bool {
         false
     }

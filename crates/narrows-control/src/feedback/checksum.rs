@@ -10,9 +10,9 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// Like [`update`], for two bytes that start `offset` bytes into the covered data.
 ///
-/// At an odd offset, the two bytes lie in two neighbouring words, and each byte is in the opposite half of its word.
-/// The sum does not depend on the word in which a half lies (RFC 1071, section 2(B)). So it is enough to swap the bytes
-/// of both values.
+/// At an odd offset, the first byte is the low half of one word, and the second byte is the high half of the next word.
+/// Halves of different words can be added in any order (RFC 1071, section 2(B)). So it is enough to swap the two bytes
+/// in both values.
 pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 {
     if offset.is_multiple_of(2) {
         update(checksum, old, new)
@@ -65,8 +65,8 @@ mod tests {
             mut data in proptest::collection::vec(any::<u8>(), 2..60), at in 0usize..58, new in any::<u16>(),
         ) {
             let at = at.min(data.len() - 2);
-            // Only input of zeros has two representations of its checksum. No TCP header consists
-            // of zeros only.
+            // Only the checksum of input that consists of zeros has two representations. No TCP header consists of
+            // zeros only.
             prop_assume!(data.iter().enumerate().any(|(i, b)| *b != 0 && i != at && i != at + 1));
             let old = u16::from_be_bytes([data[at], data[at + 1]]);
             let before = compute(&data);

@@ -6,8 +6,8 @@ use crate::units::Rate;
 const MAX_MANTISSA: u64 = 6552;
 const MAX_EXPONENT: u64 = 9;
 
-/// The code of a rate in a packet. The type has no order, because codes do not sort like rates: 65520 stands for 6552
-/// B/s and 6561 for 6560 B/s (BRF-8). To compare codes, [`decode`](RateCode::decode) them first.
+/// The code of a rate in a packet. The type has no order, because codes do not sort like rates: code 65520 is 6552 B/s,
+/// but code 6561 is 6560 B/s (BRF-8). To compare codes, [`decode`](RateCode::decode) them first.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RateCode(u16);
 
@@ -43,7 +43,8 @@ impl RateCode {
     /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
     /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first byte of a code of
-    /// 6.6 kB/s or more is at least 0x19. The kinds of NOP, MSS, window scale, SACK and timestamps are smaller.
+    /// 6.6 kB/s or more is at least 0x19. The option kinds of NOP, MSS, window scale, SACK and timestamps are smaller
+    /// than 0x19.
     ///
     /// For example, 250 MB/s becomes 2500 * 10^5. The encoding 25 * 10^7 of the same rate would have the bits
     /// 257 = 0x0101, which look like the two NOPs that the paper's format overwrites.
@@ -147,7 +148,8 @@ mod tests {
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
         // The canonical codes have mantissas 0 to 6552 with exponent 0, and mantissas 656 to 6552 with the nine other
-        // exponents. Smaller mantissas are not canonical there, because a lower exponent gives the same rate.
+        // exponents. With these exponents, smaller mantissas are not canonical, because a lower exponent gives the same
+        // rate.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 

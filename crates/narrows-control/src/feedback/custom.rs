@@ -4,7 +4,7 @@
 //! words, and rate controllers on the path fill this room. The packet therefore has the same size on each link. The
 //! receiver copies the words into its next ACK.
 
-/// Largest number of words of a header. Six routers can then write 8 bytes each, as much as INT in HPCC needs
+/// Largest number of words of a header. With 12 words, six routers can write 8 bytes each, as much as INT in HPCC needs
 /// (SIGCOMM 2019, section 4.1).
 pub const MAX_WORDS: usize = 12;
 
@@ -65,7 +65,7 @@ impl Custom {
         FIXED_BYTES + 4 * self.room as u16
     }
 
-    /// Returns the number of bytes that the words add to an ACK. ACKs carry only the room that is used.
+    /// Returns the number of bytes that the words add to an ACK. ACKs carry only the words, without the unused room.
     pub const fn echo_bytes(&self) -> u16 {
         FIXED_BYTES + 4 * self.len as u16
     }

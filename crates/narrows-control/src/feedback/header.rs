@@ -2,7 +2,7 @@
 //!
 //! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields follow draft-falk-xcp-spec-03 for XCP, chapter 6
 //! of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header is unknown. In memory,
-//! this file uses its own layout: each header takes the same number of 32-bit words.
+//! headers have a layout of this file: each header takes the same number of 32-bit words.
 //!
 //! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent bytes.
 //! The receiver copies the result into ACKs as one word ([`Echo`]).
@@ -12,13 +12,13 @@ use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
 use crate::units::{Bytes, Rate, Span};
 
-/// Number of words of memory that a header takes. The size of a header on the wire is [`Header::wire_bytes`].
+/// Number of words that a header takes in memory. [`Header::wire_bytes`] returns the size of a header on the wire.
 pub const WORDS: usize = 5;
 
 /// Number of bytes that an echo adds to an ACK: kind, length and reserved (4), and the value (4).
 pub const ECHO_BYTES: u16 = 8;
 
-/// The largest word, which stands for "no value yet" or "no limit".
+/// The largest word. It means "no value yet" or "no limit".
 const UNSET: u32 = u32::MAX;
 
 const KIND_RCP: u32 = 1;
@@ -40,7 +40,7 @@ pub enum Header {
     Xcp(xcp::Header),
     /// The header of a designated packet (BDR-6).
     Bdr(Bdr),
-    /// A mark of a BDR flow's packets that are not designated (BDR-42). It takes one bit of the IP header.
+    /// A mark on the packets of a BDR flow that are not designated (BDR-42). The mark takes one bit of the IP header.
     Member,
     /// The header of OBP (OBP-1).
     Obp(Obp),
@@ -95,20 +95,21 @@ impl Header {
     pub const fn wire_bytes(&self) -> u16 {
         match self {
             Header::None | Header::Member => 0,
-            // Kind, length and reserved (4), rate (4), RTT (4).
+            // In bytes: kind, length and reserved (4), rate (4), RTT (4).
             Header::Rcp(_) => 12,
             // The draft's standard format.
             Header::Xcp(_) => 20,
             // BDR-6: 13 bytes with the surrounding IP option, and padding.
             Header::Bdr(_) => 16,
-            // Kind, length and reserved (4), four rates.
+            // In bytes: kind, length and reserved (4), four rates (16).
             Header::Obp(_) => 20,
             Header::Custom(h) => h.wire_bytes(),
         }
     }
 
-    /// Returns the header as words. The words of a [`Custom`] header say only its kind. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s). Changes of a
-    /// rate are in bytes/s (up to 17 Gbit/s). Times are in microseconds (up to an hour).
+    /// Returns the header as words. For a [`Custom`] header, the words contain only the kind. Values saturate. Rates
+    /// are in units of 8 bytes/s (up to 275 Gbit/s). Changes of a rate are in bytes/s (up to 17 Gbit/s). Times are in
+    /// microseconds (up to an hour).
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
             Header::None => [0; WORDS],
@@ -191,7 +192,7 @@ impl Header {
         }
     }
 
-    /// Returns whether the receiver must send the ACK at once (BDR-50). Only this ACK then carries the echo. A
+    /// Returns whether the receiver must send the ACK at once (BDR-50). If so, only this ACK carries the echo. A
     /// [`Custom`] header is returned at once, too, because an ACK has room for the words of one packet only.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_) | Header::Custom(_))
@@ -208,7 +209,7 @@ impl Echo {
         }
     }
 
-    /// Returns the echo that this word and this kind stand for.
+    /// Returns the echo with this word and this kind.
     pub fn from_word(word: u32, kind: u8) -> Option<Echo> {
         match kind & 3 {
             1 => Some(Echo::Rate(word_rate(word))),
@@ -228,8 +229,8 @@ fn word_rate(word: u32) -> Rate {
     if word == UNSET { Rate::MAX } else { Rate::from_bytes_per_sec(u64::from(word) * 8) }
 }
 
-/// Returns a change of a rate as a word, in bytes/s. Changes per packet are small, so the rounding errors of a coarser
-/// unit would add up.
+/// Returns a change of a rate as a word, in bytes/s. Changes per packet are small. With a coarser unit, the rounding
+/// errors would add up.
 fn signed_word(value: i64) -> u32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32
 }

@@ -1,7 +1,7 @@
 //! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions expect the whole header, whose data offset states its length. The functions do not trust the header. A
-//! truncated header, or a header with a wrong length, counts as a header without the option.
+//! All functions expect the whole header, whose data offset states its length. The functions do not trust the header.
+//! They treat a truncated header, or a header with a wrong length, as a header without the option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;
@@ -108,8 +108,8 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // Tests for the layout that Linux uses in established connections. Only in this layout are the two bytes certain
-    // to be padding.
+    // Accepts only the layout that Linux uses in established connections. In other layouts, the two bytes may not be
+    // padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -143,10 +143,10 @@ pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), 
     Ok(())
 }
 
-/// Restores the two NOPs of [`Format::Padding`] at the sender, and returns the value that they replace.
+/// Restores the two NOPs of [`Format::Padding`] at the sender, and returns the value that the NOPs replace.
 pub fn restore_padding(header: &mut [u8]) -> Reading {
     let reading = read(header, Format::Padding);
-    // An error means that there is nothing to restore.
+    // An error means that the header has no padding to restore.
     let _ = rewrite(header, Format::Padding, RateCode::from_bits(u16::from_be_bytes([NOP, NOP])));
     reading
 }
@@ -167,9 +167,9 @@ impl Header {
 
 /// Returns the header with a correct checksum and the experimental option in front of all other options.
 ///
-/// The option comes first, because other options may end with END bytes, which would hide it. The new checksum accounts
-/// for the larger data offset and the longer TCP length in the pseudo header. The caller corrects the total length in
-/// the IP header.
+/// The option comes first, because END bytes at the end of the other options would hide a later option. The new
+/// checksum accounts for the larger data offset and the longer TCP length in the pseudo header. The caller corrects the
+/// total length in the IP header.
 pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     let len = header_len(header)?;
     if len + PADDED_LEN > MAX_HEADER {

@@ -75,7 +75,7 @@ fn the_papers_padding_is_distinguished_from_a_rate_and_restored() {
 
 #[test]
 fn a_syn_ack_has_no_padding_to_overwrite() {
-    // This SYN-ACK has no MSS option. SACK-permitted is then at the place where an ACK has its NOPs, as in Linux's
+    // This SYN-ACK has no MSS option. So SACK-permitted is at the place where an ACK has its NOPs, as in Linux's
     // layout.
     let mut h = header(ACK | SYN, &[4, 2, 8, 10, 0, 0, 1, 2, 0, 0, 0, 0]);
     let before = h.clone();

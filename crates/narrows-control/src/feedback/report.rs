@@ -1,7 +1,7 @@
 //! The report of a designated packet (BDR-6, BDR-20) as the value of a TCP option, as `bpf/include/wire.h` encodes it.
 //!
 //! The option has eight bytes: kind 253, length, the ExID [`EXID`] and 32 bits. A report states at most 255 segments
-//! for a packet. A real switch counts at most [`LIVED_MAX`] of time per report.
+//! for a packet. It states a time of at most [`LIVED_MAX`].
 
 use crate::units::Span;
 

@@ -2,8 +2,8 @@
 
 /// Declares a structure of parameters, and implements [`Parameters`](crate::parameter::Parameters) for it.
 ///
-/// The doc comment of a field is the meaning of the parameter. The last expression states the accepted values, the
-/// unit and the source. Fields in a second block, after `and`, are not parameters.
+/// The doc comment of a field is the meaning of the parameter. The last expression of a field states the accepted
+/// values, the unit and the source. Fields in a second block, after `and`, are not parameters.
 ///
 /// ```
 /// use narrows_control::parameter::{Parameters, Value, number};

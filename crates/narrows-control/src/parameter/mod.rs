@@ -1,5 +1,5 @@
-//! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table at once.
-//! So the name, unit, range, default, meaning and source of a parameter are in one place.
+//! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure together with the table
+//! of its parameters. So the name, unit, range, default, meaning and source of a parameter are in one place.
 
 mod declare;
 mod field;
@@ -57,7 +57,8 @@ impl schemars::JsonSchema for Value {
 }
 
 crate::words! {
-    /// The reading of a paper. A paper may leave choices open, or may not work if it is implemented word by word.
+    /// The way in which a paper is implemented. A paper may leave choices open, or its scheme may not work if it is
+    /// implemented word by word.
     #[derive(Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(rename_all = "lowercase")]
@@ -69,8 +70,8 @@ crate::words! {
     }
 }
 
-/// The value of a parameter that is absent. Depending on the parameter, `none` means "no limit", "not used" or "as
-/// another parameter says".
+/// The word for an optional parameter that has no value. Depending on the parameter, `none` means "no limit", "not
+/// used" or "as another parameter says".
 pub const NONE: &str = "none";
 
 /// Given parameters, by name.
@@ -156,7 +157,7 @@ pub struct Shape {
     pub source: &'static str,
     /// Whether the parameter may be [`NONE`].
     pub optional: bool,
-    /// The parameter of a Linux module, if there is a writable parameter.
+    /// The writable parameter of a Linux module that has the same meaning, if there is one.
     pub module: Option<Module>,
     /// The name in scenarios, if it differs from the field's name.
     pub name: Option<&'static str>,
@@ -297,7 +298,7 @@ pub const fn rate_from(min: Rate, max: Rate) -> Shape {
     Shape::new(Takes::Rate { min, max })
 }
 
-/// Returns whether the number is an exact whole number that is not negative.
+/// Returns whether the number is a whole number that is not negative and is exact in floating point.
 fn is_whole(n: f64) -> bool {
     n.fract() == 0.0 && (0.0..EXACT).contains(&n)
 }

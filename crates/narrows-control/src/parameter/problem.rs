@@ -58,8 +58,7 @@ impl Problem {
     }
 }
 
-/// Returns the text, cut to the length of a line. Long texts are possible, because names and words can come from
-/// other hosts.
+/// Returns the text, cut to 60 characters. Long texts are possible, because names and words can come from other hosts.
 fn shortened(text: String) -> String {
     if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }

@@ -2,7 +2,7 @@
 
 use super::{Parameter, Shape, Takes, Value, Values};
 
-/// Returns a function that draws random positions within ranges, from 0 to 1.
+/// Returns a function that draws random numbers from 0 to 1. A number is a position within a range.
 pub(crate) fn positions(seed: u64) -> impl FnMut() -> f64 {
     let mut random = seed;
     move || {
@@ -33,7 +33,7 @@ pub(crate) fn random_values<'p>(
 
 /// Returns the valid value at the position `at` of the parameter's range.
 fn within(shape: &Shape, at: f64) -> Value {
-    // Most ranges span several powers of ten.
+    // Most ranges span several powers of ten, so positions are on a logarithmic scale.
     let between = |min: f64, max: f64| {
         if at <= 0.0 {
             min

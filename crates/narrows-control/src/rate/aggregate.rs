@@ -1,9 +1,9 @@
 //! Controllers that receive packet counts instead of packets.
 //!
 //! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane counts packets,
-//! and the controller reads the counts every few milliseconds. Packets that open and close flows are few, so the data
-//! plane records each of them as an event. For all other packets an [`Aggregated`] controller takes counts, and
-//! decides what the data plane does with the flow.
+//! and the controller reads the counts every few milliseconds. Few packets open or close flows, so the data plane
+//! passes each of these packets to the controller as an event. All other packets are only counted. From events and
+//! counts, an [`Aggregated`] controller decides how the data plane treats each flow.
 
 use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -13,15 +13,15 @@ use crate::units::{Bytes, Rate, Span, Time};
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowHandle(pub(super) u64);
 
-/// Counts of one flow since the last report.
+/// Counts of one flow since the previous report of counts.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// The time of the last report.
+    /// The time of the previous report, or the time at which the flow began if that is later.
     pub since: Time,
     /// L3 bytes of the flow's data packets that arrived at the port.
     pub bytes: Bytes,
-    /// Payload bytes that are missing according to gaps in the sequence numbers. These bytes were lost before this
-    /// switch (BRF-100).
+    /// Payload bytes that are missing according to gaps in the sequence numbers. These bytes were lost on the way to
+    /// this switch (BRF-100).
     pub missing: Bytes,
     /// Whether the sender reported that its application does not limit the flow (BRF-100).
     pub unlimited: bool,
@@ -31,21 +31,22 @@ pub struct Counts {
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The rate in the last ACK into which another switch had written a rate.
+    /// The rate that another switch wrote into an ACK of the flow; the last one if there were several.
     pub passed: Option<Rate>,
 }
 
-/// Sums over the designated packets since the last call, for a controller that keeps no state per flow (BDR-41). In
-/// each designated packet, the sender reports the time since the flow's previous report.
+/// Sums over the designated packets since the last call of [`on_reports`](ReportCounter::on_reports), for a controller
+/// that keeps no state per flow (BDR-41). In each designated packet, the sender reports the time since the flow's
+/// previous report.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports {
     /// Number of SYNs and SYN-ACKs of senders that designate packets.
     pub syns: u64,
     /// Number of flows that sent their first report.
     pub first: u64,
-    /// Number of reports.
+    /// Number of reports, including first reports.
     pub number: u64,
-    /// Sum of the times in the reports.
+    /// Sum of the times that the senders report.
     pub lived: Span,
 }
 
@@ -56,16 +57,17 @@ pub struct Decision {
     pub rate: Option<Rate>,
     /// The leaf of the port's queue that the flow's data joins.
     pub leaf: Leaf,
-    /// The flow's RTT: the data plane sends feedback at most once per RTT (BRF-60).
+    /// The minimum time between two rates that the data plane writes for the flow: the flow's RTT (BRF-60), or a time
+    /// that the controller chooses (PAC-3a).
     pub rtt: Span,
 }
 
-/// The effect of a report on the decision about its flow.
+/// The effect of a report of counts on the decision about the flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The controller no longer knows the flow.
     Gone,
-    /// The decision stands.
+    /// The decision has not changed.
     Same,
     /// [`decide`](Aggregated::decide) may return another decision than before.
     Changed,
@@ -88,8 +90,8 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// Takes the L3 bytes of UDP that arrived at the port since the last call.
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
-    /// Takes the counts of one flow, and returns whether the decision about the flow may have
-    /// changed. Flows without packets need no report.
+    /// Takes the counts of one flow, and returns whether the decision about this flow may have changed. The host does
+    /// not call this function for flows without packets.
     fn on_counts(
         &mut self,
         now: Time,
@@ -101,12 +103,13 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// Returns the treatment of the flow from now on, or `None` if the controller has removed the flow. The host
     /// applies the decision at once.
     ///
-    /// The host calls this function after a report or a new [`version`](Aggregated::version), which may have changed
-    /// the decision. It also calls it occasionally for every flow, because decisions also change with time: a flow
-    /// becomes idle, or an advertisement expires.
+    /// The host calls this function when a report or a new [`version`](Aggregated::version) may have changed the
+    /// decision. The host also calls it occasionally for every flow, because time can change decisions: a flow becomes
+    /// idle, or an advertisement expires.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
-    /// Returns a number that changes when decisions may have changed for flows without a new report.
+    /// Returns a number. If the number has changed, the decision about any flow may have changed, even without a report
+    /// about that flow.
     fn version(&self) -> u64;
 
     /// Returns the rate that another switch requests for this flow's ACKs, and the time at which the request expires.
@@ -118,8 +121,9 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// `None` if the key is not known.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
-    /// If the controller keeps no state per flow, returns it as a counter of reports. The data plane then keeps no
-    /// records of the port's flows, and counts their designated packets instead.
+    /// Returns the controller as a counter of reports if it keeps no state per flow, and `None` otherwise. For a
+    /// counter of reports, the data plane keeps no records of the port's flows. It counts their designated packets
+    /// instead.
     fn report_counter(&mut self) -> Option<&mut dyn ReportCounter> {
         None
     }
@@ -128,10 +132,10 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
 /// The additional interface of an [`Aggregated`] controller that keeps no state per flow (BDR). Such a controller takes
 /// sums over designated packets, and gives all flows one rate.
 pub trait ReportCounter {
-    /// Returns the longest time that one report can count for. A longer time is reduced to this maximum.
+    /// Returns the maximum time of one report. If a sender reports a longer time, the data plane counts this maximum.
     fn report_max(&self) -> Span;
 
-    /// Takes the sums of designated packets. Called in each tick.
+    /// Takes the sums over the designated packets since the last call. Called in each tick.
     fn on_reports(&mut self, now: Time, reports: &Reports, port: &PortCounters);
 
     /// Returns the rate of all flows until the next call of [`on_reports`](ReportCounter::on_reports).

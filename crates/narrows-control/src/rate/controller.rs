@@ -1,4 +1,4 @@
-//! The rate controller of a port, per-flow or header-based, for hosts that run both kinds.
+//! The rate controller of a port, per-flow or header-based, for hosts that can run controllers of either kind.
 
 use super::aggregate::Aggregated;
 use super::{
@@ -11,15 +11,15 @@ use crate::units::{Rate, Time};
 pub struct Requirements {
     /// How the port queues packets.
     pub queueing: Queueing,
-    /// Whether the capacity must be configured. Other controllers measure a capacity that is not configured.
+    /// Whether the capacity must be configured. If not, the controller can measure the capacity.
     pub configured_capacity: bool,
-    /// Whether there must be a [`DomainController`](super::domain::DomainController).
+    /// Whether the controller needs a [`DomainController`](super::domain::DomainController).
     pub domain: bool,
 }
 
 /// A rate controller of one port.
 pub enum RateController<K: FlowIdentity = FlowKey> {
-    /// A controller that keeps state for each flow and gives each flow a rate.
+    /// A controller that gives each flow a rate.
     PerFlow(Box<dyn PerFlowController<K>>),
     /// A controller that reads and writes congestion headers.
     Headers(Box<dyn HeaderController>),
@@ -90,8 +90,8 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// Returns the same controller for a host that passes counts instead of packets, or `None` if the controller
-    /// needs each packet.
+    /// Converts the controller for a host that passes counts instead of packets. Returns `None` if the controller needs
+    /// each packet.
     pub fn into_aggregated(self) -> Option<Box<dyn Aggregated<K>>> {
         match self {
             RateController::PerFlow(controller) => controller.into_aggregated(),

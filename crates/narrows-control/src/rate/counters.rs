@@ -3,7 +3,7 @@
 use super::{LEAVES, Leaf, PortId, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Counters of the controlled port, measured by its host.
+/// Counters of the controlled port. The host of the controller maintains them.
 #[derive(Clone, Debug, Default)]
 pub struct PortCounters {
     /// Configured capacity; `None` if it must be measured (BRF-101).
@@ -22,10 +22,10 @@ pub struct PortCounters {
     pub limit_packets: [u32; LEAVES],
 }
 
-/// L3 bytes of a full packet, to convert limits in packets to bytes.
+/// L3 bytes of a full packet. Used to convert limits in packets to bytes.
 const FULL_PACKET: u64 = 1500;
 
-/// Number of leaves for rated flows. They are the first leaves.
+/// Number of leaves for rated flows. These leaves come first.
 const RATED: usize = 2;
 const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 
@@ -45,7 +45,7 @@ impl PortCounters {
         self.queued.iter().copied().sum()
     }
 
-    /// Returns the counters as a report to the SDN controller.
+    /// Returns a report of these counters to the SDN controller.
     pub(super) fn report(
         &self,
         port: PortId,
@@ -72,7 +72,7 @@ impl PortCounters {
         }
     }
 
-    /// Returns the limit of the rated flows' queue in bytes, computed for full packets, or `None` if there is no limit.
+    /// Returns the limit of the elephants' queue in bytes, computed for full packets, or `None` if there is no limit.
     pub fn limit(&self) -> Option<Bytes> {
         let packets = u64::from(self.limit_packets[Leaf::Elephant as usize]);
         (packets > 0).then(|| Bytes::new(packets * FULL_PACKET))

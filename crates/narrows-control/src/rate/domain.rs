@@ -1,5 +1,5 @@
-//! Controllers of a whole domain. One controller serves all ports whose rate controllers are of the same kind. A
-//! control network connects the controller to these ports.
+//! Controllers of a whole domain. One domain controller serves all ports whose rate controllers are of the same kind. A
+//! control network connects the domain controller to these ports.
 
 use super::{FlowIdentity, FlowKey, Message, PortId};
 use crate::units::{Span, Time};
@@ -23,7 +23,7 @@ pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// Returns the name of the rate controllers that this controller serves, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
-    /// Called for a message from a port. Messages about another port are ignored.
+    /// Called for a message from the port `from`. If the message reports about another port, it is ignored.
     fn on_message(
         &mut self,
         now: Time,

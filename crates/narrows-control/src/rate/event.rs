@@ -40,7 +40,7 @@ pub enum Segment {
 /// The properties of a TCP packet that determine whether its flow begins, is confirmed or ends.
 #[derive(Copy, Clone, Debug)]
 pub struct FlowEvent<K = FlowKey> {
-    /// The flow in its data direction.
+    /// The flow, in the direction of its data.
     pub key: K,
     /// The side that sent the packet.
     pub from: Side,
@@ -48,7 +48,8 @@ pub struct FlowEvent<K = FlowKey> {
     pub segment: Segment,
     /// Whether the packet contains data of the flow.
     pub has_data: bool,
-    /// Whether the packet shows that its sender follows rates (BRF-10, BRF-105).
+    /// Whether the packet shows that the flow follows rates: it has the rate option or a report of its sender (BRF-10,
+    /// BRF-105).
     pub follows_rates: bool,
     /// Timestamp option: TSval, TSecr.
     pub timestamps: Option<(u32, u32)>,

@@ -20,7 +20,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn 
     }
 }
 
-/// Returns all header-based controllers by name. Controllers with two modes are listed once for each mode.
+/// Returns all header-based controllers by name. A controller with two modes is listed once for each mode.
 fn controllers() -> Vec<Box<dyn HeaderController>> {
     let all = registry::all().iter().map(|entry| build(entry.name, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).flatten().collect()
@@ -116,7 +116,7 @@ fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f6
         (Header::Obp(before), Header::Obp(after)) => {
             after.own == before.own && after.rate <= before.rate && fits(after.rate, capacity)
         }
-        // XCP-4: a packet without an RTT gets nothing.
+        // XCP-4: a packet without an RTT gets no change of its rate.
         (Header::Xcp(before), Header::Xcp(after)) if before.rtt == 0 => after.delta == 0,
         (Header::Xcp(before), Header::Xcp(after)) => {
             let delta = after.delta as f64;

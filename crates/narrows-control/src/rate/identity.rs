@@ -1,8 +1,8 @@
 //! The identity of a flow.
 //!
-//! A real switch identifies a flow by the addresses and ports of its packets, the [`FlowKey`]. The simulator
-//! identifies a flow by the index of its slot, and has no addresses. Rate controllers therefore take the type of the
-//! identity as a parameter, which is [`FlowKey`] unless the host names another type.
+//! A real switch identifies a flow by the addresses and ports of its packets, the [`FlowKey`]. The simulator identifies
+//! a flow by the index of its slot, and has no addresses. Therefore the type of the identity is a type parameter of the
+//! rate controllers. Its default is [`FlowKey`].
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -36,7 +36,7 @@ pub trait Host: Copy + Debug + Eq + Ord + Hash + Send + 'static {
     /// lengths of IPv4 and IPv6 networks.
     fn network(self, ipv4: u8, ipv6: u8) -> Self;
 
-    /// Returns the address in numbers.
+    /// Returns the address as numbers, for trained models.
     fn parts(self) -> features::Parts;
 }
 

@@ -9,7 +9,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// A request of a rate controller to its host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action<K: FlowIdentity = FlowKey> {
-    /// Set rate and ceiling of an HTB class.
+    /// Set the rate and the ceiling of an HTB class.
     SetClass {
         /// The class.
         class: Class,
@@ -31,7 +31,7 @@ pub enum Action<K: FlowIdentity = FlowKey> {
     Log {
         /// A fixed word, e.g. `congestion-queue`.
         event: &'static str,
-        /// The flow concerned.
+        /// The flow that the event concerns, if there is one.
         flow: Option<K>,
         /// Value in SI units (bytes/s, seconds, count).
         value: f64,
@@ -44,14 +44,13 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         /// Number of flows with a rate.
         value: f64,
     },
-    /// Write a flow that has ended to the flow records. Bandwidth models are trained from these records
-    /// (BRF-31).
+    /// Write a record of a flow that has ended. Bandwidth models are trained from these records (BRF-31).
     Record {
         /// The flow.
         flow: K,
         /// The features of the flow at the time `joined`.
         features: Features,
-        /// When the flow last got a rate as a newcomer.
+        /// The time at which the flow last got a rate as a newcomer.
         joined: Time,
         /// The rate that the flow could use, L3 bytes/s: its own mean rate, or the rate of the link if the
         /// port limited the flow.
@@ -98,14 +97,14 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         key: K,
         /// Its allocation, L3 bytes/s.
         rate: Rate,
-        /// The port that allocated it.
+        /// The port that has made this allocation.
         port: PortId,
         /// Sequence number, which increases by one with each advertisement of the port.
         seq: u64,
         /// Time for which the advertisement is valid if it is not refreshed.
         valid_for: Span,
     },
-    /// Ingress to controller: a flow began or ended here (PAC-21).
+    /// Ingress to controller: a flow began or ended at this ingress (PAC-21).
     Flow {
         /// The reporting port.
         port: PortId,
@@ -119,7 +118,7 @@ pub enum Message<K: FlowIdentity = FlowKey> {
     /// Controller to ingress: rates of the flows that begin at this ingress. The message also has rates for newcomers,
     /// which are valid until the next update (PAC-22).
     Grants {
-        /// The port addressed.
+        /// The port of the ingress.
         port: PortId,
         /// Rates of flows, L3 bytes/s.
         flows: Vec<(K, Rate)>,

@@ -1,7 +1,7 @@
-//! Rate controllers in the network: they turn the packets of a port into a rate for each flow.
+//! Rate controllers in the network. From the packets of a port, they compute a rate for each flow.
 //!
-//! There are two contracts. A [`PerFlowController`] keeps state for each flow of a port, divides the link into classes,
-//! and writes rates into ACKs or sends them to sources. If it can also work with packet counts instead of packets, it
+//! There are two traits. A [`PerFlowController`] gives each flow of a port a rate, divides the link into classes, and
+//! writes rates into ACKs or sends them to sources. A per-flow controller that can also work with packet counts
 //! implements [`Aggregated`](aggregate::Aggregated). A [`HeaderController`] reads and writes the congestion headers of
 //! data packets. A [`RateController`] holds a controller of either kind. The host (the simulated switch, or the agent
 //! on a real switch) owns queues, clocks and wires. A [`DomainController`](domain::DomainController) makes decisions

@@ -42,8 +42,8 @@ pub struct PacketInfo<K = FlowKey> {
     pub flags: TcpFlags,
     /// The rate option.
     pub option: RateOption,
-    /// Whether the sender says that its application does not limit the flow (BRF-100). `None` if the packet
-    /// does not carry this information.
+    /// Whether the sender reports that its application does not limit the flow (BRF-100). `None` if the packet carries
+    /// no report.
     pub unlimited: Option<bool>,
     /// First sequence number of the payload (bytes).
     pub seq: u64,
@@ -58,8 +58,8 @@ pub struct PacketInfo<K = FlowKey> {
 }
 
 impl<K> PacketInfo<K> {
-    /// Returns whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
-    /// BRF-105).
+    /// Returns whether the packet shows that the flow's sender follows rates, even if the flow's SYN was not seen
+    /// (BRF-10, BRF-105).
     pub(crate) fn sender_follows_rates(&self) -> bool {
         self.option != RateOption::Absent || self.unlimited.is_some()
     }

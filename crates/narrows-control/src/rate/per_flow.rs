@@ -1,11 +1,11 @@
-//! The contract of controllers that keep state for each flow of a port and give each flow a rate. These are BRF and
-//! PACEC, and also RCP and BDR on ports that write into ACKs.
+//! The trait of controllers that give each flow of a port a rate. Most of these controllers keep state for each flow.
+//! The trait is implemented by BRF and PACEC, and by RCP and BDR for ports that write rates into ACKs.
 
 use super::aggregate::Aggregated;
 use super::{Action, Admission, FlowIdentity, FlowKey, Message, PacketInfo, PortCounters, Requirements};
 use crate::units::{Rate, Time};
 
-/// A rate controller that keeps state for each flow. It is a pure state machine. Its inputs are packets, timers and
+/// A rate controller that gives each flow a rate. It is a pure state machine. Its inputs are packets, timers and
 /// messages. Its outputs are a leaf for each data packet, a rate to write into a packet of the reverse direction, and
 /// [`Action`]s.
 pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
@@ -27,7 +27,8 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
         actions: &mut Vec<Action<K>>,
     ) -> Admission;
 
-    /// Called for a packet of the reverse direction. Returns the rate to write into it.
+    /// Called for a packet of the reverse direction. Returns the rate to write into this packet, or `None` to leave the
+    /// packet unchanged.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo<K>, actions: &mut Vec<Action<K>>)
     -> Option<Rate>;
 
@@ -54,8 +55,8 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     /// Returns the flow's current rate, for traces, or `None` if the flow is unknown or has no rate.
     fn allocation(&self, key: &K) -> Option<Rate>;
 
-    /// Returns the same controller for a host that passes counts instead of packets, or `None` if the controller
-    /// needs each packet.
+    /// Converts the controller for a host that passes counts instead of packets. Returns `None` if the controller needs
+    /// each packet.
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>>;
 
     /// Passes the names and values of the internal state to `trace`.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{FlowIdentity, PacketInfo, Proto};
 use crate::feedback::header::Header;
 
-/// Returns the leaf of a packet, for controllers that classify packets only by headers. Flows with a header are rated,
-/// and all other flows are TCP or UDP.
+/// Returns the leaf of a packet, for controllers that classify packets only by headers. Packets with a header join the
+/// leaf of rated flows. All other packets join the leaf of other TCP or of UDP.
 pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
     match (packet.header, packet.key.proto()) {
         (Header::None, Proto::Tcp) => Leaf::OtherTcp,
@@ -15,11 +15,11 @@ pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
     }
 }
 
-/// Leaves of a controlled port's queue.
+/// Number of leaves of a controlled port's queue.
 pub const LEAVES: usize = 4;
 
 /// Number of UDP's queues at a port where UDP may borrow (BRF-23); a power of two. UDP flows are distributed over the
-/// queues, which take turns. The number is small because the agent reads every queue's counters in each tick.
+/// queues, which are served in turn. The number is small because the agent reads every queue's counters in each tick.
 pub const UDP_QUEUES: u16 = 32;
 
 /// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together can then hold 3.2

@@ -1,5 +1,5 @@
-//! Tests that every rate controller and every domain's controller keeps working with valid parameters, often at the
-//! ends of their ranges. In these tests, header-based controllers get timers but no packets.
+//! Tests that every rate controller and every domain's controller keeps working with any valid parameters. Many of the
+//! random values are at the ends of their ranges. In these tests, header-based controllers get timers but no packets.
 
 use proptest::prelude::*;
 
@@ -18,8 +18,8 @@ impl Topology for Line {
     }
 }
 
-/// Runs three flows that send at 1 Gbit/s through a port of 100 Mbit/s, until they end. Returns the rates in their
-/// ACKs.
+/// Runs three flows that send at 1 Gbit/s through a port of 100 Mbit/s, until they end. Returns the rates in the flows'
+/// ACKs and the flows' allocations.
 fn behaviour(name: &str, params: &Values) -> Vec<Rate> {
     let mtu = Bytes::new(MTU);
     let mut controller = registry::build::<FlowKey>(name, params, 1, mtu).expect("checked parameters");

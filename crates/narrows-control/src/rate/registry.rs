@@ -1,4 +1,4 @@
-//! The catalogue of rate controllers. To add a controller, add a row here.
+//! The catalogue of rate controllers. To add a controller, add a row to `controllers!`.
 
 use super::RateController::{Headers, PerFlow};
 use super::domain::{DomainController, Settings};
@@ -7,12 +7,12 @@ use super::{FlowIdentity, FlowKey, PortId, PortParameters, RateController, bdr, 
 use crate::parameter::{Parameter, Problem, Takes, Value, Values};
 use crate::units::{Bytes, Time};
 
-/// A rate controller.
+/// A rate controller of the catalogue.
 #[derive(Copy, Clone, Debug)]
 pub struct Entry {
     /// The name in scenarios and results.
     pub name: &'static str,
-    /// One line of description.
+    /// A description of one line.
     pub summary: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
@@ -29,7 +29,8 @@ impl Entry {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// Returns the definition and default of each parameter. Other parameters, such as `mode`, can change a default.
+    /// Returns the definition and default of each parameter. A given value of another parameter, such as `mode`, can
+    /// change a default.
     pub fn defaults(&self, given: &Values) -> impl Iterator<Item = (&'static Parameter, Value)> + use<> {
         self.parameters.iter().zip((self.defaults)(given))
     }
@@ -75,8 +76,8 @@ macro_rules! controllers {
             ALL
         }
 
-        /// Builds the rate controller `name` for a port. Parameters are in base units. Absent parameters have their
-        /// defaults.
+        /// Builds the rate controller `name` for a port. Parameters are in base units. A parameter that is not given
+        /// has its default.
         ///
         /// # Errors
         /// Returns an error if no rate controller has this name, or if a parameter is unknown or invalid. The error

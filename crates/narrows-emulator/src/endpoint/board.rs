@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 
 use crate::sample::TcpInfo;
 
-/// A time that is not set.
+/// Value of a [`Moment`] that is not set.
 const NOT_SET: u64 = u64::MAX;
 
-/// A time that is set once.
+/// A time that can be set only once. Further calls of [`Moment::set`] have no effect.
 #[derive(Debug)]
 pub(crate) struct Moment(AtomicU64);
 
@@ -32,20 +32,22 @@ impl Moment {
     }
 }
 
-/// A flow of the emulator.
+/// State of a flow that the emulator itself sends.
 #[derive(Debug, Default)]
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
     /// The kernel's most recent statistics of the connection.
     last: Mutex<Option<TcpInfo>>,
-    /// Three times: when connect() was called, when all data was acknowledged, and when the last byte arrived.
+    /// Time just before the sender called connect().
     pub(crate) started: Moment,
+    /// Time at which the sender learned that all data was acknowledged.
     pub(crate) sender_done: Moment,
+    /// Time at which the receiver read the end of the stream.
     pub(crate) receiver_done: Moment,
     /// Application bytes that the receiver has read, in order.
     pub(crate) delivered: AtomicU64,
-    /// UDP: datagrams sent.
+    /// Number of datagrams that a UDP sender has sent.
     pub(crate) sent_packets: AtomicU64,
     /// Whether the connection was refused or aborted.
     pub(crate) failed: AtomicBool,
@@ -85,8 +87,7 @@ impl FlowBoard {
     }
 }
 
-/// Finds a connection's flow at the receiver. The key is the index of the flow in the spec and the sender's
-/// port.
+/// Maps connections to flows, for the receivers. A key consists of the flow's index in the spec and the sender's port.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<(usize, u16), Arc<FlowBoard>>>);
 

@@ -1,4 +1,4 @@
-//! All ends of flows that are in one namespace, and their event loop.
+//! The senders and receivers of flows in one namespace, and their event loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,10 +29,10 @@ use crate::spec::FlowSpec;
 /// Longest sleep between two checks of the cancel flag.
 const NAP_MS: u8 = 50;
 
-/// The token of the timer. All tokens of sockets are higher than this token.
+/// The timer's token in epoll events. The tokens of sockets are higher.
 const TIMER: u64 = 0;
 
-/// The owner of a socket.
+/// The part of a flow that owns a socket.
 enum End {
     Listener(TcpListener, usize),
     Sender(Box<Sender>),
@@ -44,13 +44,13 @@ enum End {
 /// A scheduled task.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Start a flow, by its index in `starts`.
+    /// Start the flow at this index of `starts`.
     Start(usize),
-    /// Wake a sender by its token.
+    /// Wake the sender that has this token.
     Wake(u64),
 }
 
-/// The host's parameters of a flow.
+/// The parameters of a flow that the host sends or receives.
 struct Entry {
     spec: FlowSpec,
     transport: Transport,
@@ -71,7 +71,7 @@ enum Transport {
     Udp { rate: narrows_control::units::Rate, packet: u32 },
 }
 
-/// The ends of flows in one namespace.
+/// The senders and receivers of flows in one namespace.
 pub(crate) struct Host {
     netns: PathBuf,
     entries: FxHashMap<usize, Entry>,
@@ -88,8 +88,7 @@ pub(crate) struct Host {
 impl Host {
     /// Returns a host without flows.
     ///
-    /// # Errors
-    /// If no descriptors are left.
+    /// # Errors If the kernel does not create the epoll instance or the timer.
     pub(crate) fn new(netns: PathBuf, registry: Arc<Registry>) -> Result<Self, Error> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(Error::at(&netns, "epoll"))?;
         let timer =
@@ -123,7 +122,7 @@ impl Host {
                 path,
             }),
             TransportPlan::Udp { rate, packet } => Transport::Udp { rate: *rate, packet: *packet },
-            // `plan::check` refuses stacks, and programs have sockets of their own.
+            // `Spec::check` refuses flows that use `Stack`, and the user's programs open their sockets themselves.
             TransportPlan::Stack(_) | TransportPlan::Program(_) => return,
         };
         self.entries.insert(index, Entry { spec: spec.clone(), transport });
@@ -159,10 +158,10 @@ impl Host {
 
     /// Runs until `end` in the calling thread, which must be in the namespace.
     ///
-    /// # Errors
-    /// If the kernel refuses an operation that it permitted before.
+    /// # Errors If the timer or epoll_wait(2) fails.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
-        // If a sender got no CPU time for 10 ms, it would look like a sender that the network limits.
+        // A sender that gets no CPU time for 10 ms looks as if the network limited it. This thread therefore gets a
+        // high priority.
         crate::raw::high_priority();
         let mut events = vec![EpollEvent::empty(); 256];
         let is_over =
@@ -180,8 +179,8 @@ impl Host {
                 Err(nix::errno::Errno::EINTR) => 0,
                 Err(e) => return Err(Error::at(&self.netns, "epoll")(e)),
             };
-            // The host in another namespace may have ended while this host waited. In that case, the resets from the
-            // other host are not failures.
+            // While this thread waited, the thread of another host may have ended and reset its connections. At the end
+            // of the run, these resets are not failures, so do not handle the events.
             if is_over() {
                 break;
             }
@@ -217,13 +216,13 @@ impl Host {
         Ok(token)
     }
 
-    /// Removes an end. Closing its socket also removes the epoll entry.
+    /// Removes one end of a flow and closes its socket. The kernel then removes the socket from the epoll instance.
     fn remove(&mut self, token: u64) {
         self.ends.remove(&token);
     }
 
     fn do_tasks(&mut self, clock: Clock) {
-        // If a task is scheduled again, it runs after the sockets' events.
+        // Tasks that this loop schedules are kept in `later`. They run only after the next events of the sockets.
         let now = clock.now();
         let mut later = Vec::new();
         while let Some(&Reverse((at, task))) = self.tasks.peek() {
@@ -291,8 +290,8 @@ impl Host {
 
     fn on_event(&mut self, clock: Clock, token: u64, flags: EpollFlags) {
         if token == TIMER {
-            // Reading the timer clears its event. Tasks are processed in every turn of the loop, so nothing else is
-            // needed here.
+            // Reading the timer clears its event. The loop in `run` processes the due tasks in each iteration, so this
+            // function does not process them.
             let _ = self.timer.wait();
             self.timer_at = Time::NEVER;
             return;
@@ -304,7 +303,7 @@ impl Host {
             Some(End::Listener(listener, spec)) => {
                 let (accepted, spec) = (listener.accept(), *spec);
                 if let Ok((stream, from)) = accepted {
-                    // Connections from other programs are ignored.
+                    // A connection from another program has no flow in the registry. Such a connection is closed.
                     if let Some(board) = self.registry.find(spec, from.port()) {
                         let ready = stream.set_nonblocking(true);
                         let clamp = self.entries.get(&spec).and_then(Entry::window_clamp);
@@ -325,7 +324,7 @@ impl Host {
                 self.follow_up(token, next, &mut later);
             }
             Some(End::UdpSink(sink)) => sink.on_socket(&self.registry),
-            // Reading a pending ICMP error clears the socket's event.
+            // A pending ICMP error has caused this event. Reading the error clears the event.
             Some(End::UdpSender(sender)) => drop(sender.socket.take_error()),
         }
         self.tasks.extend(later);

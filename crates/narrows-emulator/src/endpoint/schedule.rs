@@ -1,5 +1,5 @@
-//! Computes the schedule of flows. The schedule has all flows of the plan's groups and Poisson sources, with the same
-//! starts and sizes as in the simulator.
+//! Computes the start and the size of each flow, including each flow of the plan's groups and Poisson sources. Starts
+//! and sizes are the same as in the simulator.
 
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{App, Arrivals, starts};
@@ -8,13 +8,13 @@ use narrows_sim::plan::Plan;
 use crate::error::Error;
 use crate::spec::Spec;
 
-/// Maximum number of flows in a run. A host cannot use more sockets than it has ports.
+/// Maximum number of flows in a run.
 const MAX_FLOWS: usize = 200_000;
 
 /// A scheduled flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Index of the flow in the spec, index in the plan, and number within its group.
+    /// Index of the flow's entry in the spec, index of its entry in the plan, and number of the flow within that entry.
     pub(crate) spec: usize,
     pub(crate) plan: u32,
     pub(crate) member: u32,
@@ -32,8 +32,7 @@ pub(crate) fn name(plan: &Plan, member: &Member) -> String {
 
 /// Returns all flows of a run in order of their start. The position in this list is the flow's number in the results.
 ///
-/// # Errors
-/// If there are more flows than a host can have.
+/// # Errors If there are more than [`MAX_FLOWS`] flows.
 pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
     let plan = &spec.plan;
     let end = Time::ZERO + plan.duration;

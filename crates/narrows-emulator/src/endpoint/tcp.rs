@@ -19,18 +19,18 @@ use super::board::FlowBoard;
 use super::unsent::Unsent;
 use crate::raw;
 
-/// Size of one write.
+/// Maximum number of bytes of one write.
 const CHUNK_BYTES: usize = 64 * 1024;
 static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
 /// Maximum number of bytes that one call discards at a receiving socket.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// Bytes of the timestamp option (RFC 7323). The payload of a full segment is this much smaller than the
-/// value of the MSS option.
+/// Length of the timestamp option (RFC 7323) with its padding. The payload of a full segment is shorter than the value
+/// of the MSS option by this length.
 const TIMESTAMPS_BYTES: u32 = 12;
 
-/// Payload of a full segment with an MTU of 1500. If the plan has this value, no socket option is set.
+/// Payload of a full segment with an MTU of 1500. If the plan's MSS has this value, TCP_MAXSEG is not set.
 const DEFAULT_MSS_BYTES: u32 = 1448;
 
 /// Parameters of a connection.
@@ -44,7 +44,7 @@ pub(crate) struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// Returns the largest receive window in bytes.
+    /// Returns the largest receive window in bytes, or `None` if the plan does not limit it.
     pub(crate) fn window_clamp(&self) -> Option<i32> {
         self.receive_window.map(|segments| segments.saturating_mul(self.mss).min(i32::MAX as u32) as i32)
     }
@@ -61,7 +61,8 @@ fn family(address: &SocketAddr) -> AddressFamily {
 fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family(address), SockType::Stream, flags, None)?;
-    // Reuses ports of connections in TIME_WAIT, so that a source of many flows does not run out of ports.
+    // This option permits the reuse of ports whose connections are in TIME_WAIT. A source of many flows would otherwise
+    // run out of ports.
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     Ok(fd)
 }
@@ -71,7 +72,7 @@ fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
 /// (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init, net/ipv4/tcp_dctcp.c).
 const AT_BOTH_ENDS: &str = "dctcp";
 
-/// Listens in the calling thread's namespace.
+/// Opens a listening socket in the calling thread's namespace.
 pub(crate) fn listener(address: SocketAddr, config: &TcpConfig) -> io::Result<TcpListener> {
     let fd = tcp_socket(&address)?;
     if let Some(most) = config.window_clamp() {
@@ -90,14 +91,14 @@ fn set_congestion(fd: &OwnedFd, name: &str) -> io::Result<()> {
         .map_err(|e| io::Error::other(format!("congestion control {name}: {}", io::Error::from(e))))
 }
 
-/// The next event for a sender.
+/// The event that a sender waits for.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) enum Next {
     /// An event of the socket.
     Socket,
     /// A time or an event of the socket, whichever occurs first.
     Time(Time),
-    /// There is no next event, because the flow has finished.
+    /// No event, because the flow has finished.
     Finished,
 }
 
@@ -138,8 +139,8 @@ impl Sender {
             raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, option)?;
         }
         if config.pacing {
-            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This limit is too high
-            // to have another effect.
+            // Any limit of the pacing rate turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This
+            // limit is so high that it has no other effect.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
         }
         bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
@@ -181,9 +182,9 @@ impl Sender {
             self.connected = true;
         }
         if self.shut {
-            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's FIN. The
-            // kernel does not report when the last byte was acknowledged. The arrival of the receiver's FIN is used
-            // instead.
+            // The kernel does not report when the last byte was acknowledged. The receiver closes its socket after it
+            // has read the last byte, and the receiver's FIN acknowledges the sender's FIN. The sender therefore uses
+            // the time at which the receiver's FIN arrives.
             match raw::discard(&*self.fd, DISCARD_BYTES) {
                 Ok(0) => {
                     self.board.sender_done.set(now);
@@ -197,7 +198,7 @@ impl Sender {
         self.pump(now)
     }
 
-    /// Writes the application's data as far as the socket accepts it.
+    /// Writes the application's data until the socket accepts no more, or until a pause is due.
     pub(crate) fn pump(&mut self, now: Time) -> Next {
         if !self.connected || self.shut {
             return Next::Socket;
@@ -269,8 +270,9 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
-    /// The window clamp. The clamp is set again after the first data, because Linux 6.18 resets it at the first full
-    /// segment. At that time, Linux measures the share of payload in the buffer (`tcp_measure_rcv_mss`).
+    /// The limit of the receive window (TCP_WINDOW_CLAMP), which must be set again after the first data. At the first
+    /// full segment, Linux 6.18 measures the share of payload in the buffer (`tcp_measure_rcv_mss`), and resets the
+    /// limit. `None`: nothing to set.
     pub(crate) clamp: Option<i32>,
 }
 

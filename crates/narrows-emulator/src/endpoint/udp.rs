@@ -28,7 +28,7 @@ pub(crate) struct UdpSender {
     pub(crate) socket: UdpSocket,
     pub(crate) board: Arc<FlowBoard>,
     payload: Vec<u8>,
-    /// L3 bytes of a datagram, and L3 bytes/s.
+    /// Size of a datagram in L3 bytes, and rate in L3 bytes/s.
     size: u64,
     rate: Rate,
     start: Time,
@@ -53,7 +53,8 @@ impl UdpSender {
         Ok(UdpSender { socket, board: board.clone(), payload, size: size as u64, rate, start, stop, sent: 0 })
     }
 
-    /// Sends all datagrams that are due. Late datagrams are also sent, so that the average rate is correct.
+    /// Sends the datagrams that are due, but at most [`TURN`] of them. Late datagrams are not skipped, so that the
+    /// average rate is correct.
     pub(crate) fn pump(&mut self, now: Time) -> Next {
         for _ in 0..TURN {
             let due = self.start + self.rate.time_for(Bytes::new(self.size.saturating_mul(self.sent)));
@@ -63,7 +64,7 @@ impl UdpSender {
             if due > now {
                 return Next::Time(due);
             }
-            // An error means that the device's queue is full. The datagram then counts as lost.
+            // An error means that the device's queue is full. The datagram counts as sent, but is lost.
             let _ = self.socket.send(&self.payload);
             self.sent += 1;
             self.board.sent_packets.store(self.sent, Ordering::Relaxed);

@@ -3,9 +3,9 @@
 //!
 //! Too little unsent data is harmful. A socket without unsent data counts as application-limited
 //! (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in
-//! Startup for seconds. A recovery can free a whole window at once. The kernel then sends all unsent data before the
-//! application is woken to write more. Therefore, the flows of a host together keep as much data unsent as the
-//! bottleneck transmits in an RTT.
+//! Startup for seconds. When a loss recovery ends, a whole window may become free at once. The kernel then sends all
+//! unsent data before it wakes the application, which writes more. Therefore, the flows of a host together keep as much
+//! data unsent as the bottleneck transmits in an RTT.
 //!
 //! Too much unsent data is also harmful. Data that is unsent when the application stops is still sent later. Large
 //! writes delay the forwarding of packets on a slow processor.
@@ -27,10 +27,10 @@ const WRITE_SPEEDUP: u64 = 4;
 const TURN: Span = Span::from_millis(1);
 
 /// Assumed number of flows that share the bottleneck. Before a flow stops, it keeps only about as much unsent data as
-/// it can still send with an equal share of the bottleneck.
+/// it can still send until then at an equal share of the bottleneck's rate.
 const SHARERS: u64 = 8;
 
-/// Unsent data of one connection.
+/// The amount of unsent data and the speed of writing, for one connection.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Unsent {
     bottleneck: Rate,
@@ -41,13 +41,13 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Returns the unsent data of one of `flows` connections that share this path.
+    /// Returns the values for one of `flows` connections that share this path.
     pub(crate) fn new(path: &EmptyPath, flows: usize, stop: Time) -> Self {
         let bottleneck = path.bottleneck.min(Rate::from_bytes_per_sec(1 << 40));
         Unsent { bottleneck, worth: path.rtt.scale(1, flows.max(1) as u64).max(LEAST), stop }
     }
 
-    /// Returns the limit of unsent data. The limit decreases before the application stops.
+    /// Returns the limit of unsent data. The limit decreases as the time at which the application stops comes closer.
     pub(crate) fn limit(&self, now: Time) -> u32 {
         let until_stop = self.stop.since(now).scale(1, SHARERS);
         let least = self.bottleneck.bytes_in(LEAST).get().clamp(16 << 10, 1 << 20);
@@ -59,7 +59,7 @@ impl Unsent {
         self.bottleneck.bytes_in(TURN).get().saturating_mul(WRITE_SPEEDUP).clamp(64 << 10, MOST_BYTES)
     }
 
-    /// Returns the pause after `written` bytes.
+    /// Returns the length of the pause after `written` bytes have been written.
     pub(crate) fn pause(&self, written: u64) -> Span {
         self.bottleneck.time_for(Bytes::new(written / WRITE_SPEEDUP))
     }

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 /// The frames in flight on a link.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
-    /// Pairs of the time when a frame is due (nanoseconds of CLOCK_MONOTONIC) and the frame with its virtio header,
-    /// sorted by time.
+    /// Pairs of a time (nanoseconds of CLOCK_MONOTONIC) and the frame that is due at this time, with its virtio header.
+    /// The pairs are sorted by time.
     frames: VecDeque<(u64, Box<[u8]>)>,
 }
 
 impl Flight {
-    /// Adds a frame. Unless `reorder` is set, the frame does not overtake other frames, as in the simulator.
+    /// Adds a frame. As in the simulator, the frame overtakes other frames only if `reorder` is set.
     pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
         match self.frames.back() {
             Some(&(last, _)) if due < last => {

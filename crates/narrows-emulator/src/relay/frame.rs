@@ -1,7 +1,8 @@
-//! Classifies frames. The link model decides whether data frames arrive and when. Housekeeping frames always arrive,
+//! Classifies frames. The link model decides whether and when a data frame arrives. Housekeeping frames always arrive,
 //! and the link model only delays them.
 
-/// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
+/// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h), which precedes each frame at a socket with
+/// PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;
 
 /// Offset of the field `gso_type` in the virtio header.
@@ -42,7 +43,8 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
     let header_length = match (ethertype, l3) {
         (ETHERTYPE_IPV4, [_, _, a, b, ..]) => u16::from_be_bytes([*a, *b]) as usize,
         (ETHERTYPE_IPV6, [_, _, _, _, a, b, next, _, ..]) => {
-            // Multicast frames, including listener reports that follow a hop-by-hop header.
+            // Multicast frames are housekeeping. They include listener reports, whose ICMPv6 message follows a
+            // hop-by-hop header.
             if l3.get(24) == Some(&0xff) {
                 return Kind::Housekeeping;
             }
@@ -63,7 +65,8 @@ fn ethertype(frame: &[u8], at: usize) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes([value[0], value[1]]), frame.get(at + 2..)?))
 }
 
-/// Multicast listener reports (130 to 132, 143) and neighbour discovery (133 to 137): RFC 3810, RFC 4861.
+/// Returns whether an ICMPv6 message belongs to multicast listener discovery (types 130 to 132 and 143, RFC 3810) or to
+/// neighbour discovery (types 133 to 137, RFC 4861).
 fn is_neighbour_discovery(icmp_type: u8) -> bool {
     (130..=137).contains(&icmp_type) || icmp_type == 143
 }

@@ -11,7 +11,8 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
-/// Number of further packets that a token bucket may send together with the first packet (`backends/kernel/queues.py`).
+/// Limit of the backlog that a packet finds on the wire, as a multiple of the packet's own transmission time. The
+/// backlog is small, because the token buckets are small (`burst` in `backends/kernel/queues.py`).
 const MOST_WAITING_PACKETS: u64 = 2;
 
 /// Counters of a link since the start of the run.
@@ -20,16 +21,18 @@ pub(crate) struct LinkStats {
     /// Number of packets offered to the queue, and number of packets that the queue dropped.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
-    /// L3 bytes accepted. This number minus the backlog is the number of bytes whose transmission has begun.
+    /// L3 bytes that the queue has accepted. This number minus the backlog is the number of bytes whose transmission
+    /// has begun.
     pub(crate) accepted_bytes: u64,
-    /// Number of packets that were lost at random after the queue, and number of packets that were duplicated there.
+    /// Number of packets that were lost at random after the queue, and number of packets that were duplicated after the
+    /// queue.
     pub(crate) lost: u64,
     pub(crate) duplicated: u64,
-    /// Frames that represent several packets.
+    /// Number of super-packets, which are frames that contain several packets.
     pub(crate) super_packets: u64,
 }
 
-/// The result for a packet on the link.
+/// The fate of a packet that reaches the link.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The packet arrives.
@@ -79,7 +82,7 @@ struct Server {
 }
 
 impl Link {
-    /// Returns link number `index` of a checked plan.
+    /// Returns the model of the link with this index in a checked plan.
     ///
     /// # Errors
     /// If the relay does not support the queue.
@@ -171,7 +174,7 @@ impl Link {
         })
     }
 
-    /// Returns the quantiles of the sojourn times in the measurement interval, and their mean in seconds.
+    /// Returns the histogram of the sojourn times in the measurement interval, and the mean of these times in seconds.
     pub(crate) fn sojourn(&self) -> Option<(&Histogram, f64)> {
         let server = self.server.as_ref()?;
         let mean = server.sojourn_sum as f64 / server.sojourn_count as f64 / 1e9;
@@ -181,8 +184,8 @@ impl Link {
 
 impl Wire {
     /// Returns the time at which the packet has left the wire. Bursts of the token bucket cause a backlog on the wire.
-    /// The backlog before a packet is limited to the packets of a full bucket. Without this limit, the backlog would
-    /// never shrink, because the bucket and the wire send at the same rate.
+    /// The backlog that a packet finds is limited to [`MOST_WAITING_PACKETS`] packets of its own size. Without this
+    /// limit, the backlog would never shrink, because the bucket and the wire send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);
@@ -192,7 +195,7 @@ impl Wire {
 }
 
 impl Server {
-    /// Returns the end of the packet's transmission, or `None` if the packet does not fit into the queue.
+    /// Returns the time at which the packet's transmission ends, or `None` if the packet does not fit into the queue.
     fn accept(&mut self, now: Time, bytes: u32) -> Option<Time> {
         self.expire(now);
         let is_full = self.limit.packets.is_some_and(|l| self.waiting.len() as u64 >= l as u64)

@@ -1,9 +1,9 @@
 //! The relay: one thread that forwards frames between interfaces in real time, according to the simulator's
 //! link model.
 //!
-//! The kernel stamps frames when they arrive. Late reading of a frame therefore does not lengthen the link's delay.
-//! Frames never leave before they are due, and their lateness is measured. Between frames, the thread sleeps (ppoll
-//! with the finest timer slack). The thread has real-time priority if the kernel permits it.
+//! The kernel stamps frames when they arrive. The link's delay therefore does not become longer if the thread reads a
+//! frame late. Frames never leave before they are due, and their lateness is measured. Between frames, the thread
+//! sleeps (ppoll with the finest timer slack). The thread has real-time priority if the kernel permits it.
 
 mod flight;
 mod frame;
@@ -34,13 +34,15 @@ pub(crate) use socket::bind_to_all_protocols;
 /// Maximum number of packets that one system call reads or writes.
 const BATCH: usize = 64;
 
-/// Longest packet: 64 KiB of GSO and its headers.
+/// Length of the longest frame: a super-packet (GSO) of 64 KiB, its Ethernet header with a VLAN tag, and the virtio
+/// header.
 const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Timestamps older than this are ignored, because they show that CLOCK_REALTIME was set in the meantime.
+/// If a frame's timestamp is older than this, CLOCK_REALTIME has been set since the frame arrived. The timestamp is
+/// then ignored.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run. The relay's thread writes this state, and the sampler reads it.
@@ -58,7 +60,7 @@ pub(crate) struct LinkBoard {
 pub(crate) struct LinkReport {
     pub(crate) link: u32,
     pub(crate) stats: LinkStats,
-    /// Frames forwarded, including copies and housekeeping.
+    /// Number of frames that were forwarded, including duplicates and housekeeping frames.
     pub(crate) sent: u64,
     /// Number of frames that the kernel dropped before the relay read them.
     pub(crate) kernel_drops: u64,
@@ -76,9 +78,9 @@ pub(crate) struct LinkReport {
 /// The report of the relay's thread at the end of a run.
 pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
-    /// CPU time divided by run time.
+    /// The thread's CPU time, divided by the time that the thread has run.
     pub(crate) cpu: f64,
-    /// `Ok` if the thread has real-time priority, otherwise the reason why it does not.
+    /// `Ok` if the thread has real-time priority, otherwise the reason why it has none.
     pub(crate) priority: Result<(), String>,
 }
 
@@ -102,7 +104,8 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// For each socket, the index in `lanes` of the link that the socket's frames enter.
+    /// For each socket, the index in `lanes` of the link that transmits the frames received there; `None` if there is
+    /// no such link.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,
@@ -147,7 +150,7 @@ impl Relay {
         Ok(Relay { sockets, lanes, lane_of, held: 0, hold_max: spec.bounds.relay_bytes })
     }
 
-    /// Returns the state of each link during the run.
+    /// Returns the boards by which the sampler reads the state of each link during the run.
     pub(crate) fn boards(&self) -> BTreeMap<u32, Arc<LinkBoard>> {
         self.lanes.iter().map(|l| (l.index, l.board.clone())).collect()
     }
@@ -185,7 +188,7 @@ impl Relay {
         Ok(RelayReport { links, cpu, priority })
     }
 
-    /// Sleeps until a frame arrives or the time has passed.
+    /// Sleeps for `nanos` nanoseconds, or until a frame arrives.
     fn wait(&self, nanos: u64) -> Result<(), Error> {
         let mut polls: Vec<PollFd<'_>> = self
             .sockets
@@ -263,7 +266,7 @@ impl Relay {
 
 impl Lane {
     /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. `room` is the number of bytes that the relay may
-    /// still store. Returns the number of bytes that the frame takes.
+    /// still store. Returns the number of bytes that it has stored for this frame, including a duplicate.
     fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
         // Timestamps of two processors may be slightly out of order, but the time of the link model must not decrease.
         let arrived = arrived.max(self.latest);
@@ -271,7 +274,7 @@ impl Lane {
         let now = clock.at(arrived);
         let delayed = |link: &Link| arrived.saturating_add(link.delayed(now).since(now).as_nanos());
         let (due, is_duplicated) = match classify(packet) {
-            // Frames before the start are delayed, but are not part of the run.
+            // Frames that arrive before the start of the run are only delayed. They are not counted.
             Kind::Data { bytes, super_packet } if arrived >= clock.zero => {
                 self.link.stats.super_packets += super_packet as u64;
                 match self.link.offer(now, bytes) {

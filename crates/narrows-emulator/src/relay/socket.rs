@@ -1,5 +1,5 @@
-//! A packet socket on one interface, for whole Ethernet frames with their virtio headers. With these headers,
-//! super-packets and packets without a computed checksum pass unchanged (packet(7), PACKET_VNET_HDR).
+//! A packet socket on one interface, for whole Ethernet frames with their virtio headers. With these headers, the relay
+//! forwards super-packets and packets without a computed checksum unchanged (packet(7), PACKET_VNET_HDR).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

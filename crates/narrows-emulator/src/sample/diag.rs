@@ -38,8 +38,8 @@ impl Diag {
         Netlink::open(netns, NETLINK_SOCK_DIAG).map(Diag)
     }
 
-    /// Returns the connections from and to these ports. The number 0 stands for any port. Both families are listed,
-    /// because the IPv4 connections of a server that listens on `::` are in the IPv6 family.
+    /// Returns the connections from and to these ports. The number 0 means any port. The list includes both address
+    /// families, because the IPv4 connections of a server that listens on `::` are in the IPv6 family.
     pub(crate) fn connections(&mut self, from: u16, to: u16) -> io::Result<Vec<Connection>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {

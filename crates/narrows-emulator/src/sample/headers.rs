@@ -1,4 +1,4 @@
-//! Headers of a program's packets.
+//! Parses the headers of a program's packets.
 
 use std::net::IpAddr;
 
@@ -38,14 +38,14 @@ pub(crate) struct Segment {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tcp {
     pub(crate) sequence: u32,
-    /// `None` without the flag ACK.
+    /// Acknowledgement number; `None` if the flag ACK is not set.
     pub(crate) acknowledgement: Option<u32>,
     pub(crate) is_syn: bool,
     pub(crate) is_fin: bool,
     pub(crate) is_reset: bool,
 }
 
-/// The packets that belong to a flow.
+/// Selects the packets that belong to a flow.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Wanted {
     source: IpAddr,
@@ -66,8 +66,8 @@ impl Wanted {
         }
     }
 
-    /// Parses an IP packet, of which only the first bytes may be present. Returns `None` if the packet does not belong
-    /// to the flow.
+    /// Parses an IP packet. The slice may contain only the packet's first bytes. Returns `None` if the packet does not
+    /// belong to the flow.
     pub(crate) fn find(&self, packet: &[u8]) -> Option<(Way, Segment)> {
         let ip = Ip::parse(packet)?;
         let way = match (ip.source, ip.destination) {
@@ -99,7 +99,7 @@ impl Wanted {
             }
             Protocol::Udp => {
                 let udp = UdpHeaderSlice::from_slice(body).ok()?;
-                // The length in UDP's header is that of the whole datagram, even in its first fragment.
+                // UDP's header states the length of the whole datagram, even if the datagram is fragmented.
                 let length = u32::from(udp.length()).saturating_sub(udp.slice().len() as u32);
                 (udp.source_port(), udp.destination_port(), length, None)
             }
@@ -116,7 +116,7 @@ struct Ip {
     source: IpAddr,
     destination: IpAddr,
     protocol: IpNumber,
-    /// Bytes of the header and of the whole packet.
+    /// Length of the header and length of the whole packet, in bytes.
     header: usize,
     length: u32,
     has_more_fragments: bool,

@@ -40,7 +40,7 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0, buffer: Vec::with_capacity(64 << 10) })
     }
 
-    /// Sends a request and calls `each` with each message of the answer, without its header.
+    /// Sends a request and calls `each` with the body of each message in the answer.
     ///
     /// # Errors
     /// The kernel's error, e.g. ENOENT for a class that does not exist.
@@ -82,7 +82,7 @@ impl Netlink {
     }
 }
 
-/// Returns the length, type and sequence number of the first message.
+/// Returns the length, type and sequence number in the header of the first message.
 fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
     let h = bytes.first_chunk::<HEADER>()?;
     let length = u32::from_ne_bytes([h[0], h[1], h[2], h[3]]) as usize;
@@ -90,7 +90,7 @@ fn header(bytes: &[u8]) -> Option<(usize, u16, u32)> {
     (length >= HEADER).then(|| (length, kind, u32::from_ne_bytes([h[8], h[9], h[10], h[11]])))
 }
 
-/// Finds the attribute of this kind in a list of attributes.
+/// Returns the value of the first attribute of this kind in a list of attributes.
 pub(crate) fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
     /// Length of `struct nlattr` before the value.
     const NLATTR: usize = 4;

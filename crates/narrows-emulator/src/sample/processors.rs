@@ -10,7 +10,7 @@ use crate::clock::monotonic;
 /// The load of the processors over a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ProcessorReport {
-    /// Processors online.
+    /// Number of processors that are online.
     pub(crate) processors: usize,
     /// Share of the processors' time that all programs together use: the mean over the run, and the mean over the
     /// busiest second.
@@ -37,12 +37,12 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
-/// The kernel counts busy time by sampling each processor at its tick. The kernel therefore does not count work that is
-/// synchronous with the ticks, or work in a guest with virtual time. The kernel measures idle time exactly (NO_HZ), so
-/// busy time is computed here as the elapsed time minus the idle time.
+/// The kernel measures busy time by a sample at each timer tick of a processor. These samples miss work that runs only
+/// between two ticks, and work in a guest with virtual time. The kernel measures idle time exactly (NO_HZ). This module
+/// therefore computes busy time as the elapsed time minus the idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
-    /// Time since the zero of CLOCK_MONOTONIC, multiplied by the number of processors.
+    /// Time of CLOCK_MONOTONIC, multiplied by the number of processors.
     passed: u64,
     idle: u64,
     steal: u64,
@@ -92,7 +92,7 @@ fn ticks() -> Ticks {
 }
 
 /// Parses the first line of /proc/stat, which is for all processors together (user nice system idle iowait irq softirq
-/// steal). Counts the following lines, of which there is one for each processor (proc(5)).
+/// steal). The number of processors is the number of the following `cpu` lines (proc(5)).
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
@@ -106,7 +106,8 @@ fn softnet() -> (u64, u64) {
     fs::read_to_string("/proc/net/softnet_stat").map(|text| parse_softnet(&text)).unwrap_or_default()
 }
 
-/// Parses a line for each processor, in hexadecimal: processed, dropped, squeezed, ...
+/// Adds up the drops, and the squeezes, of all processors. The file has a line for each processor with hexadecimal
+/// numbers: processed, dropped, squeezed, ...
 fn parse_softnet(text: &str) -> (u64, u64) {
     text.lines().fold((0, 0), |(dropped, squeezed), line| {
         let mut fields = line.split_whitespace().skip(1).map(|f| u64::from_str_radix(f, 16).unwrap_or(0));

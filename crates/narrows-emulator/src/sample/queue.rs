@@ -11,7 +11,7 @@ use crate::spec::QueueSpec;
 const RTM_GETQDISC: u16 = 38;
 const RTM_GETTCLASS: u16 = 42;
 
-/// Length of `struct tcmsg`, and the attributes (linux/rtnetlink.h, linux/gen_stats.h).
+/// Length of `struct tcmsg`, and numbers of attributes (linux/rtnetlink.h, linux/gen_stats.h).
 const TCMSG: usize = 20;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
@@ -46,14 +46,14 @@ pub(crate) struct Queue {
     request: [u8; TCMSG],
     /// Bytes per packet that the kernel counts in addition to the L3 bytes.
     header: u64,
-    /// Namespace, interface and handle, for messages.
+    /// Namespace, interface and handle, for error messages.
     pub(crate) name: String,
     /// The kernel's 32-bit counters, extended to 64 bits.
     packets: Unrolled,
     drops: Unrolled,
 }
 
-/// Extends a 32-bit counter that wraps to 64 bits.
+/// Extends a wrapping 32-bit counter to 64 bits.
 #[derive(Copy, Clone, Debug, Default)]
 struct Unrolled {
     total: u64,
@@ -67,7 +67,7 @@ impl Unrolled {
 }
 
 impl Queue {
-    /// Opens a queue and reads it once.
+    /// Opens a queue, and reads its counters once.
     ///
     /// # Errors
     /// If there is no such interface, qdisc or class, or if the handle is invalid.

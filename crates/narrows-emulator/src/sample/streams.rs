@@ -10,7 +10,8 @@ use super::headers::{Segment, Tcp};
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     open: BTreeMap<(u16, u16), Stream>,
-    /// Application bytes of all connections that the receivers have acknowledged, and payload bytes of UDP.
+    /// Application bytes that the receivers of all connections have acknowledged, and payload bytes of UDP that have
+    /// arrived.
     delivered: u64,
 }
 
@@ -19,13 +20,13 @@ pub(crate) struct Streams {
 struct Stream {
     /// Sequence number of the first byte.
     start: u32,
-    /// End of the data that has been sent.
+    /// Offset of the end of the data that has been sent.
     sent: u64,
-    /// End of the data that the receiver has acknowledged, including the FIN.
+    /// Offset up to which the receiver has acknowledged the stream. The FIN counts as one byte.
     delivered: u64,
-    /// Offset of the FIN: the length of the stream.
+    /// Offset of the FIN, which is the length of the stream; `None` before the FIN is sent.
     length: Option<u64>,
-    /// Times at which the sender and the receiver had finished.
+    /// Times at which the sender and the receiver finished.
     sender_done: Option<Time>,
     receiver_done: Option<Time>,
 }
@@ -43,12 +44,12 @@ impl Stream {
         self.sent.saturating_add_signed(i64::from(distance))
     }
 
-    /// Whether an acknowledgement covers the whole stream and its FIN.
+    /// Returns whether an acknowledgement up to this offset covers the whole stream and its FIN.
     fn is_whole(&self, acknowledged: u64) -> bool {
         self.length.is_some_and(|length| acknowledged > length)
     }
 
-    /// Bytes of data that the receiver has acknowledged.
+    /// Returns the number of bytes that the receiver has acknowledged, without the FIN.
     fn data(&self) -> u64 {
         self.length.map_or(self.delivered, |length| self.delivered.min(length))
     }
@@ -62,7 +63,7 @@ impl Streams {
             self.begin(segment.ports, tcp.sequence.wrapping_add(1));
             return false;
         }
-        // A connection without a SYN began before the packet sockets were opened.
+        // If the connection's SYN was not seen, the connection began before the packet sockets were opened.
         let stream = self.open.entry(segment.ports).or_insert_with(|| Stream::new(tcp.sequence));
         let end = stream.offset(tcp.sequence).saturating_add(u64::from(segment.payload));
         let is_repeated = segment.payload > 0 && end <= stream.sent;
@@ -86,7 +87,7 @@ impl Streams {
         let Some((stream, tcp)) = self.stream(segment) else { return };
         if let Some(number) = tcp.acknowledgement {
             let before = stream.data();
-            // An acknowledgement of unsent data belongs to an earlier connection.
+            // An acknowledgement of unsent data belongs to an earlier connection with the same ports.
             let acknowledged = stream.offset(number);
             if acknowledged <= stream.sent + 1 {
                 stream.delivered = stream.delivered.max(acknowledged);
@@ -108,13 +109,13 @@ impl Streams {
         }
     }
 
-    /// Application bytes that arrived, see [`TapCounts`](super::tap::TapCounts).
+    /// Returns the number of application bytes that have arrived, see [`TapCounts`](super::tap::TapCounts).
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Times at which the sender and the receiver had finished the last connection. `None` while a connection is open,
-    /// or if there was no connection.
+    /// Returns the times at which the last sender and the last receiver of all connections finished. Returns `None`
+    /// while a connection is open, or if there was no connection.
     pub(crate) fn done(&self) -> Option<(Time, Time)> {
         let times = self.open.values().map(|s| Some((s.sender_done?, s.receiver_done?)));
         let all = times.collect::<Option<Vec<_>>>()?;
@@ -132,7 +133,8 @@ impl Streams {
         Some((self.open.get_mut(&segment.ports)?, segment.tcp?))
     }
 
-    /// A reset ends a connection. If the receiver has acknowledged all data, the transfer is complete.
+    /// Handles a reset, if the packet is one. If the receiver has acknowledged all data before, the transfer is
+    /// complete.
     fn on_reset(&mut self, ports: (u16, u16), tcp: Tcp, at: Time) {
         let Some(stream) = self.open.get_mut(&ports).filter(|_| tcp.is_reset) else { return };
         if stream.delivered >= stream.sent {

@@ -1,8 +1,8 @@
 //! Counts the packets of a program at the interfaces of its two hosts.
 //!
-//! A program may open several connections, and may have closed their sockets before the next sample of sock_diag(7).
-//! This module therefore uses packet sockets. These sockets see all data packets and acknowledgements at both hosts.
-//! The sockets copy only the headers of each packet.
+//! A program may open several connections, and may close their sockets before sock_diag(7) can sample them. This module
+//! therefore uses packet sockets at both hosts, which receive all data packets and acknowledgements. It reads only the
+//! first bytes of each packet, which contain the headers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,11 +19,12 @@ use crate::netns;
 use crate::raw::{self, ReceiveBatch};
 use crate::relay::bind_to_all_protocols;
 
-/// Number of bytes of each packet that are read. This number covers the longest headers of IPv4 and TCP.
+/// Number of bytes that are read from the beginning of each packet. The longest IPv4 header and the longest TCP header
+/// together have this length.
 const HEAD_BYTES: usize = 120;
-/// The interface index that stands for all interfaces (packet(7)).
+/// The interface index that means all interfaces (packet(7)).
 const ALL_INTERFACES: u32 = 0;
-/// Packets that one system call reads.
+/// Maximum number of packets that one system call reads.
 const BATCH_PACKETS: usize = 256;
 /// Size of the kernel's buffer, which stores packets between two samples. [`Tap::missed`] is above 0 if the buffer was
 /// too small.
@@ -32,15 +33,15 @@ const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
 /// The counters of a program's packets.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TapCounts {
-    /// Number and L3 bytes of the data packets that left the sending host. `retransmitted` counts those TCP packets
-    /// whose data had all been sent before.
+    /// Number and L3 bytes of the data packets that left the sending host. `retransmitted` counts the TCP packets among
+    /// them whose data had all been sent before.
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmitted: u64,
     /// Application bytes that arrived. For TCP, these are the bytes that the receiver has acknowledged. For UDP, these
     /// are the payload bytes.
     pub(crate) delivered: u64,
-    /// Payload bytes in the other direction, as the sending host received them.
+    /// Payload bytes from the flow's receiver to its sender, counted at the sending host.
     pub(crate) reverse_payload: u64,
     /// Datagrams that left the sending host in several fragments.
     pub(crate) fragmented: u64,
@@ -80,8 +81,8 @@ impl Tap {
     /// Reads the packets since the last call.
     pub(crate) fn update(&mut self, clock: Clock) -> TapCounts {
         let Tap { wanted, sender, receiver, streams, counts, waiting, started } = self;
-        // An acknowledgement refers to data that was sent earlier. The receiving host is therefore read first, and its
-        // packets are processed last. The packets of the sending host then include all acknowledged data.
+        // The data of a packet must be processed before its acknowledgement. Read the receiving host's packets first,
+        // but process them after the sending host's packets, which then include all acknowledged data.
         receiver.read(clock, |at, packet| {
             waiting.extend(wanted.find(packet).map(|(way, segment)| (at, way, segment)));
         });
@@ -112,13 +113,13 @@ impl Tap {
         *counts
     }
 
-    /// Times at which the last connection was complete: at the sender (everything was acknowledged) and at the receiver
-    /// (everything had arrived). `None` while a connection is open, and for UDP.
+    /// Returns the times at which all connections were complete: at the sender (everything was acknowledged) and at the
+    /// receiver (everything had arrived). Returns `None` while a connection is open, and for UDP.
     pub(crate) fn done(&self) -> Option<(Time, Time)> {
         self.streams.done()
     }
 
-    /// Packets that the kernel dropped before they were counted.
+    /// Returns the number of packets that the kernel dropped before they were counted.
     pub(crate) fn missed(&mut self) -> u64 {
         self.sender.missed() + self.receiver.missed()
     }
@@ -135,8 +136,8 @@ impl Socket {
     fn open(netns: &Path) -> Result<Self, Error> {
         let fd = netns::inside(netns, || {
             let at = |what: &'static str| Error::at::<io::Error>(netns, what);
-            // Without link-layer headers, the packets of all interfaces have the same format. ETH_P_ALL is needed for
-            // packets that leave the host (packet(7)).
+            // Without link-layer headers, the packets of all interfaces have the same format. Only a socket with
+            // ETH_P_ALL also receives packets that leave the host (packet(7)).
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, None)
                 .map_err(|e| at("open packet socket")(e.into()))?;
@@ -149,7 +150,7 @@ impl Socket {
         Ok(Socket { fd, batch: ReceiveBatch::of_heads(BATCH_PACKETS, HEAD_BYTES), missed: 0 })
     }
 
-    /// Reads all packets that have arrived. Errors are ignored, because an interface that is down has no packets.
+    /// Reads all packets that have arrived. An error, e.g. because an interface is down, only ends the reading.
     fn read(&mut self, clock: Clock, mut take: impl FnMut(Time, &[u8])) {
         let offset = realtime_to_monotonic();
         while let Ok(n) = self.batch.receive(&self.fd) {

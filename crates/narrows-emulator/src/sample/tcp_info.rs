@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use crate::raw;
 
-/// Buffer size, larger than the struct of any kernel so far.
+/// Size of the buffer for the struct, which is larger than the struct of any kernel so far.
 pub(crate) const TCP_INFO_MAX_BYTES: usize = 512;
 
 /// The kernel's statistics of a connection.
@@ -36,7 +36,7 @@ pub(crate) struct TcpInfo {
     pub(crate) data_segments_out: u32,
     pub(crate) dsack_dups: u32,
     pub(crate) timeouts: u32,
-    /// Time with data to send, in microseconds.
+    /// Time in which the connection had data to send (`tcpi_busy_time`), in microseconds.
     pub(crate) busy_us: u64,
     /// The part of `busy_us` in which the receive window was the limit.
     pub(crate) rwnd_limited_us: u64,

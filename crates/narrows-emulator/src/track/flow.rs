@@ -15,7 +15,7 @@ use crate::endpoint::{Member, name};
 use crate::sample::{Diag, TcpInfo};
 use crate::spec::FlowSpec;
 
-/// Bytes of IPv4 and TCP headers with timestamps.
+/// Length in bytes of an IPv4 header and a TCP header with timestamps.
 const TCP_HEADER_BYTES: u64 = 52;
 /// Bytes by which an IPv6 header is longer than an IPv4 header.
 const IPV6_EXTRA_BYTES: u64 = 20;
@@ -93,7 +93,7 @@ impl FlowTrack {
     ) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the statistics. The statistics of a flow that has ended are then final.
+                // Read the end times first, so that the statistics read below are final if `is_over` is set.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
@@ -116,9 +116,9 @@ impl FlowTrack {
         }
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
         if measure && !self.is_over && now < self.member.stop {
-            // The simulator has a sample for each ACK. Here a sample is weighted with the number of segments
-            // delivered since the previous sample. Without the weights, slow phases of a flow would count as much as
-            // fast phases.
+            // The simulator samples the RTT at each ACK. The emulator samples it at fixed intervals, and weights each
+            // sample with the number of segments that were delivered since the previous sample. Without the weights,
+            // slow phases of a flow would count as much as fast phases.
             let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
             self.rtt_sum += seconds * f64::from(segments);
@@ -150,7 +150,7 @@ impl FlowTrack {
         }
     }
 
-    /// Notes about the flow's programs.
+    /// Returns notes about the programs that send and receive the flow.
     pub(crate) fn notes(&self) -> Vec<String> {
         match &self.probe {
             Probe::Program(program) => program.notes(),

@@ -1,5 +1,5 @@
 //! Records the measurements of a link over a run. The measurements come from the link's queue in the kernel and from
-//! the link's relay. Not every link has both.
+//! the link's relay. Some links have only one of them, or none.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -136,7 +136,7 @@ impl LinkTrack {
         self.now.departed_packets
     }
 
-    /// Adds a row of samples of the interval from `from` to `t`. The actual length of the interval is `seconds`.
+    /// Adds a row for the interval that began at `from` and was due to end at `t`. Its actual length is `seconds`.
     pub(crate) fn sample(&mut self, from: Time, t: Time, seconds: f64, recorder: &mut Recorder) {
         let bytes = self.now.departed_bytes.saturating_sub(self.last.departed_bytes);
         let throughput = if self.is_measured() { bytes as f64 * 8.0 / seconds } else { f64::NAN };

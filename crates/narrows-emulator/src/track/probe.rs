@@ -37,7 +37,8 @@ impl External {
         External { port: spec.port, sending: Sending::new(from, ports), to: to.to_owned(), received: 0 }
     }
 
-    /// Samples the connection to the port that has sent the most data. (iperf3's control connection uses the same port.)
+    /// Of the connections to the port, samples the one that has sent the most data. (iperf3's control connection uses
+    /// the same port.)
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         // The figures of an ended connection stay until another connection has sent at least as much data.
         let most = self.sending.info.bytes_sent;
@@ -49,12 +50,12 @@ impl External {
         }
     }
 
-    /// The kernel's figures about the sending socket.
+    /// Returns the kernel's figures about the sending socket.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.sending.info()
     }
 
-    /// Application bytes that the receiver has received.
+    /// Returns the number of application bytes that have arrived at the receiver.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
@@ -99,12 +100,12 @@ impl Program {
         before.is_some() && before != sending.ports_found
     }
 
-    /// The kernel's figures about the sending socket, if this socket was found.
+    /// Returns the kernel's figures about the sending socket, if this socket was found.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.sending.as_ref().and_then(Sending::info)
     }
 
-    /// Time of the first packet.
+    /// Returns the time of the first packet.
     pub(crate) fn started(&self) -> Option<Time> {
         self.tap.started
     }
@@ -131,7 +132,7 @@ impl Program {
         })
     }
 
-    /// Returns notes about a direction that is probably wrong, and about fragmented datagrams.
+    /// Returns a note if most data flows from the receiver to the sender, and a note if datagrams were fragmented.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let TapCounts { delivered, reverse_payload, fragmented, .. } = self.counts;
@@ -167,7 +168,7 @@ impl Sending {
         Sending { netns: netns.to_owned(), ports, info: TcpInfo::default(), ports_found: None }
     }
 
-    /// The kernel's figures about the socket, if it was found.
+    /// Returns the kernel's figures about the socket, if it was found.
     fn info(&self) -> Option<TcpInfo> {
         self.ports_found.map(|_| self.info)
     }

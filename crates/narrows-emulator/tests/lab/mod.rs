@@ -40,7 +40,7 @@ impl Lab {
         self.0.says(host, &format!("tc {arguments}")).unwrap_or_else(|trouble| panic!("{trouble}"));
     }
 
-    /// Turns the offloads of a host off.
+    /// Disables the offloads of a host's interface.
     pub fn no_offloads(&self, host: &str) {
         self.0.no_offloads(host, "x");
     }

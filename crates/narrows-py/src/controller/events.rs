@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// Returns a span in seconds. `None` stands for a span that has no sample yet.
+/// Returns a span in seconds, or `None` if the span has no sample yet.
 fn seconds(span: Option<Span>) -> Option<f64> {
     span.map(Span::as_secs_f64)
 }
@@ -16,7 +16,7 @@ fn bytes_per_s(rate: Option<Rate>) -> Option<f64> {
     rate.map(Rate::as_f64)
 }
 
-/// Returns the representation of an event, `Name(field=value, ...)`.
+/// Returns the text that `repr()` shows for an event: `Name(field=value, ...)`.
 fn shown(event: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     let mut parts = Vec::with_capacity(fields.len());
     for field in fields {
@@ -276,7 +276,7 @@ impl PyCongestion {
     }
 }
 
-/// The end of an idle time.
+/// The first transmission after an idle time.
 #[pyclass(frozen, name = "Restart")]
 pub(crate) struct PyRestart {
     pub(crate) at: Time,

@@ -29,10 +29,11 @@ use pyo3::{PyClass, PyClassInitializer, intern};
 use self::events::{PyAck, PyCongestion, PyConnection, PyLost, PyMoment, PyRestart};
 use self::window::{PyWindow, refuse};
 
-/// Maximum number of different names that the `trace` methods of all classes may use. The process keeps every name.
+/// Maximum number of different names that the `trace` methods of all classes together may use. The process never frees
+/// a name.
 const MAX_TRACED: usize = 1000;
 
-/// Whole numbers up to this number are exact as `f64`.
+/// An `f64` represents every whole number up to this one exactly.
 const EXACT: f64 = (1u64 << 53) as f64;
 
 /// The first exception that a controller of a run raised. This exception ends the run.
@@ -120,7 +121,7 @@ pub(crate) struct PyController {
     shared: Shared,
     exact_ce_echo: bool,
     wants_feedback: bool,
-    /// The attributes `owns_recovery` and `timer`, as the last hook left them.
+    /// The attributes `owns_recovery` and `timer`, as they were after the last hook.
     recovery: Recovery,
     timer: Time,
     /// The time of the timer that ran last. Each timer runs only once.
@@ -191,7 +192,7 @@ impl PyController {
     }
 }
 
-/// Reads a time in seconds; `None` stands for "never".
+/// Reads a time in seconds. The value `None` means "never".
 fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Time> {
     let expected = "a time in seconds, or None";
     let at: Option<f64> = value.extract().map_err(|_| refuse(name, value, expected))?;
@@ -214,8 +215,8 @@ fn instantiate(
     for (name, value) in params {
         match value {
             Given::Flag(flag) => given.set_item(name, flag)?,
-            // Plans do not distinguish 4 from 4.0. The value is passed as an int, because Python accepts an int for a
-            // float, but not a float for an int.
+            // Plans do not distinguish 4 from 4.0. A whole number is passed as an int, because Python accepts an int
+            // for a float, but not a float for an int.
             Given::Number(n) if n.fract() == 0.0 && n.abs() <= EXACT => given.set_item(name, *n as i64)?,
             Given::Number(n) => given.set_item(name, n)?,
             Given::Word(word) => given.set_item(name, word.as_ref())?,
@@ -274,7 +275,7 @@ impl Controller for PyController {
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
         if self.members.on_lost {
-            // The hook can read the window, but its changes have no effect.
+            // The hook can read the window, but changes of the window have no effect.
             let mut unchanged = window.clone();
             self.call(&mut unchanged, |object, window| {
                 notify(object, intern!(object.py(), "on_lost"), PyLost(lost.clone()), window)

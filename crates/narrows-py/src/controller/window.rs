@@ -63,7 +63,7 @@ fn segments(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     u32::try_from(n).ok().filter(|n| (1..=INFINITE_SSTHRESH).contains(n)).ok_or_else(refused)
 }
 
-/// Returns the error about a value that a controller may not set.
+/// Returns the error for a value that a controller must not set.
 pub(super) fn refuse(what: &str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     let found = value.repr().map_or_else(|_| "something".into(), |r| r.to_string());
     PyValueError::new_err(format!("{what}: found {found}, expected {expected}"))

@@ -51,12 +51,13 @@ impl FlowEnd {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
 
-    /// Returns the connection for reading.
+    /// Returns the connection, for read-only access.
     pub(super) fn view(&self) -> Option<&Connection> {
         self.connection.as_ref().map(|(_, connection)| connection)
     }
 
-    /// Handles a datagram. Returns a datagram that quinn sends outside a connection.
+    /// Handles a datagram. Returns the datagram that quinn sends in response outside of the connection, if there is
+    /// one.
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram) -> Option<Datagram> {
         let ecn = match datagram.ecn {
             Ecn::NotCapable => None,
@@ -72,7 +73,7 @@ impl FlowEnd {
                 None
             }
             DatagramEvent::NewConnection(incoming) => {
-                // A flow has only one connection, so a second connection is not accepted.
+                // A flow has only one connection, so this end ignores attempts to open a second connection.
                 if self.connection.is_some() {
                     self.endpoint.ignore(incoming);
                 } else {

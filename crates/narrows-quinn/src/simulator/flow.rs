@@ -27,9 +27,9 @@ const PACKET_BYTES: u16 = 1448;
 /// Bytes per write of all other applications.
 const WRITE_BYTES: u16 = 32 << 10;
 static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
-/// The application can be ahead of the receiver's deliveries by at most this many windows plus [`BUFFER_EXTRA_BYTES`].
-/// The stack sends accepted data even after the application has stopped. So the limit is only high enough to keep the
-/// stack busy while it repairs losses.
+/// The application stops writing when it is ahead of the delivered data by this number of windows plus
+/// [`BUFFER_EXTRA_BYTES`]. The stack sends accepted data even after the application has stopped. So the limit is only
+/// high enough to keep the stack busy while it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
 const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
 /// Size of a datagram before MTU discovery, in bytes. This is quinn's default (RFC 9000, section 14).
@@ -54,7 +54,7 @@ pub(super) struct Flow {
     /// The timers of the client and of the server.
     timers: [Time; 2],
     latest_rtt: Option<Span>,
-    /// When and why the connection ended, if its application did not end it.
+    /// The time and the reason of the connection's end, if the application did not end the connection.
     failure: Option<(Time, String)>,
 }
 
@@ -161,7 +161,7 @@ impl Flow {
         }
     }
 
-    /// Lets one end handle its events and send what it can.
+    /// Lets one end handle its events and send all packets that it may send now.
     fn drive(&mut self, end: End, output: &mut Output<'_>) {
         let now = output.now();
         let instant = self.instant(now);
@@ -293,7 +293,8 @@ impl Flow {
                 Err(ReadError::Blocked | ReadError::Reset(_)) => break,
             }
         }
-        // `finalize` returns whether quinn has packets to send. `drive` asks for packets in any case.
+        // `finalize` returns whether quinn has packets to send. The result is not needed, because `drive` always asks
+        // for packets.
         let _ = chunks.finalize();
     }
 }

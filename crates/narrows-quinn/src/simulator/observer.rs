@@ -45,7 +45,7 @@ impl ControllerFactory for ObserverFactory {
 struct Observer {
     inner: Box<dyn Controller>,
     shared: SharedObservations,
-    /// When the newest packet of the current ACK was sent.
+    /// The time at which the newest packet of the current ACK was sent.
     newest: Option<Instant>,
 }
 

@@ -4,9 +4,9 @@
 //! comparison therefore orders two events, without access to other memory.
 //!
 //! One key, the front key, stays outside the heap. If a new event is due before all others, it becomes the front key.
-//! An example is the arrival at the end of a short link. Such an event usually never enters the heap. If the earliest
-//! event is in the heap, `pop` removes it and puts the front key in its place. The heap is then sifted once instead of
-//! twice.
+//! An example is an arrival at the end of a short link. Such an event is usually processed before it would enter the
+//! heap. If the earliest event is in the heap, `pop` removes it and puts the front key in its place. This needs one
+//! sift instead of two.
 //!
 //! With few pending events, mispredicted branches cost more than comparisons. The code therefore compares siblings
 //! without branches.
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     /// A rate controller's timer. Index: switch.
     Switch = 5,
     /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. An index
-    /// above all domains stands for a notice that arrives at a source of flows.
+    /// above all domains identifies a notice that arrives at the source of a flow.
     Domain = 6,
     /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
     Sample = 7,
@@ -50,7 +50,7 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// Increment of the sequence number, which occupies the remaining bits of the lower half of the key.
+/// Increment of the sequence number. This number occupies the upper bits of the key's lower half.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;

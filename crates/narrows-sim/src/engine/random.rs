@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The purposes of random streams. No two entities share a stream.
+/// The purposes of random streams. Each entity has its own stream for each purpose.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.
@@ -93,8 +93,8 @@ mod tests {
         assert_ne!(draw(1, 2), draw(2, 2));
     }
 
-    /// Returns chi-squared divided by its degrees of freedom, for the first value of many streams. Random values give
-    /// about 1. A result far below 1 means that the values are too evenly distributed.
+    /// Returns chi-squared divided by its degrees of freedom, for the first value of many streams. For random values,
+    /// the result is about 1. If the result is far below 1, the values are too evenly distributed.
     fn evenness(streams: impl Fn(u64, u64) -> Random, choices: u64) -> f64 {
         let (seeds, each) = (60, 5_000);
         let of_seed = |seed| {

@@ -18,8 +18,8 @@ pub struct Impairments {
     random: [Random; 3],
 }
 
-/// A policer (token bucket). A token is a billionth of a byte, so a rate in bytes/s adds a whole number of tokens per
-/// nanosecond.
+/// A policer (token bucket). A token is a billionth of a byte, so a rate of whole bytes/s adds a whole number of tokens
+/// per nanosecond.
 #[derive(Clone, Debug)]
 struct Policer {
     rate: Rate,
@@ -42,7 +42,7 @@ impl Policer {
 
     /// Takes the tokens of a packet. If there are too few tokens, takes none and returns `false`.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // A relay may call this function with times out of order.
+        // The relay of the real-time backend may call this function with a time before that of the previous call.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;
@@ -70,7 +70,7 @@ pub struct Fate {
 }
 
 impl Impairments {
-    /// Creates the impairments of link number `link`. Returns `None` for a perfect link.
+    /// Creates the impairments of link number `link`. Returns `None` if the link has no impairments.
     pub fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
         let is_random = !plan.loss.is_empty() || plan.duplicate > 0.0 || plan.jitter.is_some();
         let perfect = !is_random && plan.policer.is_none() && plan.aggregation.is_none();

@@ -1,8 +1,8 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
 //! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending
-//! event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs one event. A
-//! port with a scheduling queue needs a second event per packet.
+//! event. In a plain FIFO, a packet's departure time is known when the packet arrives. A hop through such a port costs
+//! one event. A port with a scheduling queue needs two events per packet.
 
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
@@ -29,9 +29,10 @@ pub(crate) struct PortStats {
     pub(crate) random_losses: u64,
     /// Congestion headers that the rate controller changed.
     pub(crate) rewritten: u64,
-    /// L3 bytes accepted. Subtract the backlog to get the bytes whose transmission has begun.
+    /// L3 bytes that the queue accepted. This number minus the backlog is the number of bytes whose transmission has
+    /// begun.
     pub(crate) accepted_bytes: u64,
-    /// Sum of the sojourn times and number of packets, in the measurement interval.
+    /// In the measurement interval: the sum of the sojourn times, and the number of packets in this sum.
     pub(crate) sojourn_sum: u128,
     pub(crate) sojourn_count: u64,
     pub(crate) sojourn_max: u64,
@@ -40,7 +41,8 @@ pub(crate) struct PortStats {
 /// Statistics of a port over the measurement interval.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct PortTotals {
-    /// L3 bytes that left the port, and L3 bytes that could have left it.
+    /// `departed` is the number of L3 bytes that left the port. `capacity` is the number that the link could have
+    /// carried.
     pub(crate) departed: f64,
     pub(crate) capacity: f64,
     /// Length of the interval.
@@ -82,7 +84,7 @@ pub(crate) struct Port {
     /// Sojourn times, if the port is probed.
     pub(crate) sojourn: Option<Box<Histogram>>,
     measure_from: Time,
-    /// Bytes that had left the port at the start of the measurement interval, and at the last sample.
+    /// Bytes that had left the port by the start of the measurement interval, and by the last sample.
     departed_at_start: u64,
     departed_at_sample: u64,
     /// The switch whose rate controller controls this port.
@@ -91,8 +93,8 @@ pub(crate) struct Port {
     pub(crate) watch: u8,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
-    /// Whether the port keeps the queue of the plan although it has a rate controller. A packet's class then
-    /// selects its band in this queue.
+    /// Whether the port has a rate controller but keeps the queue of the plan. In this queue, a packet's class selects
+    /// the band.
     keeps_own_queue: bool,
 }
 
@@ -162,8 +164,8 @@ impl Port {
                 let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
-            // The rate controller must see each packet when it leaves. A plain FIFO computes departures on arrival,
-            // so a scheduling queue replaces it.
+            // The rate controller must see each packet when it leaves. A plain FIFO computes the departure when the
+            // packet arrives. A scheduling queue therefore replaces it.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -272,8 +274,9 @@ impl Port {
             Next::Packet(w) => {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
-                // If the link follows a trace, the transmission may start after the scheduler has chosen the packet.
-                // The time between the scheduler's choice and the start of the transmission counts as sojourn time.
+                // If the link follows a trace, the transmission may start some time after the scheduler has chosen the
+                // packet. The time between the scheduler's choice and the start of the transmission counts as sojourn
+                // time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -317,8 +320,8 @@ impl Port {
         }
     }
 
-    /// Lets the rate controller change the header of a packet that has just left the queue. ACKs have no header, but
-    /// a controller may measure the queue at their departure (XCP-3).
+    /// Lets the rate controller change the header of a packet that has just left the queue. ACKs have no header, but a
+    /// controller may also measure the queue when an ACK leaves it (XCP-3).
     fn update_header(
         &mut self,
         now: Time,
@@ -337,7 +340,7 @@ impl Port {
         }
     }
 
-    /// Puts a packet on the wire: applies the impairments and adds it to the flight.
+    /// Starts a packet's propagation on the link: applies the impairments and adds it to the flight.
     #[inline]
     fn transmit(
         &mut self,
@@ -406,8 +409,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if an earlier event has
-    /// already delivered the packet of this event.
+    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if no packet has arrived,
+    /// because an earlier event has already delivered it.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;
@@ -466,7 +469,7 @@ impl Port {
         let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
         let seconds = now.since(self.measure_from).as_secs_f64();
         if seconds == 0.0 {
-            // The run was stopped in its warm-up.
+            // The run was stopped before the measurement interval began.
             return PortTotals { departed: f64::NAN, capacity: f64::NAN, seconds };
         }
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
@@ -490,7 +493,7 @@ impl Port {
         }
     }
 
-    /// Schedules a Ready event after a class has changed, because waiting packets may now be able to leave.
+    /// Schedules a Ready event after a class has changed, because the change may permit waiting packets to leave.
     pub(crate) fn wake(&mut self, now: Time, me: u32, events: &mut EventQueue) {
         if let Queue::Scheduled(s) = &mut self.queue {
             let ready = now.max(self.free_at);

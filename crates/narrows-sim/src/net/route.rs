@@ -1,5 +1,5 @@
 //! Static shortest-path routing. A route is computed when a flow starts. All flows between the same nodes
-//! share the route. With ECMP, flows share a route if they chose the same links. A packet finds its next link
+//! share the route. With ECMP, flows share a route if the same links were drawn for them. A packet finds its next link
 //! by one table look-up.
 
 use std::cmp::Reverse;
@@ -30,22 +30,22 @@ pub(crate) struct BothWays {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of each known path, by a key. The key lists the nodes or the links of the path, or the two ends
-    /// of a shortest path.
+    /// Start of each known path, by a key. The key lists the path's nodes or links. The key of a shortest path lists
+    /// only its two ends.
     known: FxHashMap<Vec<u32>, u32>,
-    /// (from, to, delay) of each link, and the links that leave and enter each node.
+    /// (from, to, delay) of each link. `out` and `into` list the links that leave and enter each node.
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
     into: Vec<Vec<u32>>,
-    /// For each node at which paths start, the last link of the shortest path to each other node.
+    /// For each node at which paths start: the last links of the shortest paths to all other nodes.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
     /// For ECMP: the distances from all nodes to each node at which paths end.
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Limits memory: the maximum number of elements in all `trees`, and in all `distances`. Beyond this limit, stored
-/// elements are discarded and computed again on demand. A fat tree with k = 32 needs 5 million elements. An element
-/// takes 8 bytes in `trees` and 24 bytes in `distances`.
+/// Limits memory: the maximum number of elements in all `trees` together, and in all `distances` together. At this
+/// limit, all stored elements are discarded, and they are computed again on demand. A fat tree with k = 32 needs 5
+/// million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None` if there is no path.
@@ -108,7 +108,7 @@ impl Paths {
         Ok(BothWays { forward, reverse: reverse.ok_or_else(|| unreachable(flow.to, flow.from))? })
     }
 
-    /// Returns the paths of a flow that may use ECMP. `usual` are the flow's paths without ECMP.
+    /// Returns the paths of a flow that may use ECMP. `usual` contains the flow's paths without ECMP.
     pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, random: &mut Random) -> BothWays {
         let forward = self.one_of_equal(flow.from, flow.to, random).unwrap_or(usual.forward);
         let reverse = if flow.return_path.is_some() {
@@ -119,15 +119,15 @@ impl Paths {
         BothWays { forward, reverse }
     }
 
-    /// Chooses one of the equally good paths, and returns its start. These are the paths with the least delay
-    /// and, among them, the fewest hops.
+    /// Chooses one of the best paths at random, and returns its start. The best paths have the least delay and, among
+    /// the paths with this delay, the fewest hops.
     ///
     /// At each node, a random draw chooses one of the links towards the receiver. Real switches hash the addresses and
     /// ports of a packet instead (RFC 2992, section 2). With both methods, all packets of a flow take one path. The
     /// draws of two nodes are independent, like independent hash functions of two switches.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
-        // If the host has one neighbour, every path to the host ends with the same link. The search then starts at the
-        // neighbour, and all hosts behind this neighbour share the result.
+        // If the host has one neighbour, every path to the host ends with the same link. The search therefore starts at
+        // the neighbour, and all hosts behind this neighbour share the result.
         let last = match self.into.get(to as usize)?.as_slice() {
             &[only] if self.edges[only as usize].0 != from => Some(only),
             _ => None,
@@ -191,8 +191,8 @@ impl Paths {
     }
 
     fn links_between(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
-        // If the host has one neighbour, every path from the host begins with the same link. The search then starts at
-        // the neighbour, and all hosts behind this neighbour share the result.
+        // If the host has one neighbour, every path from the host begins with the same link. The search therefore
+        // starts at the neighbour, and all hosts behind this neighbour share the result.
         let first = match self.out.get(from as usize)?.as_slice() {
             &[only] if from != to => Some(only),
             _ => None,
@@ -217,7 +217,7 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). Also returns the link at the node's end of this shortest path.
+    /// (`Way::To`). Also returns the link of this shortest path that touches the node.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -29,7 +29,7 @@ pub enum Service {
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step that applied at the last call, and the start of the repetition that contains this step.
+    /// Index of the step that applied at the last call. `base` is the start of the repetition that contained this step.
     cursor: usize,
     base: Time,
 }
@@ -41,8 +41,8 @@ pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
-    /// Number of the current opportunity since the start of the run, and its remaining bytes. When the trace repeats,
-    /// the numbers continue.
+    /// Number of the current opportunity. Opportunities are counted from the start of the run, and the count continues
+    /// when the trace repeats. `left` is the number of bytes that the current opportunity can still carry.
     next: u64,
     left: u32,
 }
@@ -75,7 +75,7 @@ impl Service {
     pub fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         match self {
             Service::Constant { rate, last } => {
-                // Nearly all packets of a link have one of two sizes, and a division costs more than a comparison.
+                // Successive packets often have the same size, and a division costs more than a comparison.
                 if last.0 != bytes {
                     // A transmission takes at least a nanosecond. Otherwise a link with an infinite rate could send
                     // infinitely many packets at the same time.
@@ -132,8 +132,8 @@ impl Service {
 }
 
 impl Steps {
-    /// Returns the step that applies at `now`, as (start, rate, end). The times in `steps` are relative to
-    /// the start of a repetition; the returned times are absolute.
+    /// Returns the start, rate and end of the step that applies at `now`. The times in `steps` are relative to the
+    /// start of a repetition; the returned times are absolute.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
         let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
@@ -166,8 +166,8 @@ impl Steps {
         (self.steps[i].0 + offset, self.steps[i].1, end)
     }
 
-    /// Returns the time at which the last of `bytes` has left, if transmission starts at `turn`. The function
-    /// integrates the rate over the steps.
+    /// Returns the time at which all `bytes` have left, if their transmission starts at `turn`. The function integrates
+    /// the rate over the steps.
     fn finish(&mut self, turn: Time, bytes: u32) -> Time {
         let (base, local) = self.split(turn);
         if base != self.base {
@@ -190,7 +190,7 @@ impl Steps {
             if i == self.steps.len() {
                 let Some(period) = self.period else { return Time::NEVER };
                 (i, base) = (0, base + period);
-                // Skip whole repetitions at once. A repeating trace without any capacity never sends.
+                // Skip whole repetitions in one step. A repeating trace without any capacity never sends a packet.
                 let each = self.per_period(period);
                 if each <= 0.0 {
                     return Time::NEVER;
@@ -236,8 +236,8 @@ impl Opportunities {
         let ms = t.as_nanos().div_ceil(1_000_000);
         let (whole, local) = (ms / self.period, ms % self.period);
         let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
-        // A mahimahi trace ends with an opportunity at the end of its period. This opportunity falls into the next
-        // repetition.
+        // A mahimahi trace ends with an opportunity at the end of its period. This opportunity belongs to the beginning
+        // of the next repetition.
         let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
         previous + before(local)
     }
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_transmission_across_a_rate_change_uses_both_rates() {
-        // The link has 12 Mbit/s until 10 ms, and then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms. When the
-        // rate changes, half of the packet has left.
+        // The link has 12 Mbit/s until 10 ms, and 6 Mbit/s from 10 ms on. A packet of 1500 bytes starts at 9.5 ms. Half
+        // of the packet has left at 10 ms, when the rate changes.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);

@@ -1,4 +1,4 @@
-//! The state of flows after each ACK, in bounded memory.
+//! A log of ACKs, with the flow's state after each ACK. The size of the log is bounded.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,12 +12,13 @@ use super::table::row;
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct AckRow {
     pub(crate) at: Time,
-    /// Segments that this ACK newly delivered, and segments that were newly marked lost.
+    /// Segments that this ACK newly delivered. `lost` is the number of segments that were newly marked lost at this
+    /// ACK.
     pub(crate) acked: u32,
     pub(crate) lost: u32,
     pub(crate) rtt: Option<Span>,
     pub(crate) srtt: Span,
-    /// Payload bits per second of the ACK's delivery-rate sample, and whether the application limited it.
+    /// The ACK's delivery-rate sample in payload bits per second, and whether the application limited the sample.
     pub(crate) delivery: Option<f64>,
     pub(crate) app_limited: bool,
     pub(crate) in_flight: u32,
@@ -57,8 +58,8 @@ struct Numbered {
     row: AckRow,
 }
 
-/// Collects rows. At the limit, the log drops every second row, and keeps only half as many of the later ACKs. The rows
-/// therefore always cover the whole run at equal distances.
+/// Collects rows. At the limit, the log drops every second row, and from then on it keeps only half as many ACKs. The
+/// kept rows of a flow therefore cover the whole run, with equally many ACKs between two rows.
 #[derive(Debug, Default)]
 pub(crate) struct AckLog {
     rows: Vec<Numbered>,
@@ -186,7 +187,7 @@ mod tests {
             for (flow, count) in counts.iter().enumerate() {
                 let kept: Vec<u64> = log.rows.iter().filter(|r| r.flow == flow as u32).map(|r| r.ack).collect();
                 let expected: Vec<u64> = (1..=*count).filter(|a| keeps(log.halvings, *a)).collect();
-                // With more flows than rows, the last flows have no rows.
+                // If there are more flows than rows, some flows have no rows.
                 prop_assert!(kept == expected || counts.len() > most as usize);
             }
         }

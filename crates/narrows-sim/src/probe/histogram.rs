@@ -2,7 +2,8 @@
 
 use hdrhistogram::Histogram as Hdr;
 
-/// A histogram of durations from 1 microsecond to 10 minutes, exact to 0.8 % (two significant digits, HdrHistogram).
+/// A histogram of durations from 1 microsecond to 10 minutes with a relative error of at most 0.8 % (two significant
+/// digits, HdrHistogram).
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u32>,

@@ -15,9 +15,10 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per controlled port, with the numbers of packets and messages that carry its feedback.
+    /// A row per controlled port, with the numbers of packets and messages that carry the port's feedback.
     pub signalling: Table,
-    /// A row per BRF port and measured flow that has ended. These rows are training data for bandwidth models.
+    /// A row for each measured flow that has ended and each BRF port on its path. These rows are training data for
+    /// bandwidth models.
     pub flow_records: Table,
     /// Quantiles.
     pub distributions: Table,

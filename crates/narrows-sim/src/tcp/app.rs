@@ -1,5 +1,5 @@
-//! The sending application. The amount of data that it has produced depends only on the time. The application therefore
-//! needs no timer while the sender is busy.
+//! The sending application. The time alone determines how much data the application has produced. A timer is therefore
+//! necessary only if the sender waits for data.
 //!
 //! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 
@@ -11,7 +11,7 @@ use crate::plan::AppPlan;
 #[derive(Clone, Debug)]
 pub struct App {
     source: Source,
-    /// Time at which the application stops and closes.
+    /// Time at which the application produces no more data and closes the stream.
     stop: Time,
     start: Time,
     taken: u64,
@@ -22,7 +22,7 @@ pub struct App {
 enum Source {
     Bulk,
     Size(u64),
-    /// Rate while on, and the lengths of the on and off periods.
+    /// Rate in on periods, and the lengths of the on and off periods.
     Limited {
         rate: Rate,
         on: Span,
@@ -37,17 +37,17 @@ pub enum Chunk {
     Data {
         /// Number of bytes.
         len: u16,
-        /// Whether the stream ends after these bytes. `len` may then be 0.
+        /// Whether the stream ends after these bytes. If so, `len` may be 0.
         last: bool,
     },
-    /// No data until this time.
+    /// The application has no data until this time.
     Wait(Time),
     /// The sender has taken all data and the end of the stream.
     Finished,
 }
 
 impl App {
-    /// Creates the application of a flow that starts and stops at these times.
+    /// Creates the application of a flow that starts at `start` and stops at `stop`.
     pub fn new(plan: &AppPlan, start: Time, stop: Time) -> Self {
         let source = match plan {
             AppPlan::Size { bytes } => Source::Size(bytes.get()),
@@ -64,7 +64,7 @@ impl App {
         App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, is_finished: false }
     }
 
-    /// Returns the size of the whole transfer; 0 if it is not limited.
+    /// Returns the number of bytes to transfer; 0 if the application has no such limit.
     pub fn size(&self) -> u64 {
         match self.source {
             Source::Size(bytes) => bytes,
@@ -72,7 +72,7 @@ impl App {
         }
     }
 
-    /// Whether the application sends at a rate of its own.
+    /// Whether the application produces data at a limited rate.
     pub fn has_rate(&self) -> bool {
         matches!(self.source, Source::Limited { .. })
     }
@@ -119,7 +119,7 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // The application closes at its stop time, even if the next chunk would be ready only later.
+                // The application closes at its stop time, even if the next chunk would be ready after that time.
                 Chunk::Wait(next.min(self.stop))
             }
         }

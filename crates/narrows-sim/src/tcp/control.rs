@@ -10,7 +10,7 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::usage::Usage;
 
-/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), as multiples of cwnd per srtt.
+/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio): the pacing rate divided by cwnd per srtt.
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
 
@@ -39,8 +39,8 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the waiting time after which an unused window shrinks. Called when the window has changed, and for each
-    /// ACK that may grow the window.
+    /// Restarts the time after which an unused window shrinks. This function is called when the window has changed, and
+    /// for each ACK that may grow the window.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);
@@ -70,7 +70,7 @@ impl Control {
         self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
     }
 
-    /// Records whether the window limited the last flight (Linux `tcp_cwnd_validate`).
+    /// Records whether the window limited the transmission that has just ended (Linux `tcp_cwnd_validate`).
     pub(super) fn validate(&mut self, now: Time, limited: bool, state: State, board: &Scoreboard, rtt: &Rtt) {
         let out = board.packets_out();
         self.usage.record(board.una, board.nxt(), out, limited);

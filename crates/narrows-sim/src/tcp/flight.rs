@@ -52,8 +52,8 @@ impl Flight {
         Losses { retransmission: self.board.retrans_out < before, timeout: found.timeout }
     }
 
-    /// Marks the first segment as lost. Also marks each later segment as lost, unless it is SACKed or so recent that
-    /// RACK would still wait for it.
+    /// Marks the first segment as lost. Also marks each later segment as lost, except SACKed segments and segments that
+    /// are not yet overdue by RACK's rule.
     pub(super) fn mark_all_lost(&mut self, now: Time, control: &mut Control) {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {

@@ -4,8 +4,8 @@
 //! module [`flight`] combines these four. Then read [`control`] (the controller and its window), and
 //! [`recovery`] (the congestion states and the timer, after Linux `tcp_input.c`) with [`prr`] and [`undo`].
 //! The remaining modules are [`sender`] (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and
-//! [`offer`] (the receiver's window). Sequence numbers count segments. LIMITATIONS.md lists what is not
-//! modelled.
+//! [`offer`] (the receiver's window). Sequence numbers count segments. LIMITATIONS.md lists the parts of TCP that the
+//! simulator does not model.
 
 mod app;
 mod control;
@@ -46,9 +46,9 @@ use crate::packets::Packets;
 pub(crate) struct Io<'a> {
     pub(crate) now: Time,
     pub(crate) packets: &'a mut Packets,
-    /// Packets to forward, in order.
+    /// Packets that the endpoint sends, in the order of sending.
     pub(crate) out: &'a mut Vec<u32>,
-    /// The header of another crate in the packet that is being received, or its copy in an ACK.
+    /// The congestion header of another crate in the received packet. In an ACK, this is the copy of such a header.
     pub(crate) header: Option<&'a Custom>,
 }
 
@@ -59,9 +59,9 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// Returns the time of the timestamp clock. After retransmissions Linux measures the RTT by timestamps alone.
-    /// Such an RTT can be too short by up to one tick. A path with an RTT of 20.7 ms can therefore show a
-    /// minimum of 20.0 ms.
+    /// Returns the time of the timestamp clock. If segments were retransmitted and no SACK gives an RTT, Linux measures
+    /// the RTT by timestamps. Such an RTT can be up to one tick shorter than the real RTT. A path with an RTT of 20.7
+    /// ms can therefore show a minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

@@ -1,14 +1,14 @@
-//! The window that a Linux receiver offers: 64 KiB at first, and two segments more for each segment that arrives.
+//! The window that a Linux receiver offers: 64 KiB at first, and larger by two segments for each segment that arrives.
 //!
 //! Packets do not carry the window. The sender derives it from the segments that ACKs report.
 
 use narrows_control::units::Bytes;
 
-/// Largest window before windows are scaled (RFC 7323 section 2.2; Linux tcp_select_initial_window).
+/// Largest window that can be offered without window scaling (RFC 7323 section 2.2; Linux tcp_select_initial_window).
 const FIRST_BYTES: u32 = u16::MAX as u32;
 /// Largest receive buffer by default (Linux tcp_rmem).
 const BUFFER: Bytes = Bytes::new(6 << 20);
-/// Largest window that can be offered (RFC 7323 section 2.3).
+/// Largest window that can be offered with window scaling (RFC 7323 section 2.3).
 const LARGEST_BYTES: u32 = 65_535 << 14;
 /// Growth of the window for each segment that arrives (Linux tcp_grow_window).
 const GROWTH_SEGMENTS: u32 = 2;
@@ -40,19 +40,19 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if the window no longer limits the sender once it is completely open.
+/// Value of `Offer::cost` if the window does not limit the sender after it has reached its maximum.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The receiver's offered window, as the sender derives it from ACKs.
 ///
 /// The receiver offers half of the free memory of its receive buffer. Each out-of-order segment occupies the memory of
-/// its socket buffer. An offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window,
-/// the limit does not depend on the free memory. Without `receive_memory` in the plan, a completely open window no
-/// longer limits the sender.
+/// its socket buffer. The receiver never reduces an offered window (Linux `__tcp_select_window`). If the scenario
+/// limits the window, the limit does not depend on the free memory. Without `receive_memory` in the plan, a window that
+/// has reached its maximum no longer limits the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
-    /// Reduction of the window by each out-of-order segment, in 1/1024 of a segment.
+    /// Amount by which each out-of-order segment reduces the window, in 1/1024 of a segment.
     cost: u32,
     edge: u32,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Offer {
 impl Offer {
     /// Creates the offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments.
     /// The receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). `buffer_limits` is true if the
-    /// buffer still limits the sender after the window has opened.
+    /// buffer still limits the sender after the window has reached its maximum.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));

@@ -1,6 +1,6 @@
 //! The pacer: the time of the next transmission that the pacing rate allows.
 //!
-//! `transmit` reads the time before each segment, and advances it for each packet.
+//! `transmit` reads this time before it sends a segment, and advances it after each packet.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -20,9 +20,9 @@ impl Pacer {
         self.next
     }
 
-    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. If the packet was
-    /// sent late by less than a gap, the lateness is subtracted from the gap. (Linux subtracts at most half a gap.)
-    /// After a longer delay, the pacer starts again from `now`.
+    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. A packet can be
+    /// sent later than the pacer allows. If it is late by less than a gap, the lateness is subtracted from the gap.
+    /// (Linux subtracts at most half a gap.) If it is late by a gap or more, the pacer starts again from `now`.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

@@ -6,10 +6,11 @@
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prr {
-    /// Window at entry, in segments. RFC 6937 uses the flight size here, but Linux uses the window.
+    /// Window at the start of the reduction, in segments. RFC 6937 uses the flight size instead, but Linux uses the
+    /// window.
     prior_cwnd: u32,
     delivered: u32,
-    /// Segments sent since entry.
+    /// Segments sent since the start of the reduction.
     pub(crate) out: u32,
 }
 
@@ -51,8 +52,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// TV-S12: RecoverFS is 20, ssthresh is 10, and each ACK delivers one segment. The sender then sends one
-    /// segment for every two ACKs.
+    /// TV-S12: RecoverFS is 20, ssthresh is 10, and each ACK delivers one segment. With these values, the sender sends
+    /// one segment for every two ACKs.
     #[test]
     fn one_segment_is_sent_for_two_delivered_when_the_window_halves() {
         let mut prr = Prr::default();

@@ -1,5 +1,6 @@
-//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). A segment is lost if a segment that was sent later has
-//! been delivered, and if the RTT plus a reordering window has passed since its transmission.
+//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). Two conditions must hold for a lost segment. A segment
+//! that was sent later has been delivered, and the RTT plus a reordering window has passed since the lost segment was
+//! sent.
 //!
 //! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
 //! may indicate a loss, and when the reordering timer expires.
@@ -12,13 +13,13 @@ use super::scoreboard::{Scoreboard, Segment};
 
 /// DupThresh of RFC 8985, which is also Linux's initial degree of reordering.
 const REORDERING_SEGMENTS: u32 = 3;
-/// RFC 8985 section 7.2: an enlarged window persists for this many recoveries.
+/// RFC 8985 section 7.2: an enlarged reordering window stays enlarged for this many recoveries.
 const PERSIST_RECOVERIES: u8 = 16;
 
 /// State of the detector.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Transmission time and number of the delivered segment that was sent last.
+    /// Of all delivered segments, the one that was sent last: transmission time and segment number.
     sent: Time,
     seq: u32,
     /// RTT of the segment that was delivered last.
@@ -26,8 +27,8 @@ pub(crate) struct Rack {
     advanced: bool,
     /// Whether reordering was observed on this connection.
     pub(crate) reordering_seen: bool,
-    /// Highest delivered segment, to detect reordering: the current value, and the value before the ACK that
-    /// is being processed.
+    /// Number of the highest delivered segment plus 1, to detect reordering. `prior_fack` is the value before the ACK
+    /// that is being processed.
     fack: u32,
     prior_fack: u32,
     window_mult: u32,
@@ -42,8 +43,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// Some segments that were sent before the newest delivered segment may still be in flight. This is the time at
-    /// which all of them are overdue.
+    /// The time at which all segments in flight that were sent before the newest delivered segment are overdue; `None`
+    /// if there are none.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -65,9 +66,9 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. The arrival order of the segments that one ACK reports is unknown, so these
-    /// segments do not count as reordered among each other (Linux `prior_fack`). Example: a receiver delays the ACK of
-    /// an in-order segment, and the next segment arrives out of order. One ACK then reports both segments.
+    /// Starts the processing of an ACK. The arrival order of the segments that one ACK reports is unknown, so RACK does
+    /// not check these segments for reordering among each other (Linux `prior_fack`). Example: a receiver delays the
+    /// ACK of an in-order segment, and the next segment arrives out of order. One ACK then reports both segments.
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -139,13 +140,13 @@ impl Rack {
         self.scan = 0;
     }
 
-    /// Whether a segment that was sent at `sent` would have been delivered by now if it were not lost.
+    /// Whether the RTT and the reordering window have passed since `sent`, the time at which a segment was sent.
     pub(crate) fn is_overdue(&self, now: Time, sent: Time, window: Span) -> bool {
         now >= sent + self.rtt + window
     }
 
-    /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in
-    /// the order of segment numbers, retransmissions in the order of time. Each list is scanned only up to
+    /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in the order
+    /// of segment numbers, and retransmissions in the order in which they were sent. Each list is scanned only up to
     /// the first segment that is not overdue. The returned timeout is the time at which the last of the remaining
     /// segments becomes overdue. (Linux walks one list sorted by time.)
     pub(crate) fn detect(
@@ -214,7 +215,8 @@ impl Rack {
         }
         found.timeout = due;
         if due.is_some() {
-            // When the timer expires, detection must run even if no segment has been delivered since.
+            // When the timer expires, detection must run even if no segment has been delivered since the last
+            // detection.
             self.advanced = true;
         }
         found

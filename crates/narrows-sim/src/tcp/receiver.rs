@@ -30,12 +30,12 @@ pub(crate) enum Phase {
     Listen,
     SynReceived,
     Established,
-    /// All data and the FIN have arrived; the receiver's own FIN is sent.
+    /// All data and the FIN have arrived. The receiver has sent its own FIN, which is not acknowledged yet.
     LastAck,
     Closed,
 }
 
-/// The part of an ACK that returns received congestion headers.
+/// The part of an ACK that returns information from received congestion headers.
 #[derive(Default)]
 enum Answer {
     #[default]
@@ -64,8 +64,8 @@ pub(crate) struct Receiver {
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
-    /// Whether the receiver echoes CE exactly for each packet (RFC 8257). Otherwise, after a CE mark, the receiver
-    /// sets ECE in all ACKs until the sender sets CWR.
+    /// Whether the receiver echoes CE exactly for each packet (RFC 8257). If not, the receiver sets ECE in all ACKs
+    /// from a CE mark on, until the sender sets CWR.
     exact_ce: bool,
     /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
     rate_option: bool,
@@ -84,9 +84,9 @@ pub(crate) struct Receiver {
     fin_at: Option<u32>,
     /// The window, in segments.
     pub(crate) window: Opening,
-    /// Segments since the last ACK.
+    /// Number of segments received since the receiver last sent an ACK.
     unacked: u32,
-    /// Number of ACKs that are sent without delay.
+    /// Number of further ACKs that are sent without delay.
     quick: u32,
     ack_at: Time,
     last_acked: u32,
@@ -194,7 +194,7 @@ impl Receiver {
         self.send_syn_ack(io);
     }
 
-    /// Notes the congestion header of a packet for the next ACK.
+    /// Stores the congestion header of a packet, so that the next ACK returns it.
     fn read_header(&mut self, io: &Io<'_>, p: &Packet) {
         let is_urgent = match io.header {
             Some(header) => {
@@ -240,7 +240,7 @@ impl Receiver {
     fn on_data(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.received_bytes += p.size as u64;
         if io.now.since(self.last_data) > self.rto {
-            // After a pause the sender may start from a small window (Linux tcp_event_data_recv).
+            // After a pause, the sender may start again with a small window (Linux tcp_event_data_recv).
             self.quick = self.quick.max(QUICK_ACKS);
         }
         self.last_data = io.now;
@@ -248,8 +248,8 @@ impl Receiver {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
                 // This packet's CE mark differs from the mark of the earlier segments. The receiver first acknowledges
-                // the earlier segments and echoes their mark (RFC 8257 section 3.2). As in Linux, it then acknowledges
-                // this packet at once and echoes the packet's own mark.
+                // the earlier segments and echoes their mark (RFC 8257 section 3.2). As in Linux, it also acknowledges
+                // this packet without delay and echoes the packet's own mark.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }
@@ -262,7 +262,7 @@ impl Receiver {
                 self.quick = self.quick.max(1);
             }
             if p.is(flag::CE) && !self.echo_ce {
-                // Acknowledge at once, because the sender's window may be very small (Linux __tcp_ecn_check_ce).
+                // Send the ACK without delay, because the sender's window may be very small (Linux __tcp_ecn_check_ce).
                 self.echo_ce = true;
                 self.quick = self.quick.max(2);
             }
@@ -397,9 +397,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // A header with the rate option has room for two SACK blocks. At 10 % loss, every ACK has more blocks to
-        // report. The option takes precedence over the third block. Without the option, the sender would assume that
-        // its switch has failed. (BRF-11 leaves the choice open.)
+        // A header with the rate option has room for two SACK blocks. At 10 % loss, every ACK has more than two blocks
+        // to report. The option takes precedence over the third block, because without the option the sender would
+        // assume that its switch has failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {
@@ -428,7 +428,7 @@ impl Receiver {
         p
     }
 
-    /// Handles the timer. The caller has checked that the timer has expired.
+    /// Handles the timer. The caller must check that the timer has expired.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if self.ack_at <= io.now {
             self.send_ack(io);

@@ -1,7 +1,7 @@
 //! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC
 //! 6675), and the timer.
 //!
-//! For each ACK, the sender calls `update_state` before it updates the window, and `arm` afterwards. `transmit`
+//! For each ACK, the sender calls `update_state` before it updates the window, and `arm` after this update. `transmit`
 //! handles the timer and calls `enter_loss` and `enter_by_timer`.
 
 use narrows_control::congestion::{INFINITE_SSTHRESH, Signal, State};
@@ -18,26 +18,26 @@ use super::undo::{Rexmit, Undo};
 
 /// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
-/// Additional wait of probes and of RACK's timer, so that ACKs arrive first: Linux TCP_TIMEOUT_MIN_US (6.1:
-/// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds the time up to a jiffy. The simulator does not
-/// round the time.
+/// Time added to the timers of probes and of RACK, so that ACKs arrive before the timer expires: Linux
+/// TCP_TIMEOUT_MIN_US (6.1: `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux rounds the resulting time up to a
+/// jiffy, but the simulator does not.
 const SLACK: Span = Span::from_millis(2);
-/// Shortest wait. In Linux the shortest wait is a microsecond, rounded up to a jiffy.
+/// Shortest time until a timer expires. In Linux, the shortest time is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
 
 /// The state of loss recovery.
 pub(crate) struct LossRecovery {
     pub(crate) state: State,
-    /// `nxt` at the start of the current episode of recovery or loss.
+    /// The scoreboard's `nxt` at the start of the current episode of reduction, recovery or loss.
     pub(super) high_seq: u32,
     /// Whether F-RTO is testing whether the timeout was spurious.
     pub(super) frto: bool,
-    /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
+    /// The outstanding tail loss probe: `nxt` after it was sent, and whether the probe was a retransmission.
     pub(super) probe: Option<(u32, bool)>,
     pub(super) timer: Timer,
     pub(super) prr: Prr,
     pub(super) undo: Undo,
-    /// Whether the next new segment tells the receiver that the window was reduced (RFC 3168, CWR).
+    /// Whether the next new segment carries the CWR flag, because the window was reduced (RFC 3168).
     pub(super) send_cwr: bool,
 }
 
@@ -66,7 +66,7 @@ impl LossRecovery {
         matches!(self.timer, Timer::Probe(_))
     }
 
-    /// Whether the transport sets the window now, by PRR.
+    /// Whether the transport currently sets the window by PRR.
     #[inline]
     pub(super) fn uses_prr(&self, control: &Control) -> bool {
         matches!(self.state, State::Cwr | State::Recovery) && control.is_window_of_transport()
@@ -81,7 +81,7 @@ impl LossRecovery {
         control: &mut Control,
     ) -> Rexmit {
         if progress.ece {
-            // After an ECN echo, the reduction must not be undone.
+            // Do not undo a reduction if the ACK has an ECN echo.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
@@ -131,7 +131,7 @@ impl LossRecovery {
                 if self.state != State::Open && !retransmission_lost {
                     return rexmit;
                 }
-                // A lost retransmission is a new congestion event.
+                // Treat a lost retransmission as a new congestion event.
             }
             _ => {
                 self.try_undo_by_dsack(now, flight, control);
@@ -242,7 +242,7 @@ impl LossRecovery {
         flight.mark_all_lost(now, control);
         let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
         if reduced && flight.board.una < self.high_seq {
-            // The threshold is reduced only once per window, but the controller is notified of each timeout.
+            // Each timeout is reported to the controller, but the threshold is reduced only once per window.
             let ssthresh = control.window.ssthresh;
             control.signal(now, Signal::Timeout, true, flight.board.in_flight(), flight.rtt.srtt);
             control.window.ssthresh = ssthresh;
@@ -350,7 +350,7 @@ impl LossRecovery {
         if !retransmitted || progress.dsack {
             self.probe = None;
         } else if ack > end {
-            // The probe repaired a loss. The window is reduced once, without a recovery.
+            // The probe repaired a loss. The window is reduced once, and the sender does not enter the state Recovery.
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
                 self.undo.marker = None;
@@ -371,7 +371,7 @@ impl LossRecovery {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
 
-    /// Sets the timer after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    /// Sets the timer after an ACK with progress or after a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
     pub(super) fn arm(&mut self, now: Time, flight: &Flight) {
         let out = flight.board.packets_out();
         if let Timer::Reordering(at) = self.timer

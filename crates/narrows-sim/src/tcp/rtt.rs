@@ -1,6 +1,7 @@
 //! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor).
 //!
-//! The handshake and each ACK with a sample update the estimate. Each timeout doubles the retransmission timeout.
+//! The handshake and each ACK that gives an RTT sample update the estimate. Each timeout doubles the retransmission
+//! timeout.
 
 use narrows_control::units::Span;
 
@@ -17,8 +18,8 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum after 300 s. The simulator keeps
-    /// the minimum.
+    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum that is older than 300 s. The
+    /// simulator keeps it for the whole connection.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,
@@ -30,8 +31,8 @@ impl Rtt {
     }
 
     /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT
-    /// (`tcp_rtt_estimator`). Linux also keeps 4 * rttvar at 200 ms or more; the simulator applies this bound in
-    /// [`rto`](Rtt::rto) instead.
+    /// (`tcp_rtt_estimator`). Linux also keeps 4 * rttvar at 200 ms or more. The simulator does not bound rttvar, and
+    /// applies this bound in [`rto`](Rtt::rto).
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);

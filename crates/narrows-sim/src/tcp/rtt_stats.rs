@@ -9,8 +9,8 @@ use crate::probe::Histogram;
 #[derive(Debug)]
 pub(crate) struct RttStats {
     from: Time,
-    /// Sum, number and maximum of the samples, and the sum of the differences between successive samples.
-    /// Sums are in ns; 64 bits are enough for 584 years.
+    /// Sum, number and maximum of the samples, and the sum of the absolute differences between successive samples. Sums
+    /// are in ns; 64 bits are enough for 584 years.
     pub(crate) sum: u64,
     pub(crate) count: u64,
     pub(crate) max: Span,

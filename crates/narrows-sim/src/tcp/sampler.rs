@@ -11,7 +11,7 @@ use super::scoreboard::Segment;
 /// Per-connection state. Amounts are in segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sampler {
-    /// Segments delivered so far, cumulatively or selectively.
+    /// Number of segments that have been acknowledged or SACKed so far.
     pub(crate) delivered: u64,
     delivered_time: Time,
     first_sent: Time,
@@ -28,7 +28,7 @@ pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// State that was stored in the most recently sent segment that the ACK delivers.
+/// The sampler's state that was stored in a segment: of the segments that the ACK delivers, the one that was sent last.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,
@@ -71,7 +71,7 @@ impl Sampler {
             return;
         }
         draft.prior = Some(Prior {
-            // A segment stores only the lower 32 bits of the count. The lower bits suffice, because far fewer than
+            // A segment stores only the lower 32 bits of the count. These 32 bits are enough, because far fewer than
             // 2^32 segments are delivered while a segment is in flight.
             delivered: widen(self.delivered, segment.delivered),
             time: segment.delivered_time,
@@ -124,7 +124,7 @@ impl Sampler {
     }
 }
 
-/// Returns the largest 64-bit count that is at most `now` and has the lower half `low`.
+/// Returns the largest 64-bit count that is at most `now` and whose lower 32 bits are `low`.
 fn widen(now: u64, low: u32) -> u64 {
     now - (now as u32).wrapping_sub(low) as u64
 }

@@ -23,7 +23,7 @@ const OPTION: u8 = 1 << 6;
 pub(crate) struct Segment {
     /// Time of the last transmission or retransmission.
     pub(crate) sent: Time,
-    /// State of the delivery-rate sampler at that time.
+    /// State of the delivery-rate sampler at the time `sent`.
     pub(crate) first_sent: Time,
     pub(crate) delivered_time: Time,
     pub(crate) delivered: u32,
@@ -74,7 +74,7 @@ impl Segment {
     }
 }
 
-/// The segments in `[una, nxt)`, with the counters of Linux.
+/// The segments in `[una, nxt)`, with the same counters as in Linux.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
@@ -89,8 +89,8 @@ pub(crate) struct Scoreboard {
     pub(crate) high_sacked: u32,
     /// SACK blocks of the previous ACK, which have already been processed.
     known: [SackBlock; 3],
-    /// Retransmissions in order of time: (time, segment). An entry is stale if the segment has since been delivered,
-    /// marked lost or retransmitted. Readers skip stale entries.
+    /// Retransmissions in order of time: (time, segment). An entry is stale if, after this retransmission, the segment
+    /// was delivered, marked lost or retransmitted again. Readers skip stale entries.
     pub(crate) retransmissions: Ring<(Time, u32)>,
 }
 
@@ -177,8 +177,8 @@ impl Scoreboard {
         self.known = std::array::from_fn(|i| blocks.get(i).copied().unwrap_or_default());
     }
 
-    /// Marks a segment, or its retransmission, as lost. Returns `None` if the segment is SACKed or was marked
-    /// already.
+    /// Marks a segment, or its retransmission, as lost. Returns `None` if the segment is SACKed or was already marked
+    /// as lost.
     pub(crate) fn mark_lost(&mut self, seq: u32) -> Option<&Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -226,7 +226,7 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// Returns when the last original transmission before `newest` was sent. Considers only segments below `above` that
+    /// Returns the time of the last original transmission before `newest`. Considers only segments below `above` that
     /// are in flight and were never retransmitted.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
@@ -237,7 +237,7 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// Returns when the last retransmission before `newest` was sent. Considers only retransmissions that are still in
+    /// Returns the time of the last retransmission before `newest`. Considers only retransmissions that are still in
     /// flight.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
@@ -256,7 +256,7 @@ impl Scoreboard {
         self.retransmissions.push_back((now, seq));
     }
 
-    /// Whether a retransmission is in flight or was lost again (Linux `tcp_any_retrans_done`, without its SYN case).
+    /// Whether a retransmission is in flight, or was itself lost (Linux `tcp_any_retrans_done`, without its SYN case).
     pub(crate) fn has_retransmissions(&self) -> bool {
         self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.was_retransmitted())
     }

@@ -2,7 +2,8 @@
 //!
 //! `Flow` calls the sender for each packet that travels from the receiver to the sender. Each part of the
 //! sender owns its state: `flight` (segments and the path), `control` (the controller and its window),
-//! `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods that send.
+//! `recovery` (congestion states, timer) and `pacer`. The module `transmit` contains the methods of the sender that
+//! send packets.
 
 use narrows_control::congestion::{
     Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, State, Timestamps,
@@ -25,7 +26,7 @@ use super::{Io, before};
 use crate::packet::{HEADER_BYTES, Packet, Template, flag};
 use crate::probe::{AckRecorder, AckRow};
 
-/// The parameters of a connection, which do not change.
+/// The constant parameters of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Header fields of all packets of the sender.
@@ -46,7 +47,7 @@ pub(crate) struct Config {
 pub(crate) enum Phase {
     SynSent,
     Established,
-    /// All data and the FIN are acknowledged and the peer has closed, or the connection has failed.
+    /// The connection has failed, or it is complete: all data and the FIN are acknowledged, and the peer has closed.
     Closed,
 }
 
@@ -75,16 +76,16 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     pub(super) handshake: Handshake,
     pub(crate) app: App,
-    /// The application has no data until this time.
+    /// The application has no data until this time; [`Time::NEVER`] if the sender does not wait for data.
     pub(super) app_wait: Time,
-    /// The receiver's window at the newest ACK.
+    /// The receiver's window, as of the last processed ACK.
     pub(super) offer: Offer,
     pub(crate) flight: Flight,
     pub(crate) control: Control,
     pub(crate) recovery: LossRecovery,
     pub(super) pacer: Pacer,
     pub(super) last_sent: Time,
-    /// The most recent rate from a switch, and the earliest time at which a segment carries the rate option
+    /// The most recent rate from a switch. `option_at` is the earliest time at which a segment carries the rate option
     /// again.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
@@ -119,7 +120,7 @@ pub(super) struct Progress {
     pub(super) ts_echo: u32,
     draft: Draft,
     rtt: Option<Span>,
-    /// RTTs of the first and the last original transmission among the segments that the SACK blocks newly report.
+    /// Of the newly SACKed segments that were never retransmitted: the RTTs of the first and of the last segment.
     sack_rtt: Option<(Span, Span)>,
 }
 
@@ -184,7 +185,7 @@ impl Sender {
             self.control.cc.on_header(io.now, header);
         }
         if self.phase == Phase::Closed {
-            // In TIME_WAIT, a FIN means that the last ACK was lost, so the ACK is sent again.
+            // In TIME_WAIT, another FIN shows that the sender's last ACK was lost. The sender sends this ACK again.
             if p.is(flag::FIN) {
                 let ack = self.packet(io, flag::ACK | flag::FIN);
                 io.send(ack);
@@ -198,7 +199,7 @@ impl Sender {
             return;
         }
         if p.is(flag::SYN) {
-            // The ACK of the handshake was lost, so it is sent again.
+            // Another SYN-ACK shows that the handshake's ACK was lost. The sender sends this ACK again.
             let ack = self.packet(io, flag::ACK);
             io.send(ack);
             return;
@@ -334,7 +335,7 @@ impl Sender {
         let is_alert = progress.data_sacked || progress.ece || progress.dsack;
         let is_dubious = !progress.una_advanced || is_alert || self.recovery.state != State::Open;
         let delivered_now = (self.flight.sampler.delivered - prior_delivered) as u32;
-        // The offered window follows from the segments that the ACK reports.
+        // The sender derives the offered window from the segments that the ACK reports.
         self.offer.on_ack(self.flight.board.una, self.flight.board.sacked_out, delivered_now);
         let rexmit = if is_dubious {
             self.recovery.update_state(io.now, &progress, &mut self.flight, &mut self.control)
@@ -348,8 +349,8 @@ impl Sender {
             self.record_ack(io.now, &progress, delivered_now, &rate);
         }
         // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the
-        // first segment. Otherwise a lost retransmission would never time out while other segments arrive (Linux
-        // tcp_clean_rtx_queue).
+        // first segment. If every SACK postponed the timeout, a lost retransmission would never time out while later
+        // segments arrive (Linux tcp_clean_rtx_queue).
         let head_sent = self.flight.board.get(self.flight.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced
@@ -410,8 +411,8 @@ impl Sender {
             if d.end <= p.ack || inside {
                 progress.dsack = true;
                 self.counters.spurious += 1;
-                // If there are more duplicates than retransmissions, the network duplicates packets. These DSACKs do
-                // not indicate spurious retransmissions (Linux tcp_dsack_seen).
+                // If there are more duplicates than retransmissions, the network duplicates packets. If so, a DSACK
+                // does not indicate a spurious retransmission (Linux tcp_dsack_seen).
                 if self.counters.spurious <= self.counters.retransmits {
                     self.recovery.undo.on_dsack(d, p.ack);
                     self.flight.rack.on_dsack();
@@ -454,13 +455,14 @@ impl Sender {
             if !segment.was_retransmitted() {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
-                // F-RTO (RFC 5682): a segment that was sent before the timeout and never retransmitted was delivered.
+                // F-RTO (RFC 5682): record that the ACK delivers a segment that was sent before the timeout and never
+                // retransmitted.
                 progress.original_sacked |= seq < self.recovery.high_seq;
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
-        // Karn's rule: an ACK that covers a retransmission gives no RTT sample. The RTT then comes from the SACKs. If
-        // the SACKs give no RTT, it comes from the timestamp echo.
+        // Karn's rule: a cumulative ACK that covers a retransmission gives no RTT sample. In this case, the RTT comes
+        // from the SACKs. If the SACKs give no RTT, it comes from the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
@@ -506,8 +508,8 @@ impl Sender {
         ack.rate = rate;
         ack.state = self.recovery.state;
         ack.cwnd_limited = self.control.is_window_limited();
-        // Linux sets this flag only if the lone segment of a round trip is shorter than the MSS. The
-        // simulator sets it for segments of any length.
+        // `delayed` means that the ACK is for the only segment in flight, so the receiver may have delayed it. Linux
+        // sets this flag only if the segment is shorter than the MSS. The simulator sets it for any length.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;
@@ -550,7 +552,8 @@ fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
         .then(|| Timestamps::TICK.scale(now.wrapping_sub(ts_echo).max(1).into(), 1))
 }
 
-/// Returns the rate in a packet's option or in its echo of a congestion header.
+/// Returns the rate in a packet's rate option. Without such a rate, returns the rate in the packet's echo of a
+/// congestion header.
 pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
     if p.is(flag::RATE)
         && let Some(rate) = RateCode::from_bits(p.rate_code).decode()

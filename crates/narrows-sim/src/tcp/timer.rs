@@ -9,7 +9,7 @@ pub(super) enum Timer {
     Retransmit(Time),
     /// Tail loss probe.
     Probe(Time),
-    /// RACK: a segment becomes overdue.
+    /// RACK's reordering timer: expires when a segment is overdue.
     Reordering(Time),
 }
 
@@ -21,7 +21,7 @@ impl Timer {
         }
     }
 
-    /// Sets RACK's timer, which replaces the other timers; `None` clears it.
+    /// Sets RACK's timer, which replaces any other timer; `None` clears RACK's timer only.
     pub(super) fn set_reordering(&mut self, at: Option<Time>) {
         if let Some(at) = at {
             *self = Timer::Reordering(at);

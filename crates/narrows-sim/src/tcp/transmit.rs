@@ -1,5 +1,5 @@
-//! Transmission. The sender sends retransmissions first and then new data, as the congestion window, the pacer and
-//! the receiver's window allow.
+//! Transmission. The sender first retransmits lost segments and then sends new data, as far as the congestion window,
+//! the pacer and the receiver's window allow it.
 //!
 //! The sender calls `send_after_ack` when it has processed an ACK. A Send event of the flow calls `transmit` when the
 //! pacer or the application permits the next segment. A Timer event calls `on_timer`.
@@ -27,7 +27,7 @@ impl Sender {
     /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A time in the past needs no event. A segment that is still unsent at such a time waits for an ACK.
+        // A time in the past needs no event. If a segment could not be sent at that time, it waits for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
@@ -66,7 +66,7 @@ impl Sender {
         }
         if self.counters.sent != sent_before {
             self.validate_window(io.now, limited_by_window);
-            // The probe timer counts from the last new segment, the retransmission timer from the last ACK.
+            // Transmissions restart the probe timer, but not a retransmission timer that is already set.
             if self.recovery.deadline() == Time::NEVER || self.recovery.has_pending_probe() {
                 self.recovery.arm(io.now, &self.flight);
             }
@@ -75,7 +75,7 @@ impl Sender {
         }
     }
 
-    /// Handles the timer. The caller has checked that the timer has expired. As in Linux, the retransmission timeout,
+    /// Handles the timer. The caller must check that the timer has expired. As in Linux, the retransmission timeout,
     /// the tail loss probe and RACK's reordering timer share one timer.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         match std::mem::replace(&mut self.recovery.timer, Timer::Off) {
@@ -93,7 +93,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits the segments that RACK's timer finds lost. New data waits for an ACK (Linux
+    /// Retransmits the segments that RACK's timer finds lost. New data is sent only after the next ACK (Linux
     /// `tcp_rack_reo_timeout`).
     fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
         let in_flight = self.flight.board.in_flight();
@@ -198,8 +198,8 @@ impl Sender {
     /// Notifies the controller of a transmission with nothing in flight. Linux treats such a transmission as a start
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after a
     /// timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after idle
-    /// times. There are two reasons. Switches do not need to know of losses, and Linux's BBR reacts to a start only if
-    /// the application limited the flow.
+    /// times. For rate-controlled flows, the reason is that switches do not need to know of losses. For BBR, the reason
+    /// is that Linux's BBR reacts to a start only if the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -215,7 +215,7 @@ impl Sender {
         }
     }
 
-    /// Sends one new segment if the application has one and the receiver has room.
+    /// Sends one new segment if the application has data and the receiver's window allows it.
     fn transmit_one_new(&mut self, io: &mut Io<'_>) -> bool {
         if self.app_wait > io.now && self.app_wait != Time::NEVER {
             return false;
@@ -229,7 +229,7 @@ impl Sender {
         let option = self.control.cc.wants_feedback()
             && io.now >= self.option_at
             && !self.flight.sampler.is_app_limited();
-        // Full packets all have the same size: headers and options take their bytes from the payload.
+        // All full packets have the same size, because headers and options reduce the payload.
         let header = if self.uses_headers { self.control.cc.header_bytes() } else { 0 };
         let room = self.config.mss - header - if option { RATE_OPTION_BYTES as u16 } else { 0 };
         let (len, fin) = match self.app.take(io.now, room) {
@@ -258,8 +258,8 @@ impl Sender {
         true
     }
 
-    /// BBR-5: called when the application has no data. The flow is application-limited if the window has room
-    /// and no loss must be repaired.
+    /// BBR-5: called when the application has no data. The flow is application-limited if the window has room and no
+    /// lost segment waits for its retransmission.
     fn record_app_limit(&mut self) {
         let in_flight = self.flight.board.in_flight();
         if in_flight < self.control.window.cwnd && self.flight.board.lost_out <= self.flight.board.retrans_out
@@ -294,8 +294,8 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR flag is sent with new data. With RFC
-        // 8257, retransmissions are ECN-capable.
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and only new data carries the CWR flag. By RFC
+        // 8257 (DCTCP), retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.recovery.send_cwr) {

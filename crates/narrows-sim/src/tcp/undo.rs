@@ -1,24 +1,24 @@
-//! The state that is needed to undo a window reduction, and the choice of what to transmit after an ACK.
+//! The state that is needed to undo a window reduction, and the kinds of segments that may be sent after an ACK.
 //!
 //! `recovery` stores this state when a reduction begins, and reads it at later ACKs.
 
 use crate::packet::SackBlock;
 
-/// Permitted transmissions after the ACK is processed.
+/// The segments that the sender may send after it has processed an ACK.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rexmit {
     /// Lost segments first, then new data.
     Lost,
     /// New data first, because F-RTO tests whether the new data is acknowledged.
     New,
-    /// New data only, because the ACKs of segments that were considered lost arrive now.
+    /// New data only, because the ACKs of segments that were considered lost have begun to arrive.
     Nothing,
 }
 
 /// The state before a window reduction. The sender restores it if the reduction was unnecessary.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// `una` at the start of the episode; `None` if the reduction cannot be undone.
+    /// The scoreboard's `una` at the start of the reduction; `None` if the reduction cannot be undone.
     pub(super) marker: Option<u32>,
     /// Number of retransmissions that no DSACK has reported; `None` if nothing was retransmitted.
     pub(super) outstanding: Option<u32>,

@@ -1,14 +1,14 @@
 //! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
 //!
-//! `control` calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The
-//! recorded values determine whether a controller may grow the window, and when an unused window shrinks.
+//! `control` calls [`Usage::record`] after each transmission. The recorded values determine whether a controller may
+//! grow the window, and when an unused window shrinks.
 
 use narrows_control::congestion::Window;
 use narrows_control::units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
-    /// Whether the window limited the last flight.
+    /// Whether the window limited the sender in the current round trip.
     limited: bool,
     /// Maximum number of segments in flight in this round trip, which ends when `round_end` is acknowledged (Linux
     /// max_packets_out, cwnd_usage_seq).
@@ -53,7 +53,7 @@ impl Usage {
         self.stamp = now;
     }
 
-    /// Records a flight that the window did not limit. Returns whether the window has been unused for `rto`.
+    /// Records a transmission that the window did not limit. Returns whether the window has been unused for `rto`.
     #[inline]
     pub(super) fn is_stale(&mut self, now: Time, out: u32, rto: Span) -> bool {
         self.used = self.used.max(out);

@@ -108,7 +108,7 @@ impl StackFlow {
     }
 }
 
-/// Stores the time of sending in packet fields that a datagram does not use otherwise.
+/// Stores the time of sending in packet fields that are unused in datagrams.
 fn set_sent_at(packet: &mut Packet, now: Time) {
     let nanos = now.as_nanos();
     packet.ts = nanos as u32;

@@ -1,10 +1,10 @@
 //! External transport protocols: implementations from other crates that run as flows of a simulation.
 //!
-//! A [`Transport`] is both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs are
-//! datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks. Flows of the
-//! simulator's own TCP can share this network. Pass a [`Transports`] to [`Run::transports`](crate::Run::transports).
-//! The [`Transports`] builds the [`Transport`] of each flow whose plan is a [`StackPlan`]. The crate `narrows-quinn` is
-//! an example.
+//! A [`Transport`] implements both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs
+//! are datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks. Flows of
+//! the simulator's own TCP can share this network. Pass a [`Transports`] to
+//! [`Run::transports`](crate::Run::transports). The [`Transports`] builds the [`Transport`] of each flow whose plan is
+//! a [`StackPlan`]. The crate `narrows-quinn` is an example.
 
 mod flow;
 
@@ -18,10 +18,10 @@ use crate::plan::TransportPlan;
 use crate::tcp::RttStats;
 pub use crate::tcp::{App, Chunk};
 
-/// The most bytes that a UDP datagram over IPv4 can carry.
+/// Largest number of bytes that a UDP datagram over IPv4 can carry.
 pub const MAX_CONTENTS_BYTES: usize = u16::MAX as usize - UDP_HEADER_BYTES as usize;
 
-/// Prefix of the kind of an event that reports a failed connection of a flow. The reason follows this text.
+/// Prefix of an event's kind, if the event reports that a flow's connection has failed. The reason follows the prefix.
 pub const CONNECTION_LOST: &str = "connection-lost: ";
 
 /// An end of a flow.
@@ -71,8 +71,8 @@ pub trait Transport: Send {
     /// now.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
-    /// Returns whether both ends have finished. If so, the flow ends, and the simulator reads the transport's state a
-    /// last time.
+    /// Returns whether both ends have finished. If so, the flow ends, after the simulator has read the transport's
+    /// final state.
     fn is_finished(&self) -> bool;
 
     /// Returns the application bytes that the receiver has delivered in order so far.
@@ -89,7 +89,7 @@ pub trait Transport: Send {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TransportState {
-    /// Bytes of a full datagram without its IP and UDP headers. In the results, windows are in packets of this size.
+    /// Bytes of a full datagram without its IP and UDP headers. The results give windows in packets of this size.
     pub datagram: Bytes,
     /// Congestion window.
     pub window: Option<Bytes>,
@@ -182,7 +182,7 @@ pub trait Transports: Sync {
     }
 }
 
-/// No transports. Plans can then use only TCP and UDP.
+/// A run without external transports. Its plan can use only TCP and UDP.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct NoTransports;
 
@@ -199,7 +199,7 @@ impl Transports for NoTransports {
 }
 
 /// Returns the name of a flow's congestion controller in the results. For TCP this is the controller's name with the
-/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP the result is
+/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP, the result is
 /// `udp`.
 pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
     match transport {

@@ -51,16 +51,16 @@ impl Arrivals {
     }
 }
 
-/// Returns the size below which this share of the flows lies, by linear interpolation between two points. The share
-/// is below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
+/// Returns the size that this share of the flows does not exceed, by linear interpolation between two points. The share
+/// must be below 1. The points must come from a plan that has passed [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];
     low + (high - low) * (share - from) / (to - from)
 }
 
-/// Returns the start times of a group's flows in order. The starts are evenly spaced, and each is then
-/// delayed by a random time of up to the plan's jitter. `index` is the number of the flow plan.
+/// Returns the start times of a group's flows in order. Each start is an evenly spaced time plus a random delay of up
+/// to the plan's jitter. `index` is the number of the flow plan.
 pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
     let even = (0..u64::from(plan.count)).map(|i| plan.start + plan.spacing.scale(i, 1));
     if plan.start_jitter == Span::ZERO {

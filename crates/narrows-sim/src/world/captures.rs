@@ -1,8 +1,8 @@
-//! Captured packets: the conversion of the simulator's packets to those of real TCP.
+//! Captured packets: this module converts packets of the simulator to packets of real TCP.
 //!
-//! A packet in the simulator has the number of its segment, and its slot in the table of flows. The module records the
-//! length of each segment when the sender sends it for the first time, and the name of each flow. Packets can therefore
-//! be captured with byte numbers and names at any place, even after the flow has ended.
+//! A packet in the simulator has a segment number, and the flow's slot in the table of flows. Captured packets need
+//! byte numbers and the flow's name. This module therefore records the length of each new segment and the name of each
+//! flow, and keeps them for some time after the flow has ended.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +18,7 @@ use crate::packets::Packets;
 use crate::plan::{FlowPlan, TransportPlan};
 use crate::transport::label;
 
-/// The ports of clients, as Linux chooses them (`ip_local_port_range`).
+/// The range from which Linux chooses the ports of clients (`ip_local_port_range`).
 const CLIENT_PORTS: std::ops::Range<u32> = 32_768..61_000;
 /// The first port of servers.
 const SERVER_PORT: u32 = 5001;
@@ -42,7 +42,7 @@ struct Known {
     destination: u32,
     ports: (u16, u16),
     mss: Option<u16>,
-    /// Sequence number of each segment, and of the next new segment.
+    /// Byte sequence number at which each segment starts, and at which the next new segment will start.
     starts: Vec<u32>,
     /// The segment with the FIN.
     fin: Option<u32>,
@@ -82,7 +82,8 @@ impl Known {
         self.starts.push(start.wrapping_add(u32::from(p.payload) + u32::from(p.is(flag::FIN))));
     }
 
-    /// Returns the sequence number of a segment, or the number after the last segment that was sent.
+    /// Returns the byte sequence number of a segment's start. For a segment that was not sent yet, returns the number
+    /// after the last byte sent.
     fn start(&self, segment: u32) -> u32 {
         self.starts.get(segment as usize).or(self.starts.last()).copied().unwrap_or(1)
     }
@@ -103,7 +104,7 @@ impl Known {
             ..Segment::default()
         };
         if is_back {
-            // The receiver sends no data. Its FIN follows the sender's FIN at once.
+            // The receiver sends no data. It sends its own FIN as soon as the sender's FIN has arrived.
             let has_finished = !segment.fin && self.fin.is_some_and(|fin| p.ack > fin);
             segment.seq = if segment.syn { 0 } else { 1 + u32::from(has_finished) };
             segment.ack_number = if segment.syn { 1 } else { self.start(p.ack) };
@@ -112,8 +113,8 @@ impl Known {
                 *block = (self.start(from.start), self.start(from.end));
             }
         } else if !segment.syn {
-            // In the simulator, the sender's last ACK also has a FIN flag. In real TCP, only the last segment has this
-            // flag.
+            // In the simulator, the sender's last ACK also has a FIN flag. In real TCP, only the last segment of the
+            // stream has this flag.
             let is_last_ack = segment.fin && self.fin.is_some_and(|fin| p.seq > fin);
             segment.fin &= !is_last_ack;
             segment.seq = self.start(p.seq);
@@ -154,7 +155,8 @@ impl Captures<'_> {
 }
 
 impl<'p> World<'p> {
-    /// Begins to pass captured packets to `tap`. If the plan names no places, no packets are captured.
+    /// Begins to pass captured packets to `tap`. If the plan has no `capture`, or its `capture` names no places, no
+    /// packets are captured.
     pub(super) fn start_captures(&mut self, tap: &'p mut dyn Tap) {
         let Some(plan) = &self.plan.capture else { return };
         if plan.links.is_empty() && plan.hosts.is_empty() {
@@ -199,7 +201,8 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be in the network, but no packets of earlier flows.
+                // Packets of the slot's previous flow may still be in the network. Packets of flows before the previous
+                // one are not.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));
@@ -216,7 +219,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Ends the run. The other events of this time are still processed, but no more packets are captured.
+    /// Ends the run. All events at the current time are still processed, but no more packets are captured.
     fn end_by_capture(&mut self) {
         self.end = self.now;
         self.captures = None;

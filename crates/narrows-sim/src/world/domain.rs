@@ -24,8 +24,8 @@ pub(super) type Message = rate::Message<FlowIndex>;
 
 /// An SDN controller, its control network and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers that this SDN controller serves, and the ports of these controllers with their
-    /// parameters.
+    /// Kind of the rate controllers that this SDN controller serves. `ports` lists the ports of these rate controllers
+    /// with their parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
     /// The controller; `None` during an outage.
@@ -33,7 +33,7 @@ pub(super) struct Domain {
     settings: Settings,
     delay: Span,
     outages: Vec<(Time, Time)>,
-    /// Messages under way, in order of arrival: (arrival time, port, message).
+    /// Messages that have not arrived yet, in order of arrival: (arrival time, port, message).
     to_controller: Ring<(Time, PortId, Message)>,
     to_switch: Ring<(Time, PortId, Message)>,
     /// Time of the pending Domain event.
@@ -74,7 +74,7 @@ impl Domain {
         self.ports.iter().any(|(controlled, _)| *controlled == port)
     }
 
-    /// Starts or ends an outage. A controller restarts without state.
+    /// Starts or ends an outage. After an outage, the controller restarts without state.
     fn fail_or_recover(&mut self, now: Time) {
         let has_failed = self.outages.iter().any(|&(from, to)| from <= now && now < to);
         if has_failed {
@@ -100,7 +100,8 @@ impl Domain {
         }
     }
 
-    /// Returns the time of the next event after `now`, if this event is earlier than the pending event.
+    /// Returns the time of the next event after `now`. Returns `None` if this time is not earlier than the pending
+    /// event.
     fn schedule(&mut self, now: Time) -> Option<Time> {
         let heads = [&self.to_controller, &self.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
         let timer = self.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());

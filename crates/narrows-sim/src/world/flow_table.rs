@@ -1,7 +1,7 @@
-//! The table of flows. Several flows may use a slot, one after another.
+//! The table of flows. When a flow has ended, a later flow may use its slot.
 //!
 //! The module `flows` adds a flow when a source starts it, and frees its slot when it ends. The other modules find a
-//! flow by its slot (for a packet, an event or a sample), or by the identity that a rate controller knows.
+//! flow by its slot (for a packet, an event or a sample), or by the identity that rate controllers use for the flow.
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -14,7 +14,7 @@ use crate::packet::{Packet, flag};
 #[derive(Default)]
 pub(super) struct FlowTable {
     flows: Vec<Flow>,
-    /// For each slot: the number of flows that have ended in the slot, and whether the slot is in use.
+    /// For each slot: the number of flows in this slot that have ended. `live` says whether the slot is in use.
     generations: Vec<u16>,
     live: Vec<bool>,
     free: Vec<u32>,
@@ -23,8 +23,8 @@ pub(super) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Reserves a slot for the next flow, which [`insert`](FlowTable::insert) then adds. Returns the flow's number,
-    /// the slot and the slot's generation.
+    /// Reserves a slot for the next flow. [`insert`](FlowTable::insert) adds the flow. Returns the flow's number, the
+    /// slot and the slot's generation.
     pub(super) fn reserve(&mut self) -> (u32, u32, u16) {
         let id = self.next_id;
         self.next_id += 1;
@@ -88,7 +88,7 @@ impl FlowTable {
         self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
 
-    /// Returns the identity by which rate controllers know a packet's flow.
+    /// Returns the identity of a packet's flow for rate controllers.
     pub(super) fn key_of(&self, p: &Packet) -> FlowIndex {
         if self.is_current(p.flow, p.generation) {
             return self.flows[p.flow as usize].meta.key;

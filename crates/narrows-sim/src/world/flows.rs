@@ -18,7 +18,7 @@ use crate::probe::{AckRecorder, Histogram};
 use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
 use crate::transport::{FlowSetup, StackFlow, Transport};
 
-/// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
+/// Maximum number of flows that are sampled. Samples of more flows would make the table too long for a reader.
 const SAMPLED_FLOWS: u32 = 1_000;
 
 /// Starts the flows of one flow plan.
@@ -27,7 +27,7 @@ pub(super) struct Source {
     /// Whether the Poisson process has begun.
     is_running: bool,
     arrivals: Option<Arrivals>,
-    /// The starts of a group with jitter.
+    /// The start times of the flows, if the plan is a group with jitter.
     starts: Vec<Time>,
     /// The paths of the source's flows without ECMP.
     paths: BothWays,
@@ -261,8 +261,9 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. ACKs move the deadline to a later time but leave the pending event, so most events
-    /// occur before the deadline. After such an early event, a new event is scheduled for the current deadline.
+    /// Handles a timer event. ACKs postpone the deadline, but the pending event keeps its time. Most timer events
+    /// therefore occur before the deadline. After such an early event, a new event is scheduled for the current
+    /// deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let is_live = self.flows.is_live(slot);
         let flow = &mut self.flows[slot];
@@ -287,7 +288,7 @@ impl World<'_> {
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.flows.free(slot);
-        // Free the scoreboard now, because a long flow has a large scoreboard.
+        // Free the scoreboard now and not at the slot's next flow, because the scoreboard of a long flow is large.
         let flow = &mut self.flows[slot];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;

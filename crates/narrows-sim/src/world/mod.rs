@@ -1,8 +1,8 @@
 //! A run: the network, the flows, and the event loop.
 //!
 //! [`run`] and [`Run`] build a [`World`] and process its events. Each module handles some kinds of events, and owns the
-//! state that no other module needs. For example, `flow_table` owns the slots of flows, and `switches` and `domain` own
-//! the controllers.
+//! state that only this module changes. For example, `flow_table` owns the slots of flows, and `switches` and `domain`
+//! own the controllers.
 
 mod arrivals;
 mod captures;
@@ -70,7 +70,7 @@ pub struct Counts {
     pub packet_hops: u64,
     /// Data packets that reached their receiver.
     pub delivered_packets: u64,
-    /// Maximum number of flows at one time.
+    /// Maximum number of flows that ran at the same time.
     pub peak_flows: u64,
 }
 
@@ -83,20 +83,20 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. This value is updated every few tens of thousands of events. After the run, this value is
-    /// the end time.
+    /// The simulated time. The run updates this value every few tens of thousands of events. After the run, this value
+    /// is the end time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 
-    /// The number of events so far. This number is updated together with the time.
+    /// The number of events so far. The run updates this number together with the time.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Ends the run soon. The results are those of a plan with the duration [`Results::stopped`]. The only exceptions
-    /// are `ideal_fct_s` and `rtt_empty_s`, which can differ if the rate of a link would change later. If the run
-    /// stops in the warm-up, figures of the measurement interval are NaN.
+    /// Ends the run soon. The results equal those of the same plan with the duration [`Results::stopped`]. Only
+    /// `ideal_fct_s` and `rtt_empty_s` can differ, if the plan changes the rate of a link after this time. If the run
+    /// stops before the measurement interval, all figures of this interval are NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -161,8 +161,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default there
-    /// are none.
+    /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default, a run
+    /// has no such transports.
     pub fn transports<'b>(self, transports: &'b dyn Transports) -> Run<'b>
     where
         'a: 'b,
@@ -240,7 +240,7 @@ pub(crate) struct World<'p> {
     flows: FlowTable,
     sources: Vec<Source>,
     switches: Vec<Switch>,
-    /// Switches at each node.
+    /// The switches at each node, by index.
     switches_at: Vec<Vec<u32>>,
     domains: Vec<Domain>,
     /// Messages that carry a rate to a source.
@@ -250,7 +250,7 @@ pub(crate) struct World<'p> {
     outbox: Vec<u32>,
     /// The captures; `None` if nothing is captured.
     captures: Option<Box<Captures<'p>>>,
-    /// The recorded ACKs, to which the senders add rows.
+    /// The log of ACKs, to which the senders add rows.
     ack_log: Rc<RefCell<AckLog>>,
     counts: Counts,
 }
@@ -355,7 +355,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Captures a packet at the end of a link, and passes the packet to the rate controllers of the node there.
+    /// Captures a packet at the end of a link, and passes the packet to the rate controllers of the receiving node.
     #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
         if watch & !watch::SWITCH != 0 {
@@ -391,8 +391,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Delivers a packet to its flow. The function is not inlined into `arrive`. So `arrive` stays small enough to be
-    /// inlined into `dispatch`, which runs for every hop.
+    /// Delivers a packet to its flow. The function is not inlined into `arrive`. Without it, `arrive` is small enough
+    /// to be inlined into `dispatch`, which runs for every hop.
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);

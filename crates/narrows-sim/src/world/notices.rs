@@ -35,7 +35,7 @@ impl World<'_> {
         self.events.push(self.now + delay, Kind::Domain, NOTICES_FROM + index);
     }
 
-    /// Delivers the message.
+    /// Delivers a notice to its source.
     pub(super) fn notice_event(&mut self, index: u32) {
         let Notice { slot, generation, rate } = *self.notices.get(index);
         self.notices.free(index);

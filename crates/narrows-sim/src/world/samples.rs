@@ -257,10 +257,10 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // The ideal time (MET-71) has three terms. They are one RTT for the handshake, one RTT from the first data to
-        // the last ACK, and the transmission time of all bytes at the bottleneck's rate. These RTTs contain only
-        // propagation times, because the last term contains the transmission times. No flow can therefore be faster
-        // than the ideal.
+        // The ideal time (MET-71) has three terms: one RTT for the handshake, one RTT from the first data to the last
+        // ACK, and the transmission time of all bytes at the bottleneck's rate. The RTTs contain only propagation
+        // times, because the third term contains the transmission times. No flow can therefore be faster than the
+        // ideal.
         let headers = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => {
                 m.size.div_ceil(*mss as u64).saturating_mul(HEADER_BYTES as u64)

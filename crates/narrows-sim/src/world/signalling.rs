@@ -1,7 +1,7 @@
 //! The cost of feedback (MET-82): the numbers of packets that switches rewrite, and of messages of the control
 //! network, per controlled port.
 //!
-//! The bytes that feedback adds to packets are counted once, in the rows of the flows that send the packets.
+//! The bytes that feedback adds to packets are counted in the rows of the flows, not in the rows of the ports.
 
 use narrows_control::rate::PortId;
 

@@ -23,7 +23,7 @@ use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::{Cell, row};
 
-/// A rate controller that identifies flows by indices, and its actions.
+/// A rate controller that identifies flows by indices.
 pub(crate) type RateController = rate::RateController<FlowIndex>;
 type Action = rate::Action<FlowIndex>;
 
@@ -105,8 +105,8 @@ impl World<'_> {
             self.switches[index as usize].actions = actions;
         }
         let switch = &mut self.switches[index as usize];
-        // A timer in the past means "at once". But the next event must be later than now. Otherwise the run would not
-        // advance.
+        // A timer in the past expires as soon as possible. But the next event must be later than now, because the run
+        // would not advance otherwise.
         let wake_at = wake_at.max(self.now + narrows_control::units::Span::from_nanos(1));
         if wake_at < switch.timer_at {
             switch.timer_at = wake_at;
@@ -161,7 +161,7 @@ impl World<'_> {
             switch.controller = None;
             self.ports[switch.link as usize].release(self.now);
         } else if !has_failed && switch.controller.is_none() {
-            // The controller restarts without state and has to find the existing flows again.
+            // After an outage, the controller restarts without state. It must find the existing flows again.
             switch.controller = build_rate_controller(&switch.plan, index, self.controllers).ok();
             self.with_port(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
@@ -175,8 +175,8 @@ impl World<'_> {
         let index = self.ports[link as usize].switch?;
         match self.switches[index as usize].controller {
             None => return Some(Leaf::OtherTcp as usize),
-            // This packet is an ACK of a flow in the other direction, and this port allocates no rate to such
-            // a flow.
+            // This packet is an ACK. Its flow's data takes the other direction, so this port allocates no rate to the
+            // flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
             // A controller without per-flow state counts the ACKs of flows in the other direction as input, because
             // these ACKs use its link (RCP-1, XCP-1).
@@ -237,7 +237,7 @@ impl World<'_> {
                     p.rate_code = code.to_bits();
                     self.switches[index as usize].signalling.acks += 1;
                 } else {
-                    // The header has no room for the option (BRF-11).
+                    // The packet's TCP header has no room for the rate option (BRF-11).
                     self.with_switch(index, |c, _, _, _| {
                         if let RateController::PerFlow(c) = c {
                             c.on_write_failed(&info.key);
@@ -286,8 +286,8 @@ impl World<'_> {
         }
     }
 
-    /// Returns the name of a flow in the table of events. The name of a flow that has ended consists of its plan and
-    /// its slot.
+    /// Returns the name of a flow in the table of events. For a flow that has ended, the name consists of its flow
+    /// plan's name and its slot.
     fn name_of(&self, key: &FlowIndex) -> String {
         match (self.flows.find(key), self.plan.flows.get(key.plan as usize)) {
             (Some(flow), _) => self.flow_name(&flow.meta),

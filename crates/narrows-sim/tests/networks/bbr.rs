@@ -3,8 +3,8 @@
 use crate::common::*;
 use narrows_control::units::Span;
 
-/// Returns the goodputs in Mbit/s of two flows at a link of 50 Mbit/s with an RTT of 40 ms, from 20 s to 60 s. The
-/// second flow starts after two seconds.
+/// Runs two flows over a link of 50 Mbit/s with an RTT of 40 ms. Returns their goodputs from 20 s to 60 s, in Mbit/s.
+/// The second flow starts after two seconds.
 fn share(first: &str, second: &str, bdps: f64) -> [f64; 2] {
     let bdp = 50e6 * 0.04 / 8.0 / 1500.0;
     let mut plan = path(mbit(50), ms(40), fifo(packets((bdps * bdp) as u32)), 60);
@@ -28,8 +28,8 @@ fn two_flows_of_the_same_kind_converge_to_similar_rates() {
     }
 }
 
-/// BBR v2 and v3 have bounds and probe more slowly than v1, so that they can share a link with CUBIC (BBR3-5). With a
-/// buffer of one BDP or less, v2 and v3 still get more than a quarter of the link.
+/// BBR v2 and v3 limit their data in flight and probe more slowly than v1, so that they can share a link with CUBIC
+/// (BBR3-5). With a buffer of one BDP or less, v2 and v3 still get more than a quarter of the link.
 #[test]
 fn cubic_gets_far_more_against_v2_and_v3_than_against_v1() {
     for bdps in [0.5, 1.0] {

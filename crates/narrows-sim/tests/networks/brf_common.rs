@@ -8,7 +8,7 @@ use narrows_sim::plan::{
 
 pub use crate::common::*;
 
-/// Payload share of the L3 bytes of a full packet.
+/// Payload bytes of a full packet, divided by its L3 bytes.
 pub const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// `eta` of the resolved mode (BRF-21).
 pub const ETA: f64 = 0.98;
@@ -50,7 +50,7 @@ impl Net {
         index
     }
 
-    /// Adds a host with jitter, connected to `router` by a fast link of this delay.
+    /// Adds a host and connects it to `router` by a fast link with this delay and with jitter.
     pub fn host(&mut self, router: u32, delay: Span) -> u32 {
         let host = self.node(format!("h{}", self.plan.nodes.len()));
         let index = self.duplex(host, router, [mbit(10_000); 2], delay);
@@ -114,8 +114,8 @@ pub fn literal() -> serde_json::Value {
     serde_json::json!({ "mode": "literal" })
 }
 
-/// Returns the samples of a column for one flow or link in `[from, to)` seconds. `of` is the name of the column with
-/// the index of the flow or link.
+/// Returns the samples of a column for one flow or link in `[from, to)` seconds. `of` is the name of the column that
+/// holds the index of the flow or link.
 pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, from: f64, to: f64) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == table).expect("a table of this name");
     let (ids, times) = (table.u64(of).expect("ids"), table.f64("t_s").expect("times"));

@@ -25,8 +25,8 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// Congestion of the kind theta1: a link loses three quarters of its rate. Its queue then holds the bytes that arrive
-/// in an RTT at the old rate.
+/// Congestion of the kind theta1: a link loses three quarters of its rate. For an RTT, data still arrives at the old
+/// rate and fills the queue.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();
@@ -39,8 +39,8 @@ fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// Congestion of the kind theta2: ten new flows start at the same time. Each new flow gets its share at once, and the
-/// rates of the old flows are reduced an RTT later.
+/// Congestion of the kind theta2: ten new flows start at the same time. Each new flow gets its share at once. The rates
+/// of the old flows are reduced one RTT after that.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);
@@ -76,8 +76,8 @@ fn brf_41_the_literal_steady_state_is_congestion() {
     assert_eq!(found(resolved()), 0);
 }
 
-/// BRF-101: if the capacity is configured, a change takes effect after a few RTTs. The feedback takes one RTT, and
-/// the sender then at most doubles its rate per RTT.
+/// BRF-101: if the capacity is configured, a change takes effect after a few RTTs. The feedback takes one RTT, and a
+/// sender at most doubles its rate per RTT.
 #[test]
 fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (4_000, 10), (6_000, 40)], true, 8).run();

@@ -1,4 +1,4 @@
-//! Tests with crowds, which are so many flows that the fair share is less than one packet per RTT (BRF-16, BRF-30,
+//! Tests with crowds. A crowd has so many flows that the fair share is less than one packet per RTT (BRF-16, BRF-30,
 //! BRF-80, BRF-90).
 
 use crate::brf_common::*;
@@ -38,14 +38,14 @@ fn the_queue_of_2500_flows_on_100_mbit_is_short_two_seconds_after_they_arrived()
     assert!(throughput(&r, 3.1) > 92.0, "{}", throughput(&r, 3.1));
 }
 
-/// All flows start at the same time. The port reduces their rates, although each flow gets only its minimum.
+/// All flows start at the same time. The port reduces their rates even below the usual minimum of a flow's rate.
 #[test]
 fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);
     let delay = p99(&r, 10, 2.1);
     println!("p99 {delay:.1} ms at {:.1} Mbit/s", throughput(&r, 2.1));
-    // A packet takes 1.2 ms, so 30 ms are a queue of 25 packets. The gaps between the packets of different flows are
-    // random.
+    // The transmission of a packet takes 1.2 ms, so a delay of 30 ms is a queue of 25 packets. The gaps between the
+    // packets of different flows are random.
     assert!(delay < 30.0, "{delay}");
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
 }

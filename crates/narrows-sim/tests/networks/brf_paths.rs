@@ -31,7 +31,7 @@ fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
     }
 }
 
-/// Data passes switch A (100 Mbit/s) and then switch B (30 Mbit/s). ACKs pass only A. After a second without ACKs, B
+/// Data passes switch A (100 Mbit/s) before switch B (30 Mbit/s). ACKs pass only A. After a second without ACKs, B
 /// sends its rate to A, which writes this rate into ACKs (BRF-63). By 3.6 s, the queue at B has drained.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
@@ -61,9 +61,9 @@ fn brf_63_another_switch_writes_the_rate_of_a_switch_without_acks() {
     assert!(queue > 100_000.0, "without a controller the rate is not written: {queue}");
 }
 
-/// Data passes only switch A, and ACKs pass only switch B. B did not see the SYN, so the SYN-ACK carries no rate, and
-/// the flow starts with CUBIC (BRF-93). After a second without ACKs, A sends the rate to B. The sender then uses this
-/// rate, because both ends support BRF.
+/// Data passes only switch A, and ACKs pass only switch B. B did not see the SYN, so it writes no rate into the
+/// SYN-ACK, and the flow starts with CUBIC (BRF-93). After a second without ACKs, A sends the rate to B. When the
+/// sender gets this rate from A, it uses the rate, because both ends support BRF.
 #[test]
 fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
     let mut net = Net::new(8);
@@ -104,22 +104,22 @@ fn brf_93_without_a_switch_the_sender_is_cubic() {
         (r.goodput(0), r.u("flows", "retransmits", 0))
     };
     let ((brf, lost), (cubic, lost_by_cubic)) = (found("brf"), found("cubic"));
-    // The comparison allows a difference, because handshake segments of BRF carry one more option.
+    // The comparison allows a difference, because BRF's handshake segments carry one more option than those of CUBIC.
     assert_near(brf, cubic, 0.01);
     assert!(lost > 0 && lost.abs_diff(lost_by_cubic) <= lost_by_cubic / 5 + 5, "{lost}, {lost_by_cubic}");
 }
 
-/// In both modes, loss after the switch reduces goodput only by the lost packets (BRF-91).
+/// In the resolved and in the literal mode, loss after the switch reduces goodput only by the lost packets (BRF-91).
 #[test]
 fn brf_91_a_loss_never_changes_the_rate() {
-    // In the literal mode, the detector reduces rates slightly in every other period (BRF-41).
+    // In the literal mode, the detector reduces rates slightly in every second period (BRF-41).
     for (params, cc, eta, within) in [(resolved(), "brf", ETA, 0.01), (literal(), "brf-literal", 1.0, 0.05)] {
         let (mut net, senders, client) = star(mbit(50), &[20], params, 8);
         net.plan.links[0].loss = vec![(at(0), LossPlan::Bernoulli { p: 0.05 })];
         net.add(senders[0], client, tcp(cc));
         let r = net.run();
         assert_near(goodput(&r, 0, 1.0, 8.0), 50.0 * eta * 0.95 * PAYLOAD, within);
-        // The packets in flight are at most twice those that the rate allows in an RTT.
+        // The number of packets in flight is at most twice the number that the rate allows in an RTT.
         if eta < 1.0 {
             let in_flight = samples(&r, "flow_samples", "flow", 0, "in_flight", 1.0, 8.0);
             assert!(in_flight.iter().all(|n| *n <= 2.0 * 49e6 / 8.0 * 0.025 / 1500.0), "{in_flight:?}");

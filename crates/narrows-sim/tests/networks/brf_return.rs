@@ -12,7 +12,8 @@ fn jain(x: &[f64]) -> f64 {
 }
 
 /// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one segment per RTT
-/// shows that the sender supports BRF. So the first segment after the switch's return usually does not announce BRF.
+/// shows that the sender supports BRF. The first segment after the switch's return is usually a segment without this
+/// announcement.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]

@@ -31,7 +31,7 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
     // In the literal mode, a flow that starts below its share stays below its share. The receive window of the third
-    // flow opens over five round trips of 150 ms. By then, the other flows have taken the rest of the link.
+    // flow needs five round trips of 150 ms to open. In this time, the other flows take the rest of the link.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
@@ -51,14 +51,14 @@ fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
 }
 
 /// A new flow reaches its share in the third RTT of its data, when its receive window is large enough. The other flow
-/// gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
+/// gets its smaller rate in the next ACK (BRF-64), so the queue stays short.
 #[test]
 fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
     assert_near(goodput(&r, 0, 1.0, 2.0), part(1.0), 0.01);
-    // The SYN is sent at 2.00 s, and the first data a round trip later. Half a round trip after that, 45 segments
-    // arrive. In each further round trip, three times as many segments arrive as in the previous round trip. The
-    // share is 163 segments per round trip.
+    // The SYN is sent at 2.00 s, and the first data at 2.04 s. At 2.06 s, 45 segments arrive. In each further round
+    // trip, three times as many segments arrive as in the previous round trip. The share is 163 segments per round
+    // trip.
     assert_near(goodput(&r, 1, 2.06, 2.1), 45.0 * 1448.0 * 8.0 / 40e3, 0.06);
     assert_near(goodput(&r, 1, 2.18, 2.3), part(0.5), 0.03);
     assert_near(goodput(&r, 0, 2.2, 4.0), part(0.5), 0.02);
@@ -95,8 +95,8 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     }
 }
 
-/// Two flows need a tenth of the link each. A flow that suddenly needs the whole link gets half of the link with its
-/// next feedback, before a cycle has measured its demand.
+/// Two flows need a tenth of the link each. When one of them suddenly needs the whole link, its next feedback grants
+/// half of the link, before a cycle has measured its demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -122,7 +122,7 @@ fn brf_16_idle_and_restart() {
     assert_near(goodput(&r, 1, 2.4, 3.9), part(1.0), 0.02);
     let held = samples(&r, "flow_samples", "flow", 0, "allocation_bps", 2.6, 3.9);
     assert!(held.iter().all(|a| a.is_nan()), "an idle flow has an allocation: {held:?}");
-    // The flow resumes at 4.0 s, restarts with ten packets per RTT (BRF-94) and doubles from there.
+    // The flow resumes at 4.0 s, restarts with ten packets per RTT (BRF-94), and doubles its rate in each further RTT.
     assert_near(goodput(&r, 0, 4.1, 4.4), 40.0, 0.1);
     assert_near(goodput(&r, 0, 4.4, 5.9), 40.0, 0.02);
     assert!(goodput(&r, 1, 4.4, 5.9) > 47.0);
@@ -169,8 +169,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// Each flow gets at least two packets per period, or its equal share if this share is less. Greedy flows do not starve
-/// a flow that has not sent data yet (BRF-47).
+/// Each flow gets at least two packets per period, or its equal share if this share is less. A flow that has not sent
+/// data yet is not starved by greedy flows (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
@@ -230,8 +230,8 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// If the port has a UDP ceiling, a UDP flood may use up to this ceiling while the port is otherwise idle. While there
-/// is TCP, the flood gets only UDP's share. A small UDP flow loses nothing.
+/// If the port has a UDP ceiling, a UDP flood may use up to this ceiling while the port is otherwise idle. While TCP
+/// flows are active, the flood gets only UDP's share. A UDP flow with a small rate loses no packets.
 #[test]
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });
@@ -289,9 +289,9 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     assert!(without - alone > 2.0 * (with - alone), "{without}, with layers {with}, alone {alone}");
 }
 
-/// In the literal mode (BRF-71), the detector measures the whole port, where CUBIC always has a queue. The
-/// detector therefore reduces the rates of BRF flows, and CUBIC borrows the freed capacity. In the resolved
-/// mode, the detector measures only the class of BRF.
+/// In the literal mode (BRF-71), the detector measures the queue of the whole port, and CUBIC always has a queue. The
+/// detector therefore reduces the rates of BRF flows, and CUBIC borrows the freed capacity. In the resolved mode, the
+/// detector measures only the queue of the BRF class.
 #[test]
 fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     let share = |params| {
@@ -308,7 +308,8 @@ fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
 }
 
 /// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. Senders must use
-/// this rate. Otherwise the queue would never drain. BRF-104 limits absurd rates, but this low rate is valid.
+/// this rate, because the queue would never drain otherwise. BRF-104 limits implausible rates, but a rate this low is
+/// valid.
 #[test]
 fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);

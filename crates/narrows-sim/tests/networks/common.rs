@@ -52,8 +52,7 @@ pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> Li
 }
 
 /// Returns a plan with two nodes. Link 0 is the bottleneck, and link 1 is the reverse link, which is a thousand times
-/// as fast. The whole delay is on the reverse link, so that a change of the bottleneck's rate affects the receiver at
-/// once.
+/// as fast. Only the reverse link has a delay, so that a change of the bottleneck's rate affects the receiver at once.
 pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
     let back = Rate::from_bytes_per_sec(rate.as_bytes_per_sec() * 1_000);
     Plan {

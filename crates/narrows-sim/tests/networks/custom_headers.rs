@@ -13,7 +13,7 @@ use narrows_sim::{Results, Run};
 
 const PROTOCOL: u8 = 77;
 
-/// Adds the number of the port and the number of the packet at this port to each header.
+/// Writes two numbers into each header: the number of the port, and the number of the packet at this port.
 struct Stamp {
     port: PortId,
     packets: u32,
@@ -73,7 +73,7 @@ impl Controller for Reader {
     }
 }
 
-/// The controllers of a run: `reader`, and at ports `stamp`.
+/// The controllers of a run: the congestion controller `reader` and the rate controller `stamp`.
 struct Own {
     room: usize,
     returned: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -142,7 +142,7 @@ fn a_header_makes_segments_shorter_and_costs_goodput() {
     let mut plan = two_hops();
     plan.links[0].rate = constant(mbit(5));
     let goodput = |room| read(&plan, room).0.f("flows", "goodput_bps", 0);
-    // Full packets have 1,500 bytes, whatever the header. It takes 4 + 4 * 12 bytes of 1,448 bytes of payload.
+    // Full packets have 1,500 bytes with any header. The header takes 4 + 4 * 12 of the 1,448 bytes of payload.
     let ratio = goodput(12) / goodput(0);
     assert!((ratio - (1448.0 - 52.0) / (1448.0 - 4.0)).abs() < 0.002, "{ratio}");
 }

@@ -68,7 +68,7 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: with equal increments, an unequal split remains. The resolved law makes the split equal.
+/// BDR-D2: with equal increments, an unequal split remains. With the resolved law, the split becomes equal.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
@@ -111,9 +111,9 @@ fn a_port_counts_its_flows() {
     assert!((counted / true_ones - 1.0).abs() < 0.05, "{} counted of {}", counted / n, true_ones / n);
 }
 
-/// The paper's short flows: a flow that fits the first window takes two round trips, including the handshake
-/// (experiment B2). Pacing (BDR-25) adds up to a round trip, because the sender then spreads the packets over a part of
-/// the round trip.
+/// The paper's short flows: a flow that fits into the first window takes two round trips, including the handshake
+/// (experiment B2). Pacing (BDR-25) adds up to a round trip, because a sender that paces spreads the packets over a
+/// part of the round trip.
 #[test]
 fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     let (plain, paced) = (short_bdr_flows_seconds(false), short_bdr_flows_seconds(true));
@@ -151,7 +151,7 @@ fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     short.iter().sum::<f64>() / short.len() as f64
 }
 
-/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, they do not.
+/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, many new flows build no such queue.
 #[test]
 fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     let peak = |kind: &str| {
@@ -166,8 +166,8 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With more than 1 + 1 / a'
-/// flows the law has no equilibrium: four flows fill any buffer (here 300 BDP), although their shares become
+/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With more than 1 + 1 / a' flows, the
+/// law has no equilibrium. Four flows therefore fill a buffer of any size (here 300 BDP), although their shares become
 /// similar.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {

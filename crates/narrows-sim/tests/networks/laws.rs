@@ -1,5 +1,5 @@
-//! Tests known laws of congestion controllers: goodput with random loss, the end of slow start, and shares and queues
-//! of Copa.
+//! Tests known laws of congestion controllers. They concern the goodput with random loss, the end of slow start, and
+//! the shares and queues of Copa.
 
 use crate::common::*;
 use narrows_control::catalogue::Choice;
@@ -115,7 +115,7 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // The BDP is 1.25 MB. Without loss, half of either buffer would be enough.
+    // The BDP is 1.25 MB. Without loss, half of 64 MiB and half of 3 MiB would both be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }
@@ -130,7 +130,7 @@ fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
         plan.flows = vec![group("copa", n, 1_000)];
         let r = run(&plan);
         let shares: Vec<f64> = (0..n as usize).map(|i| r.goodput(i)).collect();
-        // A packet takes 0.25 ms.
+        // The transmission of a packet takes 0.25 ms.
         let queue = r.f("links", "sojourn_mean_s", 0) / 0.25e-3;
         println!("{shares:.2?} Mbit/s, {queue:.1} packets queued");
         assert!(jain(&shares) > 0.97, "{shares:.2?}");

@@ -1,5 +1,5 @@
-//! Tests of whole networks: laws, properties and snapshots. All modules form one test program. So the simulator is
-//! linked only once, and the tests of all modules run at the same time.
+//! Tests of whole networks: laws, properties and snapshots. All modules form one test program, so the simulator is
+//! linked only once. The tests of different modules can also run at the same time.
 #![allow(missing_docs, unreachable_pub)]
 
 mod bbr;

@@ -19,7 +19,7 @@ struct Law {
 }
 
 /// Max-min fair rates from their definition: all rates rise together until a link is full. The rates of the flows on
-/// this link then stop, and the other rates continue to rise (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
+/// this link are final, and the other rates continue to rise (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
 /// `paths[f]` are the links of flow f.
 fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = vec![0.0; paths.len()];
@@ -44,8 +44,8 @@ fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     rates
 }
 
-/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction. There is one ACK
-/// of 52 bytes for two packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
+/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction. Receivers send one
+/// ACK of 52 bytes for two data packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
 fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = max_min(capacities, paths);
     for _ in 0..10 {
@@ -182,9 +182,10 @@ fn measure(law: Law) -> Found {
 /// 98 of 100 flows are within 3 % of their max-min fair rate. All flows get between 80 % and 105 % of this rate.
 ///
 /// The exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of
-/// these slow flows. With a dozen packets per window, one packet more or less is an error of 8 %. The port also keeps
-/// headroom for each slow flow. With headroom for three such flows, a fourth flow of the same rate loses up to a sixth
-/// of its rate. The limits of a later switch are known exactly, because a port reads them in ACKs.
+/// these slow flows. A measuring window contains about a dozen packets, so one packet more or less is an error of 8 %.
+/// The port also keeps headroom for each slow flow. If a port keeps headroom for three slow flows, a fourth flow of the
+/// same rate loses up to a sixth of its rate. The limits of a later switch are known exactly, because a port reads them
+/// in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -193,8 +194,8 @@ fn brf_reaches_max_min_rates() {
 }
 
 /// The controller of a PACEC domain computes max-min rates from all ports. An RCP port gives all flows the
-/// rate that fills the port, and a flow uses the least rate on its path. The equilibrium is therefore max-min
-/// fair.
+/// rate that fills the port, and a flow uses the lowest rate of all ports on its path. The equilibrium is therefore
+/// max-min fair.
 #[test]
 fn pacec_and_rcp_reach_max_min_rates() {
     for (kind, eta) in [("pacec", ETA), ("rcp", 1.0)] {
@@ -206,10 +207,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that
-/// another port limits does not use its part of the redistributed capacity. Therefore a link that carries such flows
-/// is not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides
-/// the capacity by the number of flows. It counts a flow as a full flow even if another port limits the flow.
+/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that another
+/// port limits does not use its part of the redistributed capacity. A link that carries such flows therefore has unused
+/// capacity (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides the
+/// capacity by the number of flows. It counts a flow as a full flow even if another port limits the flow.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -63,7 +63,7 @@ fn the_one_way_delay_is_the_part_of_the_rtt_in_the_direction_of_the_data() {
     let (delay, rtt) = (r.f("flows", "delay_mean_s", 0), r.f("flows", "rtt_mean_s", 0));
     let queued = r.f("links", "sojourn_mean_s", 0) + 1500.0 / mbit(20).as_f64();
     assert!(delay > 0.005 && (delay - queued).abs() < 0.05 * queued, "{delay}, {queued}");
-    // The difference can exceed 50 ms, because some ACKs wait for a second segment.
+    // The difference can exceed 50 ms, because the receiver delays some ACKs until a second segment arrives.
     assert!((0.050..0.052).contains(&(rtt - delay)), "{rtt}, {delay}");
     assert!(r.f("flows", "delay_mean_s", 1).is_nan(), "the delay of UDP is not measured");
 }
@@ -220,15 +220,15 @@ fn htb_keeps_a_class_below_its_ceiling() {
 #[test]
 fn htb_divides_the_remaining_capacity_by_rates() {
     // The classes have guarantees of 4 and 2 Mbit/s, and can borrow 4 Mbit/s. The classes divide the borrowed part in
-    // proportion to their quanta. A quantum is proportional to the class's rate but has at least one packet.
+    // proportion to their quanta. A quantum is proportional to the class's rate, but it is at least one packet.
     let got = two_classes(htb([(4, 10), (2, 10)]), 20, 20);
     near(got, [20.0 / 3.0, 10.0 / 3.0]);
 }
 
 #[test]
 fn borrowed_bytes_are_not_charged_later() {
-    // The first class borrows the whole link for 5 s. Then the second class starts. The 2 Mbit/s above the rates of
-    // the two classes are divided 3 to 1, independent of the earlier borrowing.
+    // The first class borrows the whole link for 5 s. After 5 s, the second class starts. The guarantees of the two
+    // classes leave 2 Mbit/s, which are divided 3 to 1. The earlier borrowing has no influence.
     let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];
@@ -252,8 +252,8 @@ fn a_link_with_a_changing_rate_carries_the_mean_rate() {
 
 #[test]
 fn a_mahimahi_trace_serves_all_its_opportunities() {
-    // Ten opportunities in the last millisecond of each 10 ms give 12 Mbit/s, although all of them are at the
-    // period's end.
+    // Ten opportunities in the last millisecond of each 10 ms give 12 Mbit/s, although all of them are at the end of
+    // the period.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 5);
     plan.links[0].rate = RatePlan::Opportunities { millis: vec![10; 10], period_millis: 10, bytes: 1500 };
     plan.flows = vec![udp(mbit(20))];
@@ -299,7 +299,8 @@ fn random_loss_has_the_mean_rate_of_its_model() {
 
 #[test]
 fn a_policer_passes_its_burst_and_then_its_rate() {
-    // The flow sends 20 Mbit/s for 10 s. 5 Mbit/s and a burst of 1 MB pass. The rest counts as lost after the queue.
+    // The flow sends 20 Mbit/s for 10 s. The policer passes 5 Mbit/s and a burst of 1 MB. The results count all other
+    // packets as lost after the queue.
     let mut plan = path(mbit(100), ms(0), fifo(packets(1000)), 10);
     plan.links[0].policer = Some(PolicerPlan { rate: mbit(5), burst: Bytes::new(1_000_000) });
     plan.flows = vec![udp(mbit(20))];

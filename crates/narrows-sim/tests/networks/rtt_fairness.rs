@@ -1,5 +1,5 @@
-//! BBR v1, and the algorithms that remove its preference for long paths. Flows with RTTs of 10 ms and 50 ms share 100
-//! Mbit/s (G1 of `narrows study bbr-gain`).
+//! BBR v1, and algorithms that give less preference to long paths than BBR v1. Flows with RTTs of 10 ms and 50 ms share
+//! 100 Mbit/s (G1 of `narrows study bbr-gain`).
 
 use crate::common::*;
 use narrows_control::units::Span;

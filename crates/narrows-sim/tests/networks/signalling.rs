@@ -42,7 +42,8 @@ fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     assert_eq!(of_flow(&r, "sent_bytes"), plain + of_flow(&r, "signal_bytes"));
 }
 
-/// BDR-6: only one packet per window carries the 16 bytes of BDR. So the port rewrites fewer packets than with RCP.
+/// BDR-6: only one packet per window carries the 16 bytes of BDR. The port therefore rewrites fewer packets than a port
+/// with RCP.
 #[test]
 fn bdr_rewrites_one_packet_of_a_window() {
     let mut plan = dumbbell("bdr", 40, 1_000, 10);
@@ -68,7 +69,7 @@ fn brf_writes_into_acks() {
 }
 
 /// PAC-21, PAC-22: the port sends reports, the controller answers with rates, and the rates are sent to the
-/// sources. If the period is twice as long, there are half as many messages.
+/// sources. If the control period is twice as long, the number of messages is half as large.
 #[test]
 fn pacec_sends_messages() {
     let with_sample = |sample: u64| {
@@ -78,7 +79,7 @@ fn pacec_sends_messages() {
         plan.flows.push(group("pacec", 4, 1_000));
         let r = run(&plan);
         assert_eq!((u(&r, "rewritten_data"), u(&r, "rewritten_acks")), (0, 4), "a rate in each SYN-ACK");
-        // PAC-5: the SYN, the SYN-ACK and one segment per RTT carry the option. No other ACK carries it.
+        // PAC-5: the SYN, the SYN-ACK and one segment per RTT carry the option. No other ACK carries the option.
         for flow in 0..4 {
             let (bytes, rtts) = (r.u("flows", "signal_bytes", flow), 10_000 / 40);
             assert!((16..=8 * (2 + rtts)).contains(&bytes), "{bytes}");

@@ -108,8 +108,8 @@ proptest! {
 #[test]
 fn measured_sizes_have_the_mean_of_their_distribution() {
     let points = vec![(0.0, 0.0), (1_000.0, 0.5), (10_000.0, 0.9), (1_000_000.0, 1.0)];
-    // The mean of each piece of the distribution is its middle, so the mean is 0.5 x 500 + 0.4 x 5,500 + 0.1 x
-    // 505,000.
+    // The mean of each segment of the distribution is the middle of the segment, so the mean is 0.5 x 500 + 0.4 x 5,500
+    // + 0.1 x 505,000.
     let expected = 250.0 + 2_200.0 + 50_500.0;
     let size = SizePlan::Empirical { points };
     let source = FlowPlan { app: AppPlan::Poisson { per_sec: 1_000.0, size }, ..bulk("reno") };

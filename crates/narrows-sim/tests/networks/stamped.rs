@@ -152,7 +152,8 @@ fn hundreds_of_short_flows_are_counted() {
     assert!(done as f64 > 0.97 * fct.len() as f64, "{done} of {}", fct.len());
 }
 
-/// The controller stops for two seconds. The flows continue with CUBIC, and get rates again after its return.
+/// The controller stops for two seconds. The flows continue with CUBIC, and get rates again after the controller has
+/// restarted.
 #[test]
 fn flows_survive_an_outage_of_the_controller() {
     for kind in LAWS {

@@ -131,8 +131,8 @@ class Agency:
     def _listen(self, agent: Agent, interval: int, timeline: Timeline) -> None:
         every = max(_LEAST_MILLIS, interval // 1_000_000)
         request = {"flows": _FLOWS, "every_ms": every}
-        # During an outage, the agent is stopped and sends nothing. Reading then times out, and the loop
-        # connects again.
+        # During an outage, the agent's process is stopped and sends nothing. Reading from the agent times
+        # out, and the loop connects again.
         patience = _PATIENCE_SECONDS + every / 1e3
         while not timeline.is_over:
             with contextlib.suppress(OSError, ValueError), self._connect(agent, request, patience) as lines:

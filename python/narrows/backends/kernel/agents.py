@@ -41,8 +41,9 @@ LIMIT = 1_000_000
 def find() -> Path | None:
     """The path of narrows-agent, or None.
 
-    Searches the environment variable, this package's folder, a checkout's target/, the folder of the running
-    Python (where pip installs narrows-agent), and PATH, in this order.
+    If the environment variable `VARIABLE` is set, only its path counts. Otherwise, this function searches
+    this package's folder, a checkout's target/, the folder of the running Python (where pip installs
+    narrows-agent), and PATH, in this order.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -124,7 +125,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 
 def _designates(plan: Plan) -> bool:
-    """Whether the flows of BRF designate packets.
+    """Whether BRF flows have the parameter `designate` set.
 
     One agent serves all BRF flows, so all these flows must have the same value of `designate`.
     """
@@ -187,13 +188,13 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
         **config,
         role: {"name": name, **config[role]},
         "metrics": {"enabled": False},
-        # The agent logs decisions about single flows at level debug.
+        # Decisions about single flows are in the log only at level debug.
         "log": {"format": "json", "level": "info,narrows_agent::events=debug"},
     }
 
 
 def _by_node(plan: Plan) -> dict[int, list[int]]:
-    """The numbers of the rate controllers at each node."""
+    """For each node with an agent, the numbers that its rate controllers have in the plan."""
     nodes: dict[int, list[int]] = {}
     for number, controller in enumerate(plan["rate_controllers"]):
         _check_kind(controller, number)
@@ -302,7 +303,8 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     known = rate.catalogue()[controller["kind"]].parameters
     params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
     if not controller["told"]:
-        # The simulator ignores `udp_ceiling` if the capacity is measured. The agent refuses this key.
+        # If the capacity is measured, the simulator ignores `udp_ceiling`, but the agent would refuse it.
+        # Leave it out.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
         params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's

@@ -55,7 +55,7 @@ class Kernel:
 
     Args:
         say: called with a line of text before an action that takes a while.
-        virtual: whether this is a guest with virtual time.
+        virtual: whether this machine is a guest whose time is virtual.
 
     Raises:
         KernelError: with one line, if this machine or user lacks a requirement.
@@ -176,7 +176,7 @@ class Kernel:
             raise KernelError(str(error)) from None
 
     def cancel(self) -> None:
-        """End all runs soon."""
+        """Tell all runs to end, without waiting for their end."""
         self._cancel.set()
         if self._alone.locked():
             self._say("removing the network ...")

@@ -41,8 +41,8 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
 
     Args:
         arguments: the command's arguments.
-        done_so_far: called with the command's output if the command fails. A caller can then print which
-            controllers were loaded.
+        done_so_far: called with the command's output if the command fails. The output names the controllers
+            that were loaded before the failure.
 
     Raises:
         KernelError: if the command fails (the message is the last line of its standard error), or if the

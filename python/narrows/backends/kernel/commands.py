@@ -2,7 +2,7 @@
 
 The batch modes of these tools configure a whole namespace in one process. Sending netlink messages instead
 would need more code and save little time. No packet is larger than one MTU, so qdiscs, relays and agents see
-the same frames as a wire.
+the same frames as a wire would carry.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def rate_change(device: str, qdisc: Qdisc, rate: int) -> str:
 def _settings(layout: Layout) -> list[str]:
     receive, send = layout.receive_buffer, layout.send_buffer
     sysctls = {
-        "net.ipv6.conf.all.disable_ipv6": "1",  # solicitations would count as traffic of the links
+        "net.ipv6.conf.all.disable_ipv6": "1",  # the links' counters would include router solicitations
         "net.ipv6.conf.default.disable_ipv6": "1",
         "net.ipv4.ip_forward": "1",
         "net.ipv4.conf.all.rp_filter": "0",  # ACKs may take another path
@@ -162,7 +162,7 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 
 
 def leaf_classes(queue: Qdisc) -> list[str]:
-    """The classes of a port's packets, in the notation of tc(8).
+    """The HTB classes that a port's packets enter, in the notation of tc(8).
 
     The port's counters are the sums of these classes' counters.
     """

@@ -213,7 +213,7 @@ def edges(plan: Plan, layout: Layout) -> list[Port]:
 
 
 def _pairs(plan: Plan, layout: Layout) -> Iterator[tuple[Port, Port]]:
-    """Each port with the port of the opposite direction."""
+    """Each port, paired with the port that sends in the opposite direction of its link."""
     for port, back in zip(layout.ports, reverse_links(plan["links"]), strict=True):
         yield port, layout.ports[back]
 

@@ -78,7 +78,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 
 
 def root() -> Finding:
-    """The finding that the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
+    """The finding about the user, who must be root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
     have = os.geteuid() == 0 and _capable()
     return Finding(
         "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
@@ -108,8 +108,8 @@ def congestion_controls() -> list[str]:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Leave out controllers that the agent loads, and controllers of running agents. Only the run that started
-    # an agent may use the agent's controller.
+    # Leave out controllers that agents have loaded or registered, because only the run that started an agent
+    # may use the agent's controller. The names that a run can load are added below.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
     return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
@@ -173,7 +173,7 @@ def _try(command: list[str]) -> bool:
 
 
 def native() -> Finding:
-    """The finding that the native module can be imported."""
+    """The finding about the native module, which must be importable."""
     try:
         from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
@@ -218,7 +218,8 @@ def bpffs() -> Finding:
 
     The bpffs must be visible, writable and mounted only once.
     """
-    # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5. The type follows the dash.
+    # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5. The file system's type follows
+    # the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     there = [mount for mount in fields if mount[4] == BPFFS]
     systems = {mount[2] for mount in there if mount[mount.index("-") + 1] == "bpf"}

@@ -36,7 +36,7 @@ def check(plan: Plan) -> None:
             raise _cannot("arrivals", "a single flow", f"{key}.arrivals")
         if app["kind"] == "size":
             # A message on iperf3's control connection can overtake data that is still in the sender's
-            # buffer. The server then closes the flow's connection too early.
+            # buffer. In this case, the server closes the flow's connection too early.
             raise _cannot(
                 "a size",
                 "none (iperf3 ends when all data is written, not when it has arrived)",

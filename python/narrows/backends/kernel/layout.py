@@ -14,7 +14,8 @@ socket. Beyond the host's veth, in a router or in a bridge, a packet is no longe
 example, `ss -tm` shows t0 (no memory for sent packets) while the queue of the bottleneck is full.
 
 Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both addresses.
-Packets therefore take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
+Packets therefore take the simulator's paths, whatever the routing metrics are, and ACKs can have their own
+`return_path`.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Port:
     device: str
     mac: str
     address: str
-    """Next-hop address of this device in the routes of the node at the other end. No packet contains this
-    address."""
+    """The address that the node at the link's other end uses as its next hop to this device. No packet
+    contains it."""
     queue: Qdisc | None
     """Rate and queue of the link (None: a relay or an agent shapes the link)."""
 
@@ -120,12 +121,13 @@ class Hop:
     device: str
     via: str
     source: str | None
-    """The node's source address, at the first node of the path."""
+    """Source address of the node's own packets, set only at the first node of the path."""
     ecn: bool = False
     initial_window: int | None = None
-    """Initial congestion window in packets, at the first node of the path (None: the kernel's default)."""
+    """Initial congestion window in packets, set only at the first node of the path (None: the kernel's
+    default)."""
     congestion: str | None = None
-    """See `Endpoints.congestion`. It is set for the route at the first node of the data's path."""
+    """See `Endpoints.congestion`. Only the route at the first node of the data's path has this value."""
 
 
 @dataclass(frozen=True)
@@ -204,8 +206,8 @@ class Layout:
 def has_agent(controller: ControllerPlan) -> bool:
     """Whether a controlled port has an agent.
 
-    A port with PACEC has no agent if no flow begins there (`edge = false`). Instead, the SDN controller
-    reads the counters of such a port from the switch.
+    A port with PACEC has no agent if no flow begins at the port (`edge = false`). The SDN controller reads
+    the counters of such a port from the switch.
     """
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 

@@ -25,9 +25,10 @@ from narrows.plan import Plan, Protocol
 _ENOUGH_SECONDS = 10.0
 """Time within which a server must begin to listen, and an interrupted client must end."""
 _SERVERS_SECONDS = 2.0
-"""Time that an interrupted server has to end before it is killed."""
+"""If an interrupted server has not ended after this time, it is killed."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
-"""State of a listening socket in /proc/net/tcp and /proc/net/udp (proc(5), include/net/tcp_states.h)."""
+"""The code for a listening socket in /proc/net/tcp and in /proc/net/udp (proc(5),
+include/net/tcp_states.h)."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Parameters of the kernel's congestion control modules, which a run sets and restores.
 
-The kernel has one value of a parameter for all sockets of the machine. All flows of an algorithm must
-therefore have the same value. A run that sets a parameter waits until no other run uses the algorithm.
+The kernel has one value of a parameter for all sockets of the machine. A parameter must therefore have the
+same value in all flows of an algorithm. A run that sets a parameter waits until no other run uses the
+algorithm.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from narrows.plan import Plan
 
 SYSFS = Path("/sys/module")
 _FOLDER = namespaces.FILES / "modules"
-"""Folder with a lock file for each module. While a run has set parameters, the folder also contains their
-earlier values."""
+"""Folder with a lock file for each module. While parameters are set by a run, the folder also contains the
+values that they had before."""
 
 OF_THE_AGENT = {("brf", "designate")}
 """Parameters that are options of the agent, not of a module (`agents`)."""
@@ -161,7 +162,7 @@ def _using(module: str, values: dict[str, int]) -> Iterator[None]:
     file = os.open(_FOLDER / f"{module}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if locks.take(file):
-            _restore(module, saved)  # from a run that was killed
+            _restore(module, saved)  # values left by a killed run
         fcntl.flock(file, fcntl.LOCK_EX if values else fcntl.LOCK_SH)
         if not values:
             yield
@@ -178,10 +179,11 @@ def _using(module: str, values: dict[str, int]) -> Iterator[None]:
 
 
 def _restore(module: str, saved: Path) -> None:
-    """Set the module's parameters to the saved values again, if there are any."""
+    """If there are saved values, set the module's parameters to these values again."""
     if saved.exists():
         before = json.loads(saved.read_text(encoding="utf-8"))
-        # The module may have been unloaded after the values were saved. The values are then lost.
+        # If the module was unloaded after the values were saved, its files are missing, and the values are
+        # lost.
         _write(module, {name: value for name, value in before.items() if _path(module, name).exists()})
         saved.unlink()
 

@@ -1,8 +1,8 @@
 """Names the namespaces of runs. Removes a run's namespaces with all processes in them.
 
-The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
-was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
-removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The folder's
+The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace was
+left by a run that was killed (SIGKILL) before it could clean up. The next run removes the namespace. Devices
+are removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The folder's
 name is the part ``nrw-<pid>-<run>-`` of the namespaces' names. If the run was killed, the next run also
 removes the folder.
 """

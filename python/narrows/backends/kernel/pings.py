@@ -57,7 +57,7 @@ class Pings:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """The host and the words of each command."""
+        """For each command, the host that runs it and its words."""
         names = self.star.names
         words = ["ping", "-n", "-c", str(self.count), "-i", f"{self.interval_ms / 1e3:g}", "-W", "1"]
         return [
@@ -88,7 +88,7 @@ class Pings:
         return {"report": {"pings": found}, "ports": {}}
 
     def _warm_up(self, programs: Processes, is_cancelled: IsCancelled) -> None:
-        """Ping until there is a reply.
+        """Ping from each host until a reply arrives.
 
         The switch's ports forward packets only after some time. If a request for a neighbour's address is
         lost in this time, the kernel repeats the request after 1 s. Without the warm-up, the RTT of about a

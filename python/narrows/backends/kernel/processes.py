@@ -17,10 +17,10 @@ from narrows.errors import one_line
 REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
 """Command prefix for real-time scheduling of forwarding programs and of the agent's loop.
 
-The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short.
-Measured on a busy machine: with normal scheduling, the loop reported 8 false bursts per second and measured a
-link at four times its rate. With real-time scheduling, the loop reported no false bursts, and its rates were
-within 5 %.
+The loop measures rates every 10 ms. If other work delays one measurement, the interval until the next
+measurement is too short. Measured on a busy machine: with normal scheduling, the loop reported 8 false bursts
+per second and measured a link at four times its rate. With real-time scheduling, the loop reported no false
+bursts, and its rates were within 5 %.
 """
 _GRACE_SECONDS = 2.0
 _MOST_SHOWN = 200
@@ -50,16 +50,16 @@ class Processes:
         may_end: bool = False,
         folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a program in a namespace (named without the run's prefix).
+        """Start a program in a namespace, which is given without the run's prefix.
 
-        A program that ends before the run is an error, unless `may_end` is set.
+        If the program ends before the run does, this is an error, unless `may_end` is set.
 
         Args:
             namespace: the namespace.
             name: the name of the program's log.
             command: the words of the command.
             env: the environment (None: that of this process).
-            may_end: whether the program may end before the run.
+            may_end: whether the program may end before the run does.
             folder: the working folder (None: that of this process).
         """
         inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
@@ -97,7 +97,7 @@ class Processes:
             time.sleep(0.02)
 
     def check(self) -> None:
-        """Raise a KernelError with the last output of a program that has ended."""
+        """If a program that must not end has ended, raise a KernelError with the program's last output."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
                 raise KernelError(f"{name} {self.end_of(name, process.returncode)}")

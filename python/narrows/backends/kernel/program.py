@@ -62,7 +62,8 @@ def check(plan: Plan) -> None:
 def place(word: str, transport: ProgramTransportPlan) -> Path | None:
     """The file of a program.
 
-    A relative path names one of the plan's files. Other words are looked up in PATH.
+    A relative path with a slash names one of the plan's files. A word without a slash is looked up in PATH.
+    An absolute path is used as it is.
     """
     path = Path(word)
     if "/" not in word or path.is_absolute():

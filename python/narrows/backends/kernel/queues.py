@@ -22,7 +22,7 @@ BURST_NANOS = 200_000
 """Minimum bucket size, as transmission time at the rate. With a smaller bucket, the timer slack of 50 us
 would lower the rate."""
 _NEVER_SECONDS = 1000
-"""A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
+"""A sojourn time that no packet reaches: one hour, which is within the range of CoDel's clock."""
 ENDLESS_PACKETS = 10_000_000
 """Packet limit of an unlimited queue. The queueing discipline pfifo needs some limit."""
 
@@ -35,7 +35,7 @@ class Leaf:
     bytes: int | None
     """Maximum length in L3 bytes (None: `packets` limits the queue)."""
     mark: int | None = None
-    """Queueing time above which a packet is marked CE, ns (None: no marks)."""
+    """A packet is marked CE if it was in the queue for longer than this time in ns (None: no marks)."""
 
     def words(self) -> str:
         """The arguments of the qdisc for tc(8)."""

@@ -67,7 +67,10 @@ def events(
 
 
 def _flow(said: str, flows: Mapping[tuple[str, str], str]) -> str:
-    """The plan's name of a flow, or the agent's name (crates/narrows-agent/src/events.rs) for other flows."""
+    """The name of a flow in the plan. A flow that is not in the plan keeps the agent's name for it.
+
+    The agent's names are defined in crates/narrows-agent/src/events.rs.
+    """
     source, _, rest = said.partition(">")
     return flows.get((source, rest.partition("/")[0]), said)
 

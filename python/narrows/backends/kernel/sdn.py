@@ -173,7 +173,7 @@ class Domain:
 
 
 def _make_keys(prefix: str, names: list[str]) -> None:
-    """Create the keys of the controller and of the agents, if there are any."""
+    """Create the keys of the controller and of the agents. Do nothing if there are no agents."""
     program = agents.find()
     if not names or program is None:
         return

@@ -22,7 +22,7 @@ def inside(namespace: str, command: list[str], lines: list[str]) -> str:
 
 
 def call(command: list[str], lines: list[str]) -> str:
-    """Run a command with these lines as its input, and return its output. Without lines, do nothing.
+    """Run a command with these lines as its input, and return its output. If there are no lines, do nothing.
 
     Raises:
         KernelError: if it fails, with its first error message.
@@ -31,7 +31,7 @@ def call(command: list[str], lines: list[str]) -> str:
 
 
 def run(command: list[str], text: str = "") -> str:
-    """Run a command with this input, and return its output.
+    """Run a command with this text as its input, and return its output.
 
     Raises:
         KernelError: if it fails, with its first error message.

@@ -17,7 +17,7 @@ _PIDFD_GETFD = 438
 
 
 def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """Create a socket in a namespace, which is given by its file.
+    """Create a socket in a namespace, which is given by the path of its file.
 
     A socket stays in the namespace of its creation.
 
@@ -28,8 +28,8 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
     failed: list[OSError] = []
 
     def make() -> None:
-        # A namespace is set for a thread, not for the process. The thread that enters the namespace ends
-        # immediately.
+        # setns(2) changes the namespace of the calling thread only. This thread therefore only creates the
+        # socket, and then ends.
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(namespace).open("rb") as file:

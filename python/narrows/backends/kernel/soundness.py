@@ -41,7 +41,8 @@ def judge(
     Args:
         measured: soundness as `_native.emulate` reports it.
         complaints: errors of the programs that took part in the run.
-        drops: packets that devices dropped, by device; only queues may drop packets.
+        drops: number of packets that each device dropped. Any drop is a reason not to trust the run, because
+            only queues may drop packets.
         notes: differences from the scenario that do not affect the verdict.
 
     Returns:

@@ -23,7 +23,7 @@ def source_ports(plan: Plan) -> list[int | None]:
 
     The value is None:
 
-    - for a source of arrivals, because its flows would soon use up all ports
+    - for a source of arrivals, because its many flows would soon use up all ports
     - for a program, which chooses its own ports
     - for a flow for which too few ports are left
     """

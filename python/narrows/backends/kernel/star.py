@@ -1,7 +1,7 @@
 """Hosts at one switch with the machine's defaults, like the network that Mininet's `sudo mn` creates.
 
-Segmentation offload, buffers and sysctls keep the kernel's defaults. Runs of plans change these settings, so
-that their results can be compared with the simulator's.
+Segmentation offload, buffers and sysctls keep the kernel's defaults. By contrast, a run of a plan changes
+these settings, so that its results can be compared with the simulator's.
 """
 
 from __future__ import annotations

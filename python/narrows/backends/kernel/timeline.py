@@ -1,4 +1,4 @@
-"""Runs functions in threads, which do work at planned times of a run."""
+"""Runs functions in threads. The functions do their work at planned times of a run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Timeline:
         return not self._over.wait(max(0.0, left / NANOS_PER_SEC))
 
     def pause(self, seconds: float) -> None:
-        """Wait for this many seconds, or until the run ends if that is earlier."""
+        """Wait for this many seconds. If the run ends earlier, return at its end."""
         self._over.wait(seconds)
 
     @contextmanager
     def working(self, *works: Callable[[Timeline], None]) -> Iterator[None]:
-        """Run each function in a thread. The run ends when the context ends."""
+        """Run each function in a thread. When the context ends, `is_over` becomes true."""
         threads = [threading.Thread(target=work, args=(self,), daemon=True) for work in works]
         for thread in threads:
             thread.start()

@@ -53,10 +53,10 @@ class Transfer:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """The host and the words of each command.
+        """For each command, the host that runs it and its words.
 
-        With `--forceflush`, the log shows at once that the server listens. The paper's client has no `-t`,
-        because its 10 s are iperf3's default.
+        With `--forceflush`, the log shows at once that the server listens. The paper's client is called
+        without `-t` and therefore sends for 10 s, iperf3's default.
         """
         client = ["iperf3", "-c", address(SERVER), "-J", "-t", str(self.seconds)]
         return [(SERVER, ["iperf3", "-s", "--forceflush"]), (CLIENT, client)]

@@ -26,18 +26,19 @@ from narrows.plan import KernelPlan, Plan
 MOST = 2
 """Maximum number of guests that run at the same time, over all processes that share a cache.
 
-Guests that are booted only to save their state do not count."""
+The limit does not apply to guests that are booted only to be saved."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that every run may take, in seconds. The time of `_SLOWEST` is added."""
+"""Real time in seconds that a run of any length may take, in addition to the time by `_SLOWEST`."""
 _SLOWEST = 60.0
-"""Additional seconds of real time that a run may take for each second of virtual time."""
+"""Real time in seconds that a run may take for each second of virtual time, in addition to
+`_PATIENCE_SECONDS`."""
 _NAP_SECONDS = 0.1
 
 
 class Vm:
     """Runs each plan in a guest of its own. All guests start from the same saved state.
 
-    The guest is booted and saved when it is first needed, after the plan has been checked.
+    The state is made when it is first needed, after the plan has been checked: a guest is booted and saved.
 
     Args:
         say: called with a line before each step that takes long.
@@ -58,7 +59,7 @@ class Vm:
         self._cancelled = threading.Event()
 
     def _image(self, extra: image.Extra = image.NO_EXTRA) -> image.Image:
-        """The saved guest with these additional files, which is booted and saved when it is first needed."""
+        """The saved guest with these files. The guest is booted and saved when it is first needed."""
         with self._making:
             if extra not in self._saved:
                 self._saved[extra] = image.ensure(self._say, extra)
@@ -120,7 +121,7 @@ class Vm:
         """Perform a plan, a transfer or pings in a guest, and return the output.
 
         Args:
-            what: the plan, or the transfer or pings by kind.
+            what: the plan itself, or a mapping from the kind of a task to the transfer or the pings.
             seconds: the duration in the guest.
             extra: additional files of the guest.
         """

@@ -105,7 +105,7 @@ def _program(place: Path, key: str, depth: int = 0) -> tuple[list[str], set[Path
 
 
 def _interpreter(script: Path, key: str) -> list[str]:
-    """The interpreter and options in a script's first line (of `#!/usr/bin/env python3`: python3)."""
+    """The interpreter and options in a script's first line, e.g. `python3` in `#!/usr/bin/env python3`."""
     with script.open("rb") as file:
         words = file.readline().removeprefix(b"#!").decode("utf-8", "replace").split()
     if words and Path(words[0]).name == "env":
@@ -124,7 +124,7 @@ def _facts_of_python(path: Path) -> list[Path] | None:
 def _python(path: Path, key: str) -> tuple[list[str], set[Path]]:
     """A Python interpreter and its standard library.
 
-    If `path` is a shim, such as pyenv's, the result has the interpreter itself instead.
+    If `path` is a shim, such as pyenv's, the result has the interpreter that the shim starts.
     """
     facts = _facts_of_python(path)
     if facts is None:

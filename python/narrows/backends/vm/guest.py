@@ -1,8 +1,8 @@
-"""The program in the guest. When it is ready, the guest is saved. Once resumed, the program runs one plan.
+"""The program in the guest. When the program is ready, the guest is saved. A resumed guest runs one plan.
 
 The program never waits for the host while virtual time passes. The plan is in the machine's firmware
-configuration, because reading it there needs only instructions and no interrupts. The program writes the
-answer at the end.
+configuration, which can be read by instructions alone, without interrupts. The program writes the answer at
+the end.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _seed(seed: int) -> None:
 
 
 def _pause() -> None:
-    """Stop the guest. Execution continues here when a copy of the guest's saved state is resumed."""
+    """Stop the guest. In a guest that is resumed from the saved state, this call returns."""
     with open("/dev/port", "r+b", buffering=0) as ports:  # noqa: PTH123
         ports.seek(_PVPANIC)
         ports.write(b"\x01")

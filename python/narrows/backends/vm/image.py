@@ -28,10 +28,9 @@ from narrows.backends.vm.package import Kernel
 
 _FACTS = "facts.json"
 _KEPT = 3
-"""Number of saved guests that are kept. Each guest takes about 900 MB."""
+"""Number of saved guests that are never removed: the latest ones. Each guest takes about 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""If there are more than `_KEPT` saved guests, a guest may be removed when it has not been used for this
-time."""
+"""A saved guest is removed only if it was not used for this time. The `_KEPT` latest guests always stay."""
 _BOOT_SECONDS = 1200.0
 """Maximum duration of a boot: ten times the duration measured on two busy processors."""
 
@@ -69,9 +68,8 @@ def _modules_of_algorithms() -> set[str]:
 def loaded() -> list[str]:
     """Modules that are loaded before the guest is saved.
 
-    Open vSwitch is not among these modules, because it enables connection tracking. With connection
-    tracking, every packet of every run would be a seventh more expensive. `guest.py` loads Open vSwitch on
-    demand.
+    Open vSwitch is not among these modules, because it enables connection tracking. With connection tracking,
+    every packet of every run would take a seventh more time. `guest.py` loads Open vSwitch on demand.
     """
     return [
         *sorted(module for module in _modules_of_algorithms() if module not in BUILT_IN),
@@ -117,7 +115,7 @@ def fingerprint(kernel: Kernel, extra: Extra = NO_EXTRA) -> str:
         digest.update(line.encode() + b"\n")
     for path in contents(extra):
         if "__pycache__" in path.parts:
-            continue  # determined by the source file
+            continue  # compiled files follow from their source files
         found = path.stat()
         digest.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
@@ -138,8 +136,8 @@ def pack(kernel: Kernel, target: Path, extra: Extra = NO_EXTRA) -> None:
         added = (path for path in extra if path.parent.name in ("bin", "sbin"))
         whole = {path.name for path in (*closure.programs(), *added)}
         for applet in listed.stdout.split():
-            # /bin may be a link to /usr/bin. The link for an applet would then replace the real program of
-            # that name.
+            # If /bin is a link to /usr/bin, a link for an applet would replace the real program of the same
+            # name.
             if Path(applet).name not in whole:
                 archive.link(applet, "/bin/busybox")
         _modules(archive, kernel.folder, kernel.release)
@@ -269,7 +267,7 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None], extra: Extra
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         if folder.exists():
-            folder.rename(Path(name) / "damaged")  # `_read` could not use it
+            folder.rename(Path(name) / "damaged")  # `_read` found it unusable
         new.rename(folder)
     _tidy(package.cache(), time.time())
     size = (folder / "state").stat().st_size >> 20
@@ -278,7 +276,7 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None], extra: Extra
 
 
 def _tidy(cache: Path, now: float) -> None:
-    """Remove old saved guests. Keep the latest `_KEPT`, because other checkouts may use them."""
+    """Remove old saved guests. Keep the `_KEPT` latest guests, because other checkouts may use them."""
     known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:

@@ -72,8 +72,8 @@ def _alone() -> list[str]:
     """Prefix of a command that pins QEMU to one processor, as a batch job.
 
     QEMU has a race between its threads. A second thread may find the guest's processor asleep before the
-    thread that executes the guest has counted the last instructions. The second thread then advances the
-    clock too far by some microseconds (icount_start_warp_timer, softmmu/icount.c). The race is rare if all
+    thread that executes the guest has counted the last instructions. If so, the second thread advances the
+    clock too far, by some microseconds (icount_start_warp_timer, softmmu/icount.c). The race is rare if all
     threads of QEMU share one processor, and QEMU is a batch job. A waking thread of a batch job does not
     preempt the running thread.
     """

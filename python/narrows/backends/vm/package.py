@@ -87,7 +87,7 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise VmError(f"found no {', '.join(names)}, which guests need; run as root: {' '.join(words)}")
     say(f"installing {', '.join(packages)} ...")
-    # On a new machine, automatic upgrades often hold the lock.
+    # On a new machine, automatic upgrades often hold the package manager's lock.
     wait = ("-o", "DPkg::Lock::Timeout=300")
     _call(["apt-get", *wait, "update", "--quiet"])
     _call([words[0], *wait, *words[1:]], DEBIAN_FRONTEND="noninteractive")

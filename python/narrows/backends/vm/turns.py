@@ -3,8 +3,9 @@
 All processes share a folder of lock files. The kernel releases a lock when the process that holds it ends.
 
 - `slot-N` is locked by a process while its guest runs.
-- `ticket-...` is locked by a process that waits for a slot. The tickets' names have the order of the queue.
-- `door` is locked while a process inspects or changes the other files.
+- `ticket-...` is locked by a process that waits for a slot. Sorted by name, the tickets have the order of the
+  queue.
+- `door` is locked by a process while it inspects or changes slots and tickets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NAP_SECONDS = 0.2
 def turn(
     folder: Path, most: int, cancelled: threading.Event, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Wait for one of `most` slots, and hold it while the context lasts.
+    """Wait until one of `most` slots is free, and lock that slot while the context lasts.
 
     Args:
         folder: the shared folder, created if necessary.
@@ -53,7 +54,7 @@ def turn(
 
 @contextmanager
 def _ticket(folder: Path) -> Iterator[Path]:
-    """Take a place in the queue, which is a locked file."""
+    """Join the queue: hold a locked ticket while the context lasts."""
     with _door(folder):
         # All processes share CLOCK_MONOTONIC, and only one process at a time holds the lock `door`. The
         # names of the tickets therefore differ.
@@ -69,7 +70,7 @@ def _ticket(folder: Path) -> Iterator[Path]:
 
 
 def _slot(folder: Path, ticket: Path, most: int) -> int | None:
-    """Lock a free slot and return its descriptor (None: no slot is free, or an earlier ticket waits)."""
+    """Lock a free slot and return its descriptor (None: no slot is free, or it is another ticket's turn)."""
     with _door(folder):
         for other in sorted(folder.glob("ticket-*")):
             if other.name >= ticket.name:

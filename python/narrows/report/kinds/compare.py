@@ -189,7 +189,8 @@ def _bars(
     y = axis("v", title, log=log, domain=[low, high], format=NUMBERS)
     labels = [item.label for item in looks]
     # On a narrow page, e.g. on a phone, labels are inclined if they would overlap. In files, labels are never
-    # inclined, because panels are wide enough there. Only charts on a page have a container.
+    # inclined, because panels in files are wide enough. The expression recognises a page by its container:
+    # charts in files have none.
     widest = max((len(part) for label in labels for part in label.split(", ")), default=0)
     narrow = f"isFinite(containerSize()[0]) && width < {len(labels) * (widest * _LABEL_CHARACTER + 4):.0f}"
     x = alt.X(

@@ -28,15 +28,15 @@ from narrows.results.summary import Figure as Mean
 from narrows.results.summary import Row
 
 MOST_SERIES = 12
-"""Largest number of lines in a panel that can be distinguished."""
+"""Largest number of lines in a panel. Readers could not distinguish more lines."""
 MOST_POINTS = 80
-"""Largest number of points below each other."""
+"""Largest number of points that are drawn as rows below each other."""
 LEAST_VALUES = 3
 """Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
 """A factor has a logarithmic axis if its largest value is more than this many times its smallest value."""
 _LEAST_SERIES = 4
-"""Smallest number of values that count as a geometric series, which is drawn on a logarithmic axis, too."""
+"""A factor with at least this many values that form a geometric series also has a logarithmic axis."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class _Axis:
 
     @property
     def _is_geometric(self) -> bool:
-        """Whether the values grow by a constant factor of at least 2.
+        """Whether the sorted values grow by a constant factor of at least 2.
 
-        On a linear axis the smallest values would be too close to each other.
+        On a linear axis, the smallest of such values would be too close to each other.
         """
         steps = sorted(set(self.values.values()))
         ratios = [after / before for before, after in itertools.pairwise(steps)]

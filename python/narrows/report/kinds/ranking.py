@@ -32,7 +32,7 @@ class Place:
     interval: metrics.Interval
     """The mean over all points, with its interval over seeds."""
     best: int
-    """Best place, from 1, that the controller can have within the intervals. `worst` is the worst place."""
+    """Best place (1 is the first) that the intervals allow for the controller. `worst` is the worst place."""
     worst: int
 
 
@@ -55,8 +55,8 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
         by_seed: dict[int, list[float]] = {}
         for run in runs.where({ALGORITHM: name}):
             by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
-        # If a measure is undefined at a point, there is no mean, because a mean without that point would be
-        # biased.
+        # If the measure is undefined at one point, the controller has no mean, because a mean over the other
+        # points would be biased.
         interval = metrics.mean_ci([sum(values) / len(values) for values in by_seed.values()])
         if not math.isnan(interval.mean):
             found[name] = interval
@@ -196,7 +196,7 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _make_room(data: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]], room: float) -> None:
-    """Move the labels that the paper's markers would cover to the right of these markers, in place."""
+    """Change rows in place: a label that a paper's marker would cover moves to the right of the marker."""
     markers = {row["label"]: row["p"] for row in printed}
     for row in data:
         at = markers.get(row["label"], math.inf)

@@ -121,7 +121,7 @@ def _told_apart(names: list[str], panels: list[list[Look]]) -> tuple[list[Key], 
     said = f" The colours of the flows range from strong ({names[0]}) to faint ({names[-1]})."
     if len(names) > MOST_SHADES:
         return [], said
-    # Each panel has shades of its own colour, so the legend has them in grey.
+    # The panels have different colours. The legend therefore shows the shades in grey.
     return [Key(name, item) for name, item in zip(names, shades("rate", len(names)), strict=True)], said
 
 
@@ -141,8 +141,7 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of each flow in the goodput over time, as stacked areas.
 
-    The study's args: panels, names (the algorithm of each flow; "algorithm" stands for the algorithm of the
-    case).
+    The study's args: panels, names (the algorithm of each flow; "algorithm" means the algorithm of the case).
     """
     panels = []
     seen: list[str] = []
@@ -312,7 +311,7 @@ def _sampled(run: Run) -> list[int]:
 
 def _flows_over_time(run: Run) -> Figure:
     sampled = _sampled(run)
-    # If there are too many, keep the flows that delivered most.
+    # If there are too many flows, keep the flows that delivered the most data.
     delivered = run.column("flows", "delivered_bytes")
     rows_of = sorted(sorted(sampled, key=lambda row: -float(delivered[row]))[:MOST_FLOWS])
     names = [str(run.tables["flows"]["name"][row]) for row in rows_of]

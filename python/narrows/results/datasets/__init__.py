@@ -2,10 +2,10 @@
 
 URL/metadata.json                                   version, scenario, runs; at the end also the segments
 URL/<table>/<factor>=<value>/.../<segment>.parquet  a table of the runs of a segment
-URL/runs/<factor>=<value>/.../<segment>.parquet     written last: it makes the segment count
+URL/runs/<factor>=<value>/.../<segment>.parquet     written last, as the mark of a complete segment
 URL/timing.csv                                      wall times, which differ between identical sweeps
 
 Object stores support neither locks nor renaming. Each object is therefore written in one step, and readers
 use only segments whose table of runs exists. A segment's name depends only on its sweep and on its runs. If a
-worker runs a batch again, its objects replace equal objects of the same names.
+batch runs a second time, the new objects replace equal objects of the same names.
 """

@@ -22,7 +22,7 @@ _LONGEST_PART = 200
 """Maximum number of bytes of ``<factor>=<value>``. File systems allow 255 bytes per name, and S3 allows 1024
 bytes per key."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The text by which Hive denotes null."""
+"""The text that Hive writes for null in a path."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Layout:
     """The partitions and segments of a sweep's runs. Workers get a copy of this object."""
 
     sweep: str
-    """Identifier of the sweep. It is equal for equal metadata."""
+    """Identifier of the sweep, computed from its metadata by `identity`."""
     keys: tuple[str, ...]
     """Factors whose values are in the path. All other factors are columns of the table of runs."""
     starts: tuple[int, ...]
@@ -76,7 +76,10 @@ class Layout:
 
 
 def identity(metadata: Mapping[str, Any]) -> str:
-    """A hash of everything that identical sweeps share."""
+    """A hash of the metadata, without the entries in which identical sweeps can differ.
+
+    These entries are the soundness of the runs and the state of the dataset.
+    """
     shared = {key: value for key, value in metadata.items() if key not in (SOUNDNESS, DATASET)}
     text = json.dumps(shared, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -110,8 +110,9 @@ class Objects:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
         If the store supports conditional writes, only one of several callers succeeds. Otherwise, two callers
-        can both succeed. Each caller must write different data: if the answer to a request is lost, the
-        request is repeated, and the call recognises its own object by the data.
+        can both succeed. Each caller must write different data. If the answer to a request is lost, the
+        request is repeated and finds that the object exists. The call then recognises its own object by the
+        data.
 
         Raises:
             OutputError: if it cannot be written.

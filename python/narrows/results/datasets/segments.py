@@ -43,7 +43,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Marked:
-    """A segment with its table of runs as stored."""
+    """A segment with its stored table of runs."""
 
     segment: Segment
     runs: pa.Table

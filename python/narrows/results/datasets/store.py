@@ -24,9 +24,9 @@ from narrows.results.datasets.source import read_metadata
 from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
-"""Longest time that a finished run waits until it is written. It is longer than in `segments`, because
-segments of a dataset are never merged. Each segment has one object per table, so larger segments mean fewer
-objects."""
+"""Longest time that a finished run waits until it is written. In a folder of results, this time is shorter
+(`narrows.results.segments`). But the segments of a dataset are never merged, and each segment has one object
+per table. Larger segments therefore mean fewer objects."""
 _TIMING = "timing.csv"
 
 
@@ -219,7 +219,7 @@ class Dataset:
         return Results.read(self.url)
 
     def _check_owner(self) -> None:
-        """Stop if another process has continued this sweep.
+        """Check that no other process has continued this sweep.
 
         Raises:
             OutputError: if another process has continued this sweep, or if the store fails.
@@ -231,7 +231,8 @@ class Dataset:
     def _remove_surplus(self, marked: list[Marked]) -> None:
         """Remove objects that are not part of the complete sweep, so that other tools read each run once.
 
-        Such objects come from killed sweeps and lost workers. The marker of a segment is removed first.
+        Surplus objects come from killed sweeps and lost workers. The marker of a segment is removed before
+        its other objects.
         """
         ours = {name for one in marked for name in one.segment.files()}
         places = [local.RUNS, *sorted({table for one in marked for table in one.segment.tables})]
@@ -244,7 +245,8 @@ class Dataset:
     def abandon(self) -> Results | None:
         """Close the store after a failed run. The finished runs stay, and are returned.
 
-        If no run finished, remove all objects. If the store itself failed, leave everything to a later sweep.
+        If no run finished, remove the metadata and the wall times. If the store itself failed, remove
+        nothing: a later sweep can continue.
         """
         if self._has_failed:
             return None

@@ -45,7 +45,7 @@ def size_exponent(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Exponent k of the power law T ~ size^k that fits the flows' completion times best.
+    """Exponent k of the power law T ~ size^k that fits the flows' completion times T best.
 
     An exponent of 1 means that the time is proportional to the size. An exponent of 0 means that the time
     does not depend on the size. `handshake_s` is subtracted from each time. The fit is by least squares over

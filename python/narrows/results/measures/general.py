@@ -123,7 +123,8 @@ def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     """RTT minus the RTT of the empty network: the time in queues plus the delay of ACKs at receivers.
 
     Papers call this sum queueing delay. For the time in one queue, use `sojourn`. `statistic` is mean, p50,
-    p95, p99 or max, over the ACKs of a flow. The result is the largest value of any flow.
+    p95, p99 or max, over the ACKs of a flow. If there are several flows, the result is the largest of their
+    values.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -172,7 +173,8 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)
     t, delay = t[known], 1e3 * (rtts[known] - float(run.column("flows", "rtt_empty_s")[row]))
-    # Ignore samples between the two limits. A rise is then a low sample followed by a high sample.
+    # Ignore samples between the two limits. Among the other samples, a rise is a low sample followed by a
+    # high sample.
     beyond = np.flatnonzero((delay > above_ms) | (delay < below_ms))
     high = delay[beyond] > above_ms
     return t, t[beyond[1:][high[1:] & ~high[:-1]]]
@@ -247,7 +249,7 @@ def filling_time(
 ) -> Measured:
     """Time from `start_s` until the link has carried `at_least` of its capacity for a whole bin.
 
-    If there is no such bin, the value is a lower bound.
+    If the run has no such bin, the value is a lower bound.
     """
     row = run.link(link)
     starts, carried = metrics.rebin(*run.link_series(row, "throughput_bps"), bin_s)
@@ -295,7 +297,8 @@ def convergence_rtts(
 ) -> Measured:
     """Mean convergence time of new flows in RTTs of the empty network, with bins of `bin_rtts` RTTs.
 
-    The time begins at the SYN. With `since = "data"`, it begins at the first data, one RTT later.
+    The convergence time begins at the SYN of the new flow. With `since = "data"`, it begins at the flow's
+    first data, one RTT after the SYN.
     """
     if since not in ("SYN", "data"):
         raise NarrowsError(f"convergence_rtts: since: found {since!r}, expected 'SYN' or 'data'")

@@ -112,7 +112,7 @@ def _names(expected: object) -> list[str]:
 def next_phase(
     run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
 ) -> float:
-    """Share of those visits to a phase after which an expected phase follows."""
+    """The share of the visits to a phase that are followed by an expected phase."""
     following = _names(expected)
     visits = _visits(run, of, phase, after_s)
     after = [late.state for early, late in pairwise(phases(run, of)) if early in visits]
@@ -136,7 +136,7 @@ def time_in_phase(
 
 @measure("Shortest phase", "s", DRAFT)
 def shortest_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Length of the shortest visit to a phase."""
+    """Duration of the shortest visit to a phase."""
     return min((visit.end_s - visit.begin_s for visit in _visits(run, of, phase, after_s)), default=math.nan)
 
 
@@ -214,7 +214,7 @@ def _rate(run: Run, link: str, at_s: float) -> float:
 def inflight_at_end(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
 ) -> float:
-    """Segments in flight at the first sample after a visit to a phase, in BDPs. The largest value counts.
+    """Segments in flight at the first sample after a visit to a phase, in BDPs: the largest value.
 
     A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, a visit counts only if this phase
     follows it.
@@ -250,7 +250,10 @@ def _bdp(run: Run, of: str, at_s: float) -> float:
 
 @measure("Rounds without growth", "rounds", DRAFT)
 def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growth: float = 1.25) -> float:
-    """BBR's rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
+    """Number of BBR's rounds between the last growth of `max_bw` and the end of the first visit to a phase.
+
+    `max_bw` grows if it reaches `growth` times its value at the previous growth.
+    """
     visits = _visits(run, of, phase)
     (t, rounds), (_, rates) = traced(run, of, "round"), _estimate(run, of)
     if not visits or not t.size:

@@ -1,4 +1,4 @@
-"""Measures of how much of a queue belongs to which flows."""
+"""Measures of the parts of a queue that belong to certain flows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def queue_share(
 
 @measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
 def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
-    """Mean goodput of the flows `of` while any (or no) flow of `probing` is in ProbeRTT."""
+    """Mean goodput of the flows `of` while any flow of `probing` is in ProbeRTT.
+
+    If `is_probing` is false, the mean is over the times at which no such flow is in ProbeRTT.
+    """
     total = 0.0
     for row in run.flows(of):
         t, goodput = run.flow_series(int(row), "goodput_bps")
@@ -91,7 +94,9 @@ def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, afte
 
 
 def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
-    """The times after `after_s` at which any (or no) flow of `probing` is in ProbeRTT.
+    """Which of the times are after `after_s` and have any flow of `probing` in ProbeRTT.
+
+    If `is_probing` is false, the chosen times are those at which no such flow is in ProbeRTT.
 
     If `probing` is empty, the result is all times after `after_s`.
     """

@@ -33,7 +33,7 @@ def signalling_work(run: Run, of: str = "rewrites") -> float:
     if not _counted(run):
         return math.nan
     seconds = run.column("signalling", "duration_s")
-    # If no port has a rate controller, there is no work for signalling.
+    # Without a rate controller at any port, nothing is signalled.
     if seconds.size == 0:
         return 0.0
     return metrics.feedback_rate(

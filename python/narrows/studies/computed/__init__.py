@@ -28,7 +28,7 @@ def check(wanted: Computed) -> None:
     """Check the names of the model and of its arguments, without solving the model.
 
     Raises:
-        ScenarioError: for an unknown or missing name. The key of the error begins at the experiment's table.
+        ScenarioError: for an unknown or missing name. The error's key is relative to the experiment's table.
     """
     if wanted.model not in MODELS:
         raise ScenarioError(choice(wanted.model, MODELS), "computed.model")
@@ -45,7 +45,8 @@ def compute(wanted: Computed) -> list[Run]:
     """Compute the runs of a model. `check` must have accepted the names first.
 
     Raises:
-        ScenarioError: for a value that the model does not accept. The key begins at the experiment's table.
+        ScenarioError: for a value that the model does not accept. The error's key is relative to the
+            experiment's table.
     """
     try:
         return MODELS[wanted.model](**wanted.args)

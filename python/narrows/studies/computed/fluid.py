@@ -11,8 +11,8 @@ share a link with the rate C and the queue length q:
 The paper does not solve these equations, but they have exactly one solution. Flow i delivers B_i, and q(t) is
 the queue for which the sum of all B_i is C. If the sum of all B_i is below C even with q = 0, the queue is
 empty and the link is not full. Equation 10 refers to the time 8 p_i earlier. The solution on a grid of times
-is therefore exact if every 8 p_i is a multiple of the step. A smaller step then gives the same values at the
-same times. No solver of differential equations is needed.
+is therefore exact if every 8 p_i is a multiple of the step. In this case, a smaller step gives the same
+values at the same times. No solver of differential equations is needed.
 
 Two points are our interpretation. First, the gain of a period follows from omega at the start of the period,
 8 p_i earlier, because the controller has no later RTT sample (GAIN-4). Second, before t = 0 the queue is
@@ -39,7 +39,7 @@ PERIOD = 8
 """Number of propagation RTTs between two estimates of the bandwidth. ProbeBW's cycle has eight phases of one
 RTT."""
 _EXACT = 1e-9
-"""Tolerance for the length of a period, which must be a whole number of steps. The unit is a step."""
+"""A period must be a whole number of steps. This is the tolerance of the check, in steps."""
 _MOST_STEPS = 100
 """Maximum number of steps of Newton's method, which needs fewer than ten."""
 
@@ -62,7 +62,7 @@ class Solution:
 
     t_s: Floats
     share: Floats
-    """Delivered rate as a fraction of the link's rate. The new estimate of the bandwidth is the same rate."""
+    """Delivered rate as a fraction of the link's rate. This is also the new estimate of the bandwidth."""
     gain: Floats
     """Pacing gain g of the period that ends at this time."""
     effective_gain: Floats

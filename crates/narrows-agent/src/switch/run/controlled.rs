@@ -16,7 +16,7 @@ use crate::services::Failure;
 use crate::switch::reports::Reported;
 use crate::switch::shares::Framing;
 
-/// HTB's link rate at a port that is not shaped, because HTB needs one.
+/// HTB's link rate at a port that is not shaped. HTB always needs a link rate, so a high one is set.
 const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 
 /// A controlled port, whose interface may be missing for some time.
@@ -48,7 +48,7 @@ pub(super) struct Controlled {
     pub(super) refused: (u64, Option<Time>),
     /// The designated packets that were passed to the controller.
     pub(super) reported: Reported,
-    /// For each kind of tunnel, whether the log already warns about it.
+    /// For each kind of tunnel, whether a warning about it was already logged.
     pub(super) unopened: [bool; UNOPENED],
 }
 
@@ -105,7 +105,7 @@ impl Controlled {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
         // Register the queue with the guardian before it exists, so that no queue is missed. The guardian ignores a
-        // missing queue. With a pinned data plane, queues stay, so the guardian must not know them.
+        // missing queue. With a pinned data plane, queues must outlive the agent, so do not register them.
         if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }
@@ -119,7 +119,7 @@ impl Controlled {
         Ok(())
     }
 
-    /// Removes the queue after a later step has failed.
+    /// Removes the queue again. Call this if a step after [`take`](Controlled::take) has failed.
     pub(super) fn give_back(&mut self) {
         self.queue = None;
     }
@@ -133,7 +133,7 @@ impl Controlled {
         }
     }
 
-    /// Records that the queue is gone. Its counts are kept, so that the port's counters never decrease.
+    /// Records that the queue is gone. The queue's counts are kept, so that the port's counters never decrease.
     pub(super) fn lose(&mut self) {
         if let Some(queue) = self.queue.take() {
             queue.htb.forget();
@@ -142,8 +142,8 @@ impl Controlled {
         self.stats = self.earlier;
     }
 
-    /// Reads the queue's counters. Returns `false` if the queue has vanished. Without an interface there is no queue to
-    /// read, and the result is `true`.
+    /// Reads the queue's counters. Returns `false` if the queue has vanished. If the port has no interface, there is no
+    /// queue to read, and the result is `true`.
     pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
         let Some(queue) = &mut self.queue else { return Ok(true) };
         let Some(stats) = queue.htb.stats()? else { return Ok(false) };
@@ -177,8 +177,8 @@ impl Controlled {
     }
 
     /// Sets the rates of HTB's classes. If their sum exceeds the link's rate, they are reduced in proportion, because
-    /// HTB gives a class its own rate regardless of its parent's rate. Without this reduction, the classes would send
-    /// faster than a reduced link until the controller uses the link's new rate.
+    /// HTB gives a class its own rate regardless of its parent's rate. Without this reduction, the classes would exceed
+    /// a reduced link rate until the controller uses the new link rate.
     pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         let Some(queue) = &mut self.queue else { return Ok(()) };

@@ -18,10 +18,10 @@ use crate::status::InterfaceStatus;
 
 /// Number of the record that all uncontrolled interfaces share, above all port numbers.
 pub(super) const PLAIN: u8 = 63;
-/// Shortest time between two examinations of the interfaces. A host may have thousands of them, so several changes are
-/// examined together.
+/// Shortest time between two examinations of the interfaces. A host may have thousands of interfaces, so several
+/// changes are examined together.
 const LOOK_AGAIN: Span = Span::from_millis(50);
-/// Pause between attempts to use the interfaces that are not in use.
+/// Pause between two attempts to use interfaces that are not in use yet.
 const RETRY: Span = Span::from_secs(1);
 
 /// Why the agent stopped using an interface.
@@ -90,7 +90,7 @@ impl Interface {
     }
 
     /// Returns why the interface must not be used any more, or `None`. `deleted` is needed because a new interface may
-    /// have a deleted one's ifindex.
+    /// have the ifindex of a deleted interface.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -120,7 +120,7 @@ pub(super) struct Interfaces {
     pub(super) pins: Option<Pins>,
     rtnl: Rtnl,
     watch: LinkWatch,
-    /// Reports that are not examined yet.
+    /// Changes that were reported, but not examined yet.
     changes: LinkChanges,
     looked_at: Time,
 }
@@ -187,7 +187,7 @@ impl Interfaces {
 }
 
 impl Runner {
-    /// Uses interfaces that have appeared, and stops using those that have vanished.
+    /// Starts to use interfaces that have appeared, and stops using interfaces that have vanished.
     pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
         guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
@@ -222,8 +222,8 @@ impl Runner {
     }
 
     /// Stops using interfaces that have vanished, and ports without a queue. Returns whether there were any. Call this
-    /// after a failed operation, whose cause may be a vanished interface that the error does not name. The switch then
-    /// continues without it.
+    /// after an operation has failed. The cause may be a vanished interface, even if the error does not name it. If so,
+    /// the switch continues without this interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -252,7 +252,7 @@ impl Runner {
     }
 
     /// Stops using the interface of a port whose queue is gone. Either the interface has vanished, or another program
-    /// has removed the queue. An existing interface is used again later.
+    /// has removed the queue. If the interface still exists, it is used again later.
     fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);

@@ -11,7 +11,7 @@ use crate::dataplane::program::{Sizes, Switch as Plane, Tunables};
 use crate::htb::{self, Rtnl};
 use crate::services::Failure;
 
-/// How long queues and attachments stay in the kernel.
+/// The time for which queues and attachments stay in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// As long as the process. If the agent dies, the guardian removes its queues.
@@ -47,7 +47,7 @@ impl Drop for Pins {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
-        // This fails if other agents have pins here, and the folder then stays.
+        // This fails if other agents have pins in this folder. The folder then stays.
         let _ = fs::remove_dir(bpffs::AGENTS);
     }
 }
@@ -57,8 +57,8 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another `pin` may have died and left its pins. Its program and the new one would then both
-            // write into each packet.
+            // An agent with another `pin` may have died and left its pins. Remove them, because otherwise its program
+            // and the new one would both write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }
@@ -105,8 +105,8 @@ fn report_unpinned(reason: &str) {
     tracing::info!(event = "not-pinned", reason, "if the agent is killed, its flows are lost");
 }
 
-/// Takes over the pinned data plane of an agent that died, if there is one. Removes it if it does not fit the
-/// configuration.
+/// Takes over the pinned data plane of an agent that died, if there is one. If this data plane does not fit the
+/// configuration, removes it.
 fn taken_over(config: &config::Switch, folder: &Path, rtnl: &mut Rtnl) -> Result<Option<Plane>, Failure> {
     if !is_pinned(folder) {
         return Ok(None);
@@ -171,7 +171,7 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     Ok(mismatch)
 }
 
-/// Returns an error message: the data plane is for the other kind of rate controllers.
+/// Returns the error message for a data plane that was made for the other kind of rate controllers.
 fn other_kind(keeps_flows: bool) -> &'static str {
     if keeps_flows {
         "found the pinned maps of a switch with bdr, expected maps with room for flows (narrows-agent clean removes them)"
@@ -180,8 +180,8 @@ fn other_kind(keeps_flows: bool) -> &'static str {
     }
 }
 
-/// Refuses a folder if another mount hides an earlier agent's data plane there. Its program and a new one would both
-/// write into each packet.
+/// Refuses a folder if another mount hides an earlier agent's data plane there. The hidden program and a new one would
+/// both write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
     let text = match bpffs::is_hidden(&folder.join("program")) {
         Ok(false) => return Ok(()),
@@ -205,8 +205,9 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Compares the pinned ports with the `wanted` ports, because flows identify a port by its number. Returns the
-/// difference as text. New ports may follow the pinned ones. `pinned` lacks ports whose interface had vanished. An
-/// index without an interface is accepted, because an interface that is created again has another index.
+/// difference as text. New ports may follow the pinned ones. `pinned` lacks the ports whose interfaces had vanished
+/// when the earlier agent ended. An index without an interface is accepted, because an interface that is created again
+/// has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();

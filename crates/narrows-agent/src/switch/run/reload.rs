@@ -13,8 +13,8 @@ use crate::switch::core::Port;
 use crate::switch::link::PortDescription;
 
 impl Runner {
-    /// Applies the new configuration, if the agent was asked to reload. If the kernel refuses a part, this is logged,
-    /// and the rest applies.
+    /// Applies the new configuration, if the agent was asked to reload. If the kernel refuses a part of it, the refusal
+    /// is logged, and the other parts apply.
     pub(super) fn reload(&mut self, services: &mut Services, now: Time) -> Result<(), Failure> {
         let Some(Config::Switch(new)) = services.reloaded(|| Config::Switch(self.config.clone())) else {
             return Ok(());
@@ -27,7 +27,7 @@ impl Runner {
                 Some(before) => {
                     let applied = self.reload_port(number, before, port, now);
                     // If the interface has vanished, the error is expected. The port gets the new values when the
-                    // interface is back.
+                    // interface appears again.
                     if applied.is_err() && self.lost_interface(services)? {
                         self.reload_port(number, before, port, now)
                     } else {
@@ -53,8 +53,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Detaches the program from removed interfaces, and adds new ones, which are then used as if they had just
-    /// appeared.
+    /// Detaches the program from interfaces that were removed from the configuration. Adds new interfaces, and treats
+    /// them as if they had just appeared.
     fn reload_interfaces(
         &mut self,
         old: &config::Switch,
@@ -110,7 +110,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Adds a port. Its interface is then used as if it had just appeared.
+    /// Adds a port, and treats its interface as if the interface had just appeared.
     fn add_port(&mut self, number: u8, port: &config::Port, now: Time) -> Result<(), Failure> {
         let found = Rtnl::open()?.link(&port.interface);
         let mtu = found.as_ref().map_or(1500, |link| link.mtu);

@@ -21,7 +21,7 @@ use crate::switch::link::{Link, PortDescription};
 use crate::switch::reports::Reported;
 use crate::switch::view::Meters;
 
-/// Returns an error that names an interface of the list that no longer exists, if any.
+/// If an interface of the list no longer exists, returns an error with its name.
 fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
     // nix 0.31 returns an empty name if there is no such interface.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
@@ -67,7 +67,7 @@ impl Runner {
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
             prepare(&record, config, &mut *controller);
-            // A pinned record still has an earlier agent's counts.
+            // A pinned record still has an earlier agent's counts. Count only from these on.
             controlled.reported = Reported::of(&record.counters());
             cores.push(Port::new(controller, counters));
             ports.push(controlled);
@@ -128,7 +128,7 @@ impl Runner {
     }
 }
 
-/// Looks up an interface, and adds it to `found` if it exists. A missing one is used when it appears.
+/// Looks up an interface, and adds it to `found` if it exists. A missing interface is used when it appears.
 fn existing(
     rtnl: &mut Rtnl,
     name: &str,
@@ -163,7 +163,7 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // Until the rate controller sets UDP's rate, policing of UDP stays as it was.
+    // Keep the present policing of UDP until the rate controller sets UDP's rate.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     if let Some(counter) = controller.report_counter() {
         record.set_report_max(counter.report_max());
@@ -180,8 +180,8 @@ pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
     record.beat(clock::now());
 }
 
-/// Returns the mode flags of all ports, controlled or not. They are equal, so that both directions of a flow get the
-/// same key.
+/// Returns the mode flags of all ports, controlled or not. All records have the same flags, so that both directions of
+/// a flow get the same key.
 fn common_mode(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,

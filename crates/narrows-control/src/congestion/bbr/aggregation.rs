@@ -1,4 +1,4 @@
-//! Measures how many more segments a burst of ACKs acknowledges than expected (BBR-20).
+//! Measures how many more segments a burst of ACKs acknowledges than the estimated bandwidth explains (BBR-20).
 //!
 //! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
@@ -14,12 +14,12 @@ crate::parameters! {
     pub struct Params {
         /// Rounds in each of the two periods of the filter.
         pub rounds: u32 = 5, whole(1, 1000).unit("rounds").from("bbr_extra_acked_win_rtts");
-        /// The window grows for aggregation by at most the data that a flow sends in this time at the estimated
+        /// Aggregation enlarges the window by at most the data that a flow sends in this time at the estimated
         /// bandwidth.
         pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
     }
     and {
-        /// Number of ACKed segments at which an epoch restarts (`bbr_ack_epoch_acked_reset_thresh`).
+        /// A new epoch begins when this number of segments has been ACKed (`bbr_ack_epoch_acked_reset_thresh`).
         pub epoch_limit: u64 = 1 << 20;
     }
 }
@@ -44,13 +44,13 @@ impl Aggregation {
         self.excess.get()
     }
 
-    /// Called when the sender was idle. The pause before `now` does not count as aggregation.
+    /// Called when the sender was idle, so that the pause before `now` is not mistaken for aggregation.
     pub fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use. The excess is limited to `cwnd`.
+    /// Processes an ACK with a valid sample. `bw` is the bandwidth in use. The excess is limited to `cwnd`.
     pub fn on_ack(
         &mut self,
         ack: &Ack,
@@ -78,7 +78,7 @@ impl Aggregation {
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        // Computes the excess only if it exceeds the present maximum. This saves a division per ACK.
+        // If the excess cannot exceed the present maximum, the division is skipped.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
@@ -101,7 +101,7 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
 }
 
-/// Returns whether `bytes` bytes hold at least this many segments, without a division.
+/// Returns whether `bytes` is at least the size of this number of segments. Uses no division.
 fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
     bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }

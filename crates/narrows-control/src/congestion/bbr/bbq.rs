@@ -3,7 +3,7 @@
 //!
 //! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
 //! (arXiv:1706.09115); BBQ-1 to BBQ-3. The paper's criterion for a queue was not available, so this file uses its own
-//! criterion. A loss does not end a shortened probe early.
+//! criterion. A loss does not end a short probe early.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -16,7 +16,7 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of BBQ.
     pub struct Params {
-        /// Longest probe while a queue persists.
+        /// Maximum length of a probe while a queue persists.
         pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
         /// A round has a queue if its mean RTT exceeds the propagation time by more than this time. The excess must
         /// also be more than 1/`bbq_queue_share` of the propagation time.

@@ -47,7 +47,7 @@ impl FullPipe {
         self.reached = true;
     }
 
-    /// Withdraws the detection, because it was wrong.
+    /// Removes the mark of a full pipe, because spurious losses caused it.
     pub fn unreach(&mut self) {
         self.reached = false;
     }
@@ -64,7 +64,7 @@ impl FullPipe {
         self.bw = Rate::ZERO;
     }
 
-    /// Handles a spurious reduction by restarting the count of rounds.
+    /// Handles a spurious reduction by discarding the reference and restarting the count of rounds.
     pub fn on_undo(&mut self) {
         self.bw = Rate::ZERO;
         self.rounds = 0;

@@ -20,8 +20,8 @@ crate::parameters! {
         /// How the phases end. With `literal`, as in the paper, a probe ends at 1.25 BDP for any gain, and the cycle
         /// drains only after a loss in the probe.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
-        /// The largest RTT counts for this time. With `none`, it counts for the whole connection, as in the paper. One
-        /// spike then keeps omega low forever, so P_up stays high and P_down stays near 1.
+        /// Time after which the largest RTT expires. With `none`, it never expires, as in the paper. In this case, one
+        /// spike of the RTT keeps omega low forever, so P_up stays high and P_down stays near 1.
         pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
             .or_none()
             .from("GAIN-1");
@@ -39,7 +39,7 @@ pub struct Params {
     /// "inflight is greater than 1.25 BDP and packet loss occurs". By default the cycle always drains, because
     /// nothing else drains the queue of a deep buffer.
     pub down_needs_loss: bool,
-    /// Time for which the largest RTT counts. `None` stands for the whole connection.
+    /// Time after which the largest RTT expires. With `None`, it never expires.
     pub tmax_window: Option<Span>,
 }
 
@@ -65,7 +65,7 @@ pub struct GainModel {
     params: Params,
     /// T_i, the mean RTT of the last completed round.
     rtt: RoundRtt,
-    /// T_max, the largest RTT. Samples from Startup also count.
+    /// T_max, the largest RTT. It includes samples from Startup.
     max_rtt: WindowedMax<Span>,
     /// Omega, computed when an entry that uses it begins. An update on each ACK would cause positive feedback (GAIN-4).
     omega: u32,

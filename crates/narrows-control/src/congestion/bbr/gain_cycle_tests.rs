@@ -25,7 +25,7 @@ fn model() -> Model {
     model
 }
 
-/// Passes a round with this RTT that begins at `at`. The start of the next round completes it.
+/// Passes a round with this RTT that begins at `at`. The start of the next round completes this round.
 fn round(cycle: &mut GainModel, at: u64, rtt_millis: u64) {
     let mut model = model();
     model.round_start = true;
@@ -209,7 +209,7 @@ fn the_cycle_begins_with_any_entry_but_the_draining_one() {
     assert_eq!(firsts, [0, 2, 3, 4, 5, 6, 7]);
 }
 
-/// TV-B6: on a path whose RTT only grows, ProbeRTT takes 0.2 s of every 10.2 s.
+/// TV-B6: if the RTT of the path grows steadily, ProbeRTT takes 0.2 s of every 10.2 s.
 #[test]
 fn probe_rtt_costs_a_fiftieth() {
     for name in ["bbq", "bbr-a", "bbr-b", "bbr-c"] {

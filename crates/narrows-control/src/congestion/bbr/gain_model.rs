@@ -14,7 +14,7 @@ use super::gain::Gain;
 /// The number 1 in units of omega.
 pub const OMEGA_ONE: u32 = 1024;
 
-/// The pair of functions that gives the two gains.
+/// The pair of functions that compute P_up and P_down from omega.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// Inverse proportion and cosine (equation 12).

@@ -54,8 +54,8 @@ impl Model {
     /// Adds a valid delivery-rate sample to the bandwidth filter. `rounds` is the length of the filter (BBR-10).
     pub fn update_bw(&mut self, ack: &Ack, rounds: u64) {
         let bw = self.delivery_rate(ack);
-        // A sample that the application limited is a lower bound of the bandwidth, so it counts only if it raises the
-        // estimate.
+        // A sample that the application limited is a lower bound of the bandwidth, so the sample is used only if it
+        // raises the estimate.
         if !self.is_app_limited(ack) || bw >= self.max_bw() {
             self.max_bw.update(rounds, self.round, bw);
         }
@@ -64,8 +64,8 @@ impl Model {
     /// Adds an RTT sample to the propagation-time filter. `window` is the length of the filter (BBR-11). Returns true
     /// if the filter's window had expired.
     ///
-    /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because it may
-    /// include a persistent queue.
+    /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because this RTT may include the
+    /// delay of a persistent queue.
     pub fn update_min_rtt(&mut self, ack: &Ack, window: Span) -> bool {
         let expired = ack.now > self.min_rtt_at + window;
         if let Some(rtt) = ack.rtt
@@ -94,7 +94,8 @@ impl Model<TwoPeriodMax<Rate>> {
         }
     }
 
-    /// Ends the cycle. If the cycle has no sample, keeps the previous cycle (Linux `bbr_advance_max_bw_filter`).
+    /// Ends the cycle. If this cycle has no sample, the filter keeps the sample of the previous cycle (Linux
+    /// `bbr_advance_max_bw_filter`).
     pub fn advance_bw(&mut self) {
         if self.max_bw.current() > Rate::ZERO {
             self.max_bw.advance();
@@ -159,8 +160,8 @@ impl<F> Model<F> {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// Returns whether the application or BBR itself limited the sender, so that the sample is below the path's
-    /// capacity.
+    /// Returns whether the application or BBR itself limited the sender of the sampled data. Such a sample can be below
+    /// the capacity of the path.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
         ack.rate.app_limited || self.self_limited.is_some_and(|(from, to)| (from..=to).contains(&sent_at))
@@ -169,8 +170,9 @@ impl<F> Model<F> {
     /// Called when the data in flight was sent slowly on purpose (ProbeRTT). Samples of this data give no information
     /// about the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). Here the transport owns the sampler, so the model stores the same
-    /// interval of `delivered`. One interval is enough, because data of an older interval is no longer in flight.
+    /// Linux marks the sampler (`tp->app_limited`). In this crate, the transport owns the sampler, so the model stores
+    /// the same interval of `delivered`. One interval is enough, because data of an older interval is no longer in
+    /// flight.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {

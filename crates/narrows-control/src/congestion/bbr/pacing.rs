@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 crate::parameters! {
     /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
     pub struct Params {
-        /// The pacing rate is this percentage below the estimate. This margin keeps queues from growing slowly.
+        /// The pacing rate is this percentage below the estimate. Without this margin, queues would grow slowly.
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
         /// RTT assumed for the first pacing rate if the handshake gave no RTT.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
@@ -40,8 +40,7 @@ impl Params {
         Rate::from_bytes_per_sec(rate.max(least).max(1))
     }
 
-    /// Returns the rate for a window of `cwnd` segments per RTT. If the RTT is unknown, `nominal_rtt` takes its
-    /// place.
+    /// Returns the rate for a window of `cwnd` segments per RTT. If the RTT is unknown, uses `nominal_rtt`.
     pub fn initial_rate(&self, cwnd: u32, rtt: Option<Span>, gain: Gain, packet_bytes: u32) -> Rate {
         let bytes = u64::from(cwnd) * u64::from(packet_bytes);
         let rtt = rtt.unwrap_or(self.nominal_rtt).max(Span::from_micros(1));
@@ -58,7 +57,7 @@ impl Params {
     }
 }
 
-/// Returns `gain * rate * kept / 100`, rounded down after the gain and at the end, as in Linux.
+/// Returns `gain * rate * kept / 100`. As in Linux, `gain * rate` is rounded down, and so is the result.
 fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
     if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
         return product / 100;

@@ -1,26 +1,27 @@
-//! Copa: moves its window towards the rate 1/(delta dq), where dq is the queueing delay.
+//! Copa: changes its window so that its rate approaches 1/(delta dq), where dq is the queueing delay.
 //!
 //! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018),
 //! sections 2.1 and 2.2. [`path`] measures delays. [`velocity`] makes the window change faster if the target is far
-//! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. The
-//! loss only changes delta, and only in competitive mode.
+//! away. [`mode`] detects flows that fill the buffer, and sets delta. A lost packet does not reduce the window. In
+//! competitive mode, a loss increases delta.
 //!
 //! Deviations from the paper, and choices that the paper leaves open:
 //!
-//! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper, it may end up
-//!   to an RTT later.
-//! - The velocity changes the window by at most its own size per RTT. Without this limit a decrease can remove the
-//!   whole window.
+//! - When the window reverses its direction, a high velocity ends at once ([`velocity`]). In the paper, the high
+//!   velocity may last for up to one more RTT.
+//! - The velocity is limited, so that the window changes by at most its own size per RTT. Without this limit, a
+//!   decrease could remove the whole window.
 //! - The window is at least two segments, as in the authors' program.
-//! - An application-limited sender always finds the queue empty, so its window does not grow (RFC 7661).
+//! - The window of an application-limited sender does not grow (RFC 7661), because such a sender always finds the queue
+//!   empty.
 //! - After a timeout Copa restarts in slow start. The paper has no timeouts.
 //! - An ECN echo counts as a loss.
 //! - A flow that resumes after idle time begins in default mode, because it has not measured the queue recently.
 //!
 //! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. With a smaller
-//! product, the queue never empties, and Copa flows mistake each other for flows that fill the buffer. The same happens
-//! for a while after the rate of a path has fallen. If 1/delta meanwhile exceeds the bandwidth-delay product, this
-//! state lasts until a loss.
+//! product, the queue never empties, and Copa flows mistake each other for flows that fill the buffer. The same mistake
+//! happens for some time after the rate of a path has fallen. If 1/delta exceeds the bandwidth-delay product during
+//! this time, the mistake lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -44,15 +45,16 @@ crate::parameters! {
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
         /// RTTstanding is the minimum RTT over a window of srtt divided by this number.
         pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");
-        /// The velocity doubles only after the window has moved in one direction for this number of RTTs.
+        /// If the window moves in one direction for more than this number of RTTs, the velocity doubles in each further
+        /// RTT.
         pub steady_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("section 2.1");
         /// Whether the flow competes with flows that fill the buffer.
         pub compete: bool = true, flag().from("section 2.2");
-        /// The competitive mode begins if the queue was not nearly empty for this number of RTTs.
+        /// The competitive mode begins if the queue was never nearly empty in the last `empty_rtts` smoothed RTTs.
         pub empty_rtts: u64 = 5, whole(1, 1000).unit("RTTs").from("section 2.2");
         /// The queue is nearly empty if its delay is below this share of RTTmax - RTTmin.
         pub empty_percent: u64 = 10, whole(1, 100).unit("%").from("section 2.2");
-        /// RTTmax is the largest RTT sample in this number of RTTs.
+        /// RTTmax is the largest RTT sample in the last `max_rtts` smoothed RTTs.
         pub max_rtts: u64 = 4, whole(1, 1000).unit("RTTs").from("section 2.2");
         /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("the authors' markoviancc.cc");
@@ -72,10 +74,10 @@ pub struct Copa {
     path: Option<Path>,
     mode: Mode,
     velocity: Velocity,
-    /// The window in 1/[`UNIT`] of a segment.
+    /// The window in units of 1/[`UNIT`] segment.
     cwnd: u64,
     slow_start: bool,
-    /// The window before a timeout that may be spurious, and whether the flow was in slow start.
+    /// The window before a timeout that may be spurious, and whether the flow was in slow start before the timeout.
     before_timeout: Option<(u64, bool)>,
     packet_bytes: u64,
 }
@@ -133,8 +135,8 @@ impl Copa {
     }
 }
 
-/// Returns whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is not full
-/// for a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
+/// Returns whether the flow uses its window. With pacing, the data in flight can lag behind a growing window. The
+/// stricter test of [`Ack::cwnd_limited`] would then stop the growth.
 fn is_used(ack: &Ack, window: &Window) -> bool {
     !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
 }
@@ -206,7 +208,8 @@ impl Controller for Copa {
             self.slow_start = true;
             self.decide(window);
         } else {
-            // A later undo would belong to this loss, which has not changed the window. So the saved window is dropped.
+            // A later undo would refer to this loss. The loss has not changed the window, so the saved window is
+            // discarded.
             self.before_timeout = None;
         }
     }

@@ -1,8 +1,8 @@
 //! The default mode and the competitive mode, and the delta of each mode (section 2.2).
 //!
-//! Copa flows without other traffic empty the queue at least every five RTTs (section 3). If the queue does not become
-//! empty, another flow fills the buffer. Copa would then get little bandwidth. So in competitive mode, 1/delta grows
-//! and shrinks like the window of NewReno.
+//! Copa flows without other traffic empty the queue at least once in five RTTs (section 3). If the queue does not
+//! become empty, another flow fills the buffer. In default mode, Copa would get little bandwidth next to such a flow.
+//! So in competitive mode, 1/delta grows and shrinks like the window of NewReno.
 
 use super::{Params, UNIT};
 use crate::units::{Span, Time};
@@ -40,7 +40,7 @@ impl Mode {
         self.competitive
     }
 
-    /// Starts the observation of the queue.
+    /// Starts to observe the queue at `now`, as if the queue were empty.
     pub fn restart(&mut self, now: Time) {
         self.empty_at = now;
     }
@@ -63,8 +63,8 @@ impl Mode {
         }
     }
 
-    /// Halves 1/delta, once per RTT. 1/delta never falls below its default. With the default delta of 0.5, this is the
-    /// paper's limit in competitive mode, delta <= 0.5.
+    /// Halves 1/delta, but at most once per RTT. 1/delta never falls below its default. With the default delta of 0.5,
+    /// this is the paper's limit in competitive mode, delta <= 0.5.
     ///
     /// Every loss counts, not only the first loss of a recovery. A small buffer may overflow for the whole recovery,
     /// and 1/delta must not grow during this time.

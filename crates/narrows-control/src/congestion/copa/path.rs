@@ -25,7 +25,7 @@ impl Path {
         }
     }
 
-    /// Takes a sample. `srtt` sets the length of the windows of RTTstanding and RTTmax.
+    /// Processes an RTT sample. `srtt` sets the length of the windows of RTTstanding and RTTmax.
     pub fn update(&mut self, now: Time, rtt: Span, srtt: Span, params: &Params) {
         let at = now.as_nanos();
         self.min.update(params.min_rtt_window.as_nanos(), at, Reverse(rtt));

@@ -140,8 +140,8 @@ fn slow_start_doubles_the_window_per_rtt_until_the_target_is_reached() {
         script.round(RTT);
         assert_eq!((script.window.cwnd, script.copa.slow_start), (window, true));
     }
-    // With a queue of 5 ms, the target is 400 packets per second, or 42 packets per RTT. RTTstanding follows after half
-    // an RTT.
+    // With a queue of 5 ms, the target is 400 packets per second, or 42 packets per RTT. RTTstanding shows the queue
+    // only after half an RTT.
     script.round(RTT + 5);
     assert!(!script.copa.slow_start);
     assert!((80..130).contains(&script.window.cwnd), "{}", script.window.cwnd);
@@ -153,7 +153,7 @@ fn slow_start_doubles_the_window_per_rtt_until_the_target_is_reached() {
 fn a_queue_that_is_not_empty_for_five_rtts_starts_the_competitive_mode() {
     let mut script = Script::new(Params::default(), 20);
     script.round(RTT);
-    // RTTmin is 100 and RTTmax becomes 200, so the queue is nearly empty up to an RTT of 110.
+    // RTTmin is 100 ms and RTTmax becomes 200 ms, so the queue is nearly empty up to an RTT of 110 ms.
     for _ in 0..5 {
         script.round(200);
         assert!(!script.copa.mode.is_competitive());
@@ -266,8 +266,8 @@ fn it_fills_a_lossy_link() {
     assert!(share > 0.95, "{share:.3} of the link carries data, 2 % is lost");
 }
 
-/// The rate of the path is halved, and later restored. The test excludes competitive mode, because in this mode the
-/// flow would conclude that another flow causes the queue after the first change.
+/// The rate of the path is halved, and later restored. The test disables competitive mode. Otherwise, the flow would
+/// assume after the first change that another flow fills the queue.
 #[test]
 fn in_default_mode_it_follows_a_change_of_the_rate_within_some_rtts() {
     let mut sender = alone(Params { compete: false, ..Params::default() }, 50);

@@ -1,8 +1,8 @@
 //! The velocity: how fast the window follows a target that is far away (section 2.1, step 4).
 //!
 //! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state, the window reverses its
-//! direction every 2.5 RTTs, and the velocity stays 1. After a longer movement in one direction, the velocity doubles
-//! every RTT.
+//! direction every 2.5 RTTs, and the velocity stays 1. If the window moves in one direction for more than `steady_rtts`
+//! RTTs, the velocity doubles in each further RTT.
 
 use core::cmp::Ordering;
 
@@ -43,14 +43,14 @@ impl Velocity {
         self.velocity
     }
 
-    /// Returns whether the RTT of `then` has ended.
+    /// Returns whether an RTT has ended since the earlier state `then`.
     #[cfg(test)]
     pub(super) fn has_ended(&self, then: &Velocity) -> bool {
         self.start_delivered != then.start_delivered
     }
 
-    /// Sets the direction in which the window moves from now on. A reversal ends a high velocity at once, and begins
-    /// a new RTT.
+    /// Sets the direction in which the window moves from now on. If the velocity is above 1, a reversal resets the
+    /// velocity to 1 at once and begins a new RTT.
     ///
     /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could overshoot
     /// its target by up to its own size, and again on its way back. Meta's `Copa.cpp` resets the velocity in the same
@@ -61,7 +61,7 @@ impl Velocity {
         }
     }
 
-    /// Takes an ACK. Returns whether this ACK ended an RTT.
+    /// Processes an ACK. Returns whether this ACK ended an RTT.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u64, fastest: u64, steady_rtts: u32) -> bool {
         if ack.rate.prior_delivered < self.start_delivered || ack.rate.delivered == 0 {
             return false;

@@ -170,7 +170,7 @@ impl Cubic {
         Cubic { hystartpp, ..Cubic::new(params) }
     }
 
-    /// Takes an RTT sample (Linux `cubictcp_acked`). Ends slow start if HyStart detects a queue.
+    /// Processes an RTT sample (Linux `cubictcp_acked`). Ends slow start if HyStart detects a queue.
     fn on_rtt(&mut self, ack: &Ack, window: &mut Window, rtt: Span) {
         let settling = |epoch: &Epoch| ack.now.since(epoch.start) < self.params.settle;
         if self.epoch.as_ref().is_some_and(settling) {
@@ -278,8 +278,8 @@ impl Controller for Cubic {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
-        // The curve must not grow during idle time (RFC 9438 section 5.8). So its start moves by the idle time, but not
-        // into the future.
+        // The curve must not grow during idle time (RFC 9438 section 5.8). So the start of the curve moves forward by
+        // the idle time, but not into the future.
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }

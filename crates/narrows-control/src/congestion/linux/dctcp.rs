@@ -1,11 +1,11 @@
 //! DCTCP: reduces the window in proportion to the share of marked packets.
 //!
-//! Source: RFC 8257. The integer arithmetic and its order follow Linux `tcp_dctcp.c`. The window grows as in Reno, so
-//! without marks DCTCP behaves as Reno does.
+//! Source: RFC 8257. The integer arithmetic and its order follow Linux `tcp_dctcp.c`. The window grows as in Reno.
+//! Without marks, DCTCP therefore behaves as Reno does.
 //!
 //! Deviations from Linux:
 //! * The share is updated after the transport has handled the ACK, not before.
-//! * A loss during a reduction for marks does not halve the window again.
+//! * A loss during a reduction for marks does not cause a second reduction.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -33,9 +33,9 @@ pub struct Dctcp {
     reno: Reno,
     /// Moving average of the share of marked segments, in 1/1024.
     alpha: u32,
-    /// Number of segments delivered in this window.
+    /// Number of segments delivered in the present observation window.
     delivered: u64,
-    /// Number of these segments whose ACK echoed a mark.
+    /// Number of segments in the present observation window whose ACK echoed a mark.
     marked: u64,
     /// The observation window ends when `snd_una` reaches this number.
     end: u64,

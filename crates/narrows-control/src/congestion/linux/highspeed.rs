@@ -4,8 +4,8 @@
 //! computes it.
 //!
 //! Linux and the RFC use the table differently, and this file follows Linux. In Linux, a row applies to windows up to
-//! its own window. In the RFC, a row applies from its own window on. So Linux adds two segments per RTT from a window
-//! of 39 on, and the RFC from a window of 118 on.
+//! its own window. In the RFC, a row applies from its own window on. So Linux adds two segments per RTT at windows of
+//! 39 and more. The RFC does so at windows of 118 and more.
 //!
 //! Deviation from Linux: the window is at most 2^32 / 128 segments.
 
@@ -79,7 +79,8 @@ static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub struct HighSpeed {
     params: Params,
-    /// The current row, from 0 (`ai`). As in Linux, the row follows the window only in congestion avoidance.
+    /// Index of the current row, counted from 0 (`ai`). As in Linux, the row follows the window only in congestion
+    /// avoidance.
     row: usize,
     /// Accumulated increase that is less than a segment.
     credit: u32,

@@ -20,17 +20,18 @@ crate::parameters! {
         pub rtt_scaling: bool = true, flag().from("use_rtt_scaling").module("use_rtt_scaling", 1.0);
         /// RTT at which `rtt_scaling` does not change the increase.
         pub reference_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("tcp_htcp.c");
-        /// Whether congestion halves the window if the throughput has changed since the last congestion.
+        /// Whether congestion halves the window if the throughput has changed by more than a fifth since the last
+        /// congestion.
         pub bandwidth_switch: bool = true, flag().from("use_bandwidth_switch").module("use_bandwidth_switch", 1.0);
-        /// For this time after congestion, the window grows as in Reno.
+        /// In this time after the last congestion, the window grows as in Reno.
         pub reno_for: Span = Span::from_secs(1), time_from(Span::ZERO, Span::from_secs(100)).from("Delta_L of the draft");
         /// Minimum share of the window kept on congestion.
         pub beta_min: u32 = 64, number(0.1, 0.95).per(128).from("BETA_MIN");
         /// Maximum share of the window kept on congestion.
         pub beta_max: u32 = 102, number(0.1, 0.95).per(128).from("BETA_MAX; 0.8");
-        /// If the minimum RTT is below this time, congestion halves the window.
+        /// If the minimum RTT is at most this time, congestion halves the window.
         pub adaptive_above: Span = Span::from_millis(10), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
-        /// Maximum amount by which one sample may raise the largest RTT.
+        /// A sample is ignored if it exceeds the largest RTT by more than this time.
         pub max_rtt_step: Span = Span::from_millis(20), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
     }
 }
@@ -54,7 +55,7 @@ pub struct Htcp {
     /// throughput, but only after the congestion has changed them. So an undo does not restore their old values.
     before: Option<Time>,
     min_rtt: Option<Span>,
-    /// Largest recent RTT, which decays at each congestion.
+    /// Largest recent RTT. The value decays at each congestion.
     max_rtt: Span,
     /// Number of segments of the last ACK in state Open (`pkts_acked`).
     acked: u32,
@@ -107,7 +108,7 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
-            // Ignores outliers, because an outlier would lower beta until it has decayed.
+            // Ignores outliers. An outlier would lower beta until the largest RTT has decayed.
             if rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = self.max_rtt.max(rtt);
             }
@@ -143,8 +144,8 @@ impl Htcp {
         if self.params.bandwidth_switch {
             let (rate, old) = (self.max_rate, self.old_max_rate);
             self.old_max_rate = rate;
-            // A change of more than a fifth means that flows have come or gone. The adaptive back-off would then
-            // slow the convergence to fair shares, so the window is halved.
+            // A change of more than a fifth means that flows have come or gone. In this case, the adaptive back-off
+            // would slow the convergence to fair shares, so the window is halved.
             let rate = rate.saturating_mul(5);
             if rate < old.saturating_mul(4) || rate > old.saturating_mul(6) {
                 self.adaptive = false;
@@ -157,8 +158,8 @@ impl Htcp {
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
-            // The first congestion after a change still halves the window. Only the next one may use the adaptive
-            // back-off.
+            // The first congestion after such a change still halves the window. Only the next congestion may use the
+            // adaptive back-off.
             _ => self.adaptive = true,
         }
     }

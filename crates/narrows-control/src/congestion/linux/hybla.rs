@@ -69,7 +69,7 @@ impl Hybla {
         self.rho = u32::try_from(rho).unwrap_or(u32::MAX).max(1 << RHO_SHIFT);
     }
 
-    /// Returns the increment of slow start: 2^rho - 1, in 1/128 segments per ACK.
+    /// Returns the increment per ACK in slow start, 2^rho - 1, in units of 1/128 segment.
     fn slow_start_increment(&self) -> u32 {
         // Entry n is 128 * 2^(n/8), rounded down, where n is the number of eighths in rho.
         const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
@@ -79,7 +79,7 @@ impl Hybla {
         u32::try_from(increment).unwrap_or(u32::MAX)
     }
 
-    /// Returns the increment of congestion avoidance: rho^2 / W, in 1/128 segments per ACK.
+    /// Returns the increment per ACK in congestion avoidance, rho^2 / W, in units of 1/128 segment.
     fn avoidance_increment(&self, cwnd: u32) -> u32 {
         let squared = (u64::from(self.rho) * u64::from(self.rho)) << 1;
         u32::try_from(squared / u64::from(cwnd.max(1))).unwrap_or(u32::MAX)

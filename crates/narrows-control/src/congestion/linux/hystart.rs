@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 crate::parameters! {
     /// Parameters of [`Hystart`]. The sources are Linux's module parameters and constants.
     pub struct Params {
-        /// HyStart is off below this window.
+        /// HyStart does not end slow start below this window.
         pub low_window: u32 = 16, whole(0, 1_000_000).unit("segments").from("hystart_low_window").module("hystart_low_window", 1.0);
         /// Maximum time between two ACKs of one train.
         pub ack_delta: Span = Span::from_millis(2), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delta_us").module("hystart_ack_delta_us", 1e-3);
@@ -87,7 +87,8 @@ impl Hystart {
         if self.found {
             return false;
         }
-        // Rounds are tracked even below `low_window`, because a train is measured from the start of its flight.
+        // Rounds are tracked even below `low_window`, because the length of a train is measured from the start of its
+        // round.
         if ack.snd_una > self.end_seq {
             self.start_round(ack.now, ack.snd_nxt);
         }

@@ -13,9 +13,9 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of [`HystartPlusPlus`]; the defaults are those of RFC 9406 section 4.3.
     pub struct Params {
-        /// A rise of the delay by less than this time never counts.
+        /// A rise of the delay by less than this time never starts conservative slow start.
         pub min_rise: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MIN_RTT_THRESH");
-        /// A rise of the delay by at least this time always counts.
+        /// A rise of the delay by at least this time always starts conservative slow start.
         pub max_rise: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MAX_RTT_THRESH");
         /// Between `min_rise` and `max_rise` the threshold is 1/n of the last round's delay.
         pub rise_divisor: u64 = 8, whole(1, 1000).from("RFC 9406, MIN_RTT_DIVISOR");
@@ -23,8 +23,8 @@ crate::parameters! {
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
         /// Conservative slow start grows at 1/n of the pace of slow start.
         pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
-        /// Slow start ends after this number of rounds of conservative slow start. HyStart++ then assumes that there is
-        /// a queue.
+        /// Slow start ends after this number of rounds of conservative slow start. After these rounds, HyStart++
+        /// assumes that there is a queue.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
         /// Maximum growth per ACK. Without this limit, a late ACK of many segments would cause a burst of twice as
         /// many segments. Paced senders may use `none`. The default also limits paced flows, because the controller has
@@ -36,8 +36,8 @@ crate::parameters! {
 /// Conservative slow start.
 #[derive(Clone, Debug)]
 struct Conservative {
-    /// The delay that started conservative slow start. A round with a smaller delay resumes slow
-    /// start.
+    /// The minimum RTT at the start of conservative slow start. If a round has a smaller minimum RTT, slow start
+    /// resumes.
     baseline: Span,
     /// Number of rounds left, including the present round.
     rounds: u32,
@@ -72,8 +72,8 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Replaces [`left_for_avoidance`]. Grows the window, and sets `ssthresh` when slow start is
-    /// over.
+    /// Controllers call this instead of the function [`left_for_avoidance`]. Grows the window, and sets `ssthresh` when
+    /// slow start is over.
     pub fn left_for_avoidance(&mut self, ack: &Ack, window: &mut Window) -> u32 {
         if !in_slow_start(window) || window.ssthresh != INFINITE_SSTHRESH {
             return left_for_avoidance(ack, window);
@@ -117,7 +117,7 @@ impl HystartPlusPlus {
             Some(c) if self.least < c.baseline => self.conservative = None,
             Some(_) => {}
             None if self.last != Span::MAX && self.least >= self.last + self.rise() => {
-                // The rest of this round counts as one round.
+                // The rest of the present round counts as the first round of conservative slow start.
                 let rounds = self.params.css_rounds;
                 self.conservative = Some(Conservative { baseline: self.least, rounds });
             }
@@ -125,7 +125,8 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Returns the threshold of the delay test: the smallest rise over the last round's delay that counts.
+    /// Returns the threshold of the delay test: the smallest rise over the last round's delay that starts conservative
+    /// slow start.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
@@ -195,8 +196,8 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // The first eight ACKs count fully, and all later ACKs count a quarter. Slow start ends in the sixth round
-        // after the rise.
+        // The first eight ACKs grow the window at the full pace, and all later ACKs at a quarter of it. Slow start ends
+        // in the sixth round after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }

@@ -99,7 +99,7 @@ impl Illinois {
     }
 
     /// Returns the growth in segments per RTT: k1 / (k2 + d), equation 3 of the paper. `mean` is the mean queueing
-    /// delay, and `most` is the largest.
+    /// delay, and `most` is the largest queueing delay.
     fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
         let (least_alpha, most_alpha) = (u64::from(self.params.alpha_min), u64::from(self.params.alpha_max));
         let low = most / 100;
@@ -195,7 +195,8 @@ impl Controller for Illinois {
         if event.signal == Signal::Timeout {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
             (self.above, self.low) = (false, 0);
-            // The next ACK begins the round here, when the window is one segment. Linux has already begun the round.
+            // In this file, the next ACK begins the round, when the window is one segment. Linux begins the round
+            // earlier.
             self.begin_round(0);
         }
     }

@@ -5,27 +5,27 @@
 //! Linux `tcp_lp.c`. Linux's 32-bit integers determine how LP behaves:
 //! * The delay is the difference of two hosts' millisecond timestamps. Since Linux 4.10 the receiver's timestamps start
 //!   at a random value per connection. So the difference is an arbitrary 32-bit number.
-//! * The mean is kept in eighths, modulo 2^32. For seven in eight offsets, the difference exceeds 29 bits. The
-//!   truncated mean then stays below the least delay. So LP never detects a queue and behaves as Reno does.
-//! * For one in eight offsets, the difference has at most 29 bits. The first delay is then both the least and the
-//!   largest delay. So any delay counts as a queue, and the window is halved. Linux then sets the largest delay to
-//!   twice the mean, including the offset. No queue reaches the new threshold, so LP behaves as Reno does from then on.
-//!   LP yields repeatedly only if the receiver's clock is ahead by less than a second.
+//! * The mean is kept in eighths, modulo 2^32. For seven in eight offsets, the difference exceeds 29 bits. In this
+//!   case, the truncated mean stays below the least delay. So LP never detects a queue and behaves as Reno does.
+//! * For one in eight offsets, the difference has at most 29 bits. After the first sample, the least delay and the
+//!   largest delay are equal. So any delay counts as a queue, and the window is halved. Linux then sets the largest
+//!   delay to twice the mean, including the offset. No queue reaches the new threshold, so LP behaves as Reno does from
+//!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! * The delay also depends on an estimate of the receiver's clock rate. The estimate is a mean of samples. Each sample
-//!   is the number of receiver ticks between two ACKs, divided by the number of ticks at this host. One receiver tick
-//!   for two ticks here gives 500 Hz. Two receiver ticks for one tick here give 2000 Hz. So for ACKs 1 to 3 ms apart
-//!   the mean exceeds 1000 Hz, although both clocks run at the same speed. At other intervals between ACKs, the mean
-//!   leaves the range of 501 to 1000 Hz when delays vary.
-//! * Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases
-//!   above occurs, or the window is cut without a queue.
-//! * If ACKs are less than a tick apart, the two clocks may never tick between the same two ACKs. Then there is no
+//!   is the number of receiver ticks between two ACKs, divided by the number of sender ticks. One receiver tick for two
+//!   sender ticks gives 500 Hz. Two receiver ticks for one sender tick give 2000 Hz. So for ACKs 1 to 3 ms apart the
+//!   mean exceeds 1000 Hz, although both clocks run at the same speed. At other intervals between ACKs, the mean leaves
+//!   the range of 501 to 1000 Hz when delays vary.
+//! * Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different number. After that, any of the
+//!   cases above occurs, or the window is cut without a queue.
+//! * If ACKs are less than a tick apart, the two clocks may never both tick between two ACKs. In this case, there is no
 //!   estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. If the window
 //! is one segment, the receiver's delayed ACKs look like a queue.
 //!
 //! Deviations from Linux:
-//! * If an ACK without progress causes a cut, the cut waits for the next ACK with progress.
+//! * If an ACK without progress causes a cut, the cut is applied at the next ACK with progress.
 //! * A cut by the ACK that begins recovery is omitted, because the transport has already handled that ACK. Linux cuts
 //!   first, and recovery halves the remaining window.
 
@@ -37,13 +37,13 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Lp`].
     pub struct Params {
-        /// The path is congested if the one-way delay is above this percentage of the range from the minimum to the
-        /// maximum delay.
+        /// The path is congested if the mean one-way delay exceeds the minimum delay by at least this percentage of the
+        /// range from the minimum to the maximum delay.
         pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
-        /// Offset of the receiver's timestamps from the sender's timestamps. `none` selects a 32-bit number from the
-        /// flow's seed.
+        /// Offset of the receiver's timestamps from the sender's timestamps. With `none`, the flow's seed determines a
+        /// 32-bit number.
         pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
-        /// Uptime of the sender's host at time zero.
+        /// Uptime of the sender's host at the start of the run.
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
         /// A new delay has a weight of 1/2^n in the mean.
         pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
@@ -55,16 +55,16 @@ crate::parameters! {
 
 /// Number of timestamp ticks per second in Linux (`LP_RESOL`).
 const HZ: u32 = 1000;
-/// log2 of the weight of the old estimate of the receiver's clock rate.
+/// In the estimate of the receiver's clock rate, a new sample has the weight 1/2^n, where n is this number.
 const CLOCK_SHIFT: u32 = 6;
 
 /// The receiver's clock rate, as Linux estimates it (`tcp_lp_remote_hz_estimator`).
 #[derive(Clone, Debug, Default)]
 struct Clock {
     hz: u32,
-    /// Timestamp of the last ACK, or 0 before the first ACK.
+    /// The receiver's timestamp in the last ACK (TSval), or 0 before the first ACK.
     value: u32,
-    /// Echo of the last ACK, or 0 before the first ACK.
+    /// The echoed timestamp in the last ACK (TSecr), or 0 before the first ACK.
     echo: u32,
 }
 
@@ -81,7 +81,7 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// Returns the number of ticks of this host per tick of the receiver's clock, by integer division.
+    /// Returns the number of ticks of the sender's clock per tick of the receiver's clock, by integer division.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
@@ -109,7 +109,7 @@ impl Delays {
     fn take(&mut self, delay: u32, shift: u32) {
         self.min = self.min.min(delay);
         if delay > self.max {
-            // The first outlier only changes `largest`. A second one changes `max`.
+            // The first outlier only changes `largest`. A second outlier changes `max`.
             if delay > self.largest {
                 self.max = if self.largest == 0 { delay } else { self.largest };
                 self.largest = delay;
@@ -177,7 +177,7 @@ impl Lp {
         Lp { params, ..Lp::default() }
     }
 
-    /// Returns the time of the sender's clock at a tick of the simulation.
+    /// Returns the value of the sender's clock at a tick of the simulation.
     fn here(&self, tick: u32) -> u32 {
         tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }
@@ -185,8 +185,8 @@ impl Lp {
     fn take_delay(&mut self, value: u32, echo: u32) {
         self.clock.take(value, echo);
         let Some(ticks) = self.clock.ticks() else { return };
-        // The delay is computed as in tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The
-        // delay includes the offset of the clocks.
+        // The delay is computed as in tcp_lp_owd_calculator: the receiver's time in the sender's ticks, minus the
+        // sender's time. The delay includes the offset of the clocks.
         let delay = value.wrapping_mul(ticks).wrapping_sub(echo);
         if delay > 0 {
             self.delays.take(delay, self.params.mean_shift.min(31));
@@ -228,7 +228,7 @@ impl Controller for Lp {
         self.delays.begin_anew(shift);
         self.last_cut = now;
         // There is no cut in the states Cwr and Recovery, because PRR would overwrite the cut window in Linux. There is
-        // no cut at the end of a reduction, because Linux then sets the window as well.
+        // no cut at the end of a reduction, because Linux also sets the window at this point.
         if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }

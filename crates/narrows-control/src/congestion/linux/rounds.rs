@@ -11,9 +11,9 @@ pub struct Rounds {
     /// Minimum RTT since the start or the last [`Rounds::restart`], us (`baseRTT`). The value is `u32::MAX` before the
     /// first sample.
     pub base: u32,
-    /// Minimum RTT since the last reset, us (`minRTT`). The value is `u32::MAX` if there are no samples.
+    /// Minimum RTT since `least` was last reset, us (`minRTT`). The value is `u32::MAX` if there are no samples.
     pub least: u32,
-    /// Number of samples since the last reset (`cntRTT`).
+    /// Number of samples since the start of the round (`cntRTT`).
     pub samples: u32,
     /// Whether the sender is in state Open. Queues are not measured during recovery (`doing_vegas_now`).
     pub open: bool,
@@ -28,7 +28,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Takes the sample of an ACK, in any state. Starts a round when the state becomes Open.
+    /// Processes the RTT sample of an ACK, in any state. Starts a round when the state becomes Open.
     pub fn on_sample(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             let rtt = micros(rtt);
@@ -43,7 +43,7 @@ impl Rounds {
         self.open = open;
     }
 
-    /// Returns whether this ACK ends the round. The caller then reads the samples and calls [`Rounds::begin`].
+    /// Returns whether this ACK ends the round. If so, the caller reads the samples and calls [`Rounds::begin`].
     pub fn is_over(&self, ack: &Ack) -> bool {
         ack.snd_una > self.end
     }

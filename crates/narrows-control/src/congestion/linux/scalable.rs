@@ -11,7 +11,7 @@ use crate::parameter::whole;
 crate::parameters! {
     /// Parameters of [`Scalable`].
     pub struct Params {
-        /// Maximum number of ACKed segments per segment of growth. Smaller windows grow as in Reno.
+        /// Maximum number of ACKed segments per segment of growth. Windows below this number grow as in Reno.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT; the paper: a = 0.01");
         /// Congestion removes 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(0, 16).from("TCP_SCALABLE_MD_SCALE; the paper: b = 1/8");

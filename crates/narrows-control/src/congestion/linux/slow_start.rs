@@ -54,8 +54,8 @@ impl AdditiveIncrease {
         window.cwnd = window.cwnd.saturating_add(segments);
     }
 
-    /// Counts towards `per` without a change of the window. Returns true if the count had reached `per` before this
-    /// ACK. The count then restarts at 0, and this ACK is not counted.
+    /// Counts towards `per` without changing the window. Returns true if the count had reached `per` before this ACK.
+    /// In this case, the count restarts at 0 and does not include this ACK.
     pub fn count(&mut self, per: u32, acked: u32) -> bool {
         let full = self.acked >= per;
         self.acked = if full { 0 } else { self.acked.saturating_add(acked) };

@@ -51,7 +51,7 @@ impl Vegas {
     /// Decides at the end of a round (Linux `tcp_vegas_cong_avoid`).
     fn judge(&mut self, ack: &Ack, window: &mut Window) {
         let (base, rtt) = (self.rounds.base, self.rounds.least);
-        // Data sent beyond the rate of the empty path stays in the queue.
+        // Data that exceeds the capacity of the empty path stays in the queue.
         self.queued = part(window.cwnd, rtt.saturating_sub(base), base);
         if in_slow_start(window) {
             if self.queued > self.params.gamma {

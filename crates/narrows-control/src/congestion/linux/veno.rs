@@ -9,7 +9,8 @@
 //! * The estimate of the queue uses all RTTs since the last ACK that was allowed to grow the window, not the RTTs of
 //!   one round trip.
 //!
-//! Deviation from Linux: in states other than Open, Veno and Reno do not share the count towards the next segment.
+//! Deviation from Linux: in states other than Open, Reno's growth has its own count of ACKed segments. In Linux, Veno
+//! and Reno share one count.
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -47,7 +48,7 @@ pub struct Veno {
     /// Number of packets in the queue, in units of half a packet (`diff`).
     queued: u32,
     /// Whether the next window of ACKs adds a segment (`inc`). On a congested path, only every second window of ACKs
-    /// does so.
+    /// adds a segment.
     turn: bool,
 }
 
@@ -110,8 +111,8 @@ impl Controller for Veno {
             if !self.is_congested() {
                 self.increase.on_ack(window, per, acked);
             } else if self.increase.count(per, acked) {
-                // On a full path the window grows at half the pace, so that the connection stays longer at a large
-                // window.
+                // On a congested path, the window grows at half the pace, so that the connection keeps a large window
+                // for longer.
                 window.cwnd = window.cwnd.saturating_add(u32::from(self.turn));
                 self.turn = !self.turn;
             }
@@ -187,7 +188,8 @@ mod tests {
             w.cwnd
         };
         // On the congested path, each segment of growth takes 41 or 42 ACKs. On the other path, 20 + 21 + 22 ACKs add
-        // three segments. With the ACK of `after`, 22 ACKs remain. This is one too few for a fourth segment.
+        // three segments. The ACK that `after` passes also counts, so 22 further ACKs remain. A fourth segment would
+        // need 23 ACKs.
         assert_eq!((windows(65_000), windows(50_000)), (22, 23));
     }
 
@@ -215,8 +217,8 @@ mod tests {
         assert!(!veno.is_congested(), "the path is measured again");
     }
 
-    /// Veno's goal: a loss without congestion removes only a fifth of the window. The mean window
-    /// is then sqrt((1 - b/2) / (b p)) with b = 1/5, which is 1.7 times Reno's.
+    /// Veno's goal: a loss without congestion removes only a fifth of the window. With such losses, the mean window is
+    /// sqrt((1 - b/2) / (b p)) with b = 1/5. This is 1.7 times Reno's mean window.
     #[test]
     fn random_losses_without_a_queue_cost_less_than_they_cost_reno() {
         let path =

@@ -10,7 +10,7 @@
 //! * The filters round down, so the estimate of a rising rate is up to about 14 bytes per jiffy too low.
 //!
 //! Deviations from Linux:
-//! * All ACKs are processed as on Linux's slow path. This matters only after repaired losses.
+//! * All ACKs are processed as on Linux's slow path. The difference matters only after repaired losses.
 //! * The size of a segment is its L3 size. It cancels out except for rounding.
 
 use super::reno::Reno;
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// HZ / 20 at 250 Hz is 12 jiffies, and a sample takes longer than that.
+    /// HZ / 20 at 250 Hz is 12 jiffies, and a sample takes more than 12 jiffies.
     #[test]
     fn with_jiffies_of_4_ms_a_short_path_is_sampled_every_13_of_them() {
         let mut westwood = Westwood { rtt: 3, una: Some(0), ..Westwood::default() };

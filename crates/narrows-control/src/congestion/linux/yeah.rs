@@ -25,10 +25,10 @@ crate::parameters! {
         pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
         /// A loss removes at least 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
-        /// After this number of consecutive rounds in Reno mode, YeAH assumes that other flows compete. A loss then
-        /// removes half of the window.
+        /// After this number of consecutive rounds in Reno mode, YeAH assumes that other flows compete. With this
+        /// assumption, a loss removes half of the window.
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
-        /// After more than this number of rounds in fast mode, YeAH assumes that the other flows have left.
+        /// After more than this number of rounds in fast mode, YeAH assumes that no other flows compete.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
         /// A round with at most this number of samples is not evaluated.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_yeah.c");
@@ -82,7 +82,7 @@ impl Yeah {
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // After many rounds without a queue, YeAH assumes that no Reno flows share the path. It then resets the
+            // After many rounds without a queue, YeAH assumes that no Reno flows share the path. So it resets the
             // estimate of their window.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
@@ -100,8 +100,8 @@ impl Yeah {
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
-        // In the first slow round, the estimate of Reno's window is half the present window. Then it grows by one
-        // segment per round, as in Reno.
+        // In the first slow round, the estimate of Reno's window is half the present window. In later slow rounds, the
+        // estimate grows by one segment per round, as in Reno.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {
@@ -146,9 +146,9 @@ impl Controller for Yeah {
         }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
-        // If the flow is alone, the link stays full without the queue. A loss then removes about the queue, and between
-        // 1/2^`decrease_shift` and a half of the window. If Reno flows share the path, YeAH halves its window as they
-        // do.
+        // If the flow is alone, the link stays full without the queue. So a loss removes the queued packets from the
+        // window, but at least 1/2^`decrease_shift` and at most half of the window. If Reno flows share the path, YeAH
+        // halves its window as they do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {

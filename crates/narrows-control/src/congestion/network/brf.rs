@@ -1,17 +1,17 @@
 //! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs, with a fallback.
 //!
-//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749). Where
-//! the paper is silent, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
+//! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749). Where the
+//! paper specifies nothing, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
 //! bit "not limited by the application" (BRF-100).
 //!
 //! Silence is a time without feedback. After `max(4 srtt, 200 ms)` of silence, the sender halves its rate every srtt.
-//! The allocation is then outdated, and congestion may be the reason for the silence. With the halving of BRF-92 alone,
-//! a flow would stay at two packets per RTT. However, BRF-105 requires a change to an ordinary controller soon. So
-//! CUBIC takes over after four halvings.
+//! After this time, the allocation is outdated, and congestion may be the reason for the silence. With the halving of
+//! BRF-92 alone, a flow would stay at two packets per RTT. However, BRF-105 requires a change to an ordinary controller
+//! soon. So CUBIC takes over after four halvings.
 //!
 //! CUBIC starts with the window of the halved rate. Its slow-start threshold is half the window of the last allocation,
 //! because that share was safe recently. When feedback returns, the halving or CUBIC ends at once. After CUBIC, the
-//! rate doubles per RTT from CUBIC's rate.
+//! rate starts at CUBIC's rate, and at most doubles per RTT.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -41,8 +41,8 @@ const FIRST_STEP: u64 = 2;
 /// At a rate below this number of segments per RTT of the path, the gaps between segments vary (our choice).
 const SPARSE: u64 = 2;
 
-/// For [`SPARSE`], shorter RTTs count as this time, the minimum period of a switch (BRF-30). Otherwise the switch would
-/// mistake the varying gaps for a change of the rate.
+/// For [`SPARSE`], an RTT below this time counts as this time. This time is the minimum period of a switch (BRF-30).
+/// Without this lower limit, the switch would mistake the varying gaps for a change of the rate.
 const SPARSE_LEAST: Span = Span::from_millis(10);
 
 /// The mean gap between two segments, in the unit of the variable gaps.
@@ -55,7 +55,8 @@ crate::parameters! {
     pub struct Params {
         /// Maximum factor by which the rate grows per RTT.
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
-        /// The flow sends at least one segment per this time, even at a lower rate. The default is the minimum RTO.
+        /// The flow sends at least one segment in this time, even if the network's rate is lower. The default is the
+        /// minimum RTO.
         pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
         /// The window is this multiple of the data that the sender sends per srtt at its rate.
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
@@ -67,8 +68,8 @@ crate::parameters! {
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
         /// Whether the gaps between segments vary at rates below two segments per RTT.
         pub vary_gaps: bool = true, flag().from("ours");
-        /// Whether one packet per RTT is designated and reports the time since the last designated packet. Ports with
-        /// `bdr` and `signal = "ack"` need these reports.
+        /// Whether one packet per RTT is designated. This packet reports the time since the previous designated packet.
+        /// Ports with `bdr` and `signal = "ack"` need these reports.
         pub designate: bool = false, flag().from("BDR-1");
     }
     and {
@@ -101,7 +102,7 @@ crate::parameters! {
     /// The choice of the reading.
     pub struct Choices {
         /// `literal` is the sender of the paper: no limits on growth and window, and no fallback after the first rate.
-        /// It also changes the defaults of the other parameters.
+        /// `literal` also changes the defaults of the other parameters.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BRF paper");
     }
 }
@@ -115,7 +116,7 @@ impl Params {
 
     /// Returns the parameters for PACEC's sources that get their rates out of band. Sources with in-band rates use
     /// [`Brf`] with its defaults. A rate stays valid until the next update (PAC-4). The ingress repeats an unchanged
-    /// rate every half second. So a source falls back after a second without a rate.
+    /// rate every half second. So a source enters silence after a second without a rate.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params {
@@ -150,8 +151,9 @@ enum Mode {
     /// treated as forged and ignored (BRF-104).
     Unrated(Cubic),
     /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps a switch on the
-    /// path of the ACKs has no advertisement of the flow yet (BRF-63), or was down during the handshake (BRF-105).
-    /// Feedback may come at any time, because a switch treats every BRF flow as one that follows rates.
+    /// path of the ACKs has not received an advertisement of the flow yet (BRF-63). Or the switch was down during the
+    /// handshake (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as one that follows
+    /// rates.
     Orphaned(Cubic),
 }
 
@@ -303,7 +305,7 @@ impl Brf {
             None => Rate::MAX,
         };
         self.granted = self.target.min(most).max(self.least());
-        // After a fall, the next rise starts from the lower rate. So a target that varies within an RTT causes no
+        // After the rate falls, it rises again from the lower rate. So a target that varies within an RTT causes no
         // jumps.
         self.base = self.base.min(self.granted);
     }

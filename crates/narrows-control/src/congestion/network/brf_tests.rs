@@ -290,8 +290,7 @@ fn a_rate_that_varies_within_an_rtt_does_not_jump() {
     assert_eq!(w.pacing_rate, Some(mbit(10)));
 }
 
-/// Bursts of 30 ms with pauses of 100 ms. By the ninth burst the flow has sent for longer than 200
-/// ms.
+/// Bursts of 30 ms with pauses of 100 ms. In the seventh burst, the flow has sent for more than 200 ms in total.
 #[test]
 fn short_bursts_detect_the_silence_of_their_switch_too() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));

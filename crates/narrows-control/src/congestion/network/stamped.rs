@@ -16,8 +16,8 @@ pub struct Stamped {
 
 impl Stamped {
     fn new(name: &'static str, header: fn(&Departing, &Window) -> Header, empty: Header) -> Self {
-        // The sender does not bound the growth of its rate. RCP's routers keep rates from growing faster than the path
-        // allows. OBP has no such limit.
+        // The sender does not bound the growth of its rate. In RCP, the routers prevent rates from growing faster than
+        // the path allows. In OBP, nothing limits the growth.
         let rated = Brf::new(name, Params { up_per_rtt: None, ..Params::default() });
         Stamped { rated, header, header_bytes: empty.wire_bytes() }
     }
@@ -47,7 +47,7 @@ impl Controller for Stamped {
     }
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
-        // An echo without a limit means that no router on the path uses this header.
+        // If the echoed rate is [`Rate::MAX`], no router on the path uses this header.
         let feedback = connection.feedback.filter(|rate| *rate < Rate::MAX);
         self.rated.on_established(&Connection { feedback, ..connection.clone() }, window);
     }
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    /// An echo of the SYN without a limit means that there is no router on the path. The sender then uses CUBIC, which
-    /// does not pace.
+    /// If the echo of the SYN has the rate [`Rate::MAX`], no router on the path uses the header. In this case, the
+    /// sender uses CUBIC, which does not pace.
     #[test]
     fn the_echo_of_an_untouched_header_is_not_a_rate() {
         for sender in [Stamped::rcp(), Stamped::obp()] {

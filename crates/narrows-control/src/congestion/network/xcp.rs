@@ -1,7 +1,7 @@
 //! The XCP sender: the network changes its window by a small amount with each ACK (Katabi, Handley
 //! and Rohrs, SIGCOMM 2002; XCP-5).
 //!
-//! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, each packet also
+//! Each packet carries the RTT and the time between packets of its flow. When the RTT is known, each packet also
 //! requests the largest possible increase. Routers lower the request to the amount that they grant.
 //!
 //! The sender responds to losses as Reno does, because a router without XCP may be on the path. On a path without XCP,
@@ -50,7 +50,7 @@ impl Controller for Xcp {
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
             // After a timeout, the sender is in slow start, as in any TCP, up to half of the window before the timeout.
-            // Then the network decides again.
+            // After slow start, the network decides again.
             slow_start(window, ack.acked);
             return;
         }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((first.rtt, first.delta), (0, 0), "XCP-4: without an RTT, nothing is requested");
     }
 
-    /// A spurious timeout leaves the threshold infinite. The window must not grow to it.
+    /// After a spurious timeout, the threshold is infinite. The window must not grow up to the threshold.
     #[test]
     fn after_a_timeout_half_the_window_is_recovered_and_after_a_spurious_one_nothing_more() {
         let (mut xcp, mut window) = established();

@@ -1,14 +1,14 @@
-//! Estimates the number of flows from the reports of designated packets. The state is a few words, and there is no
-//! flow table.
+//! Estimates the number of flows from the reports of designated packets. The state takes a few machine words. There is
+//! no flow table.
 //!
 //! A flow's reports add up to its lifetime, because each report is the time since the flow's previous report. The
-//! estimators differ in the time over which they average. An estimate may be below 1.
+//! estimators average over different times. An estimate may be below 1.
 
 use super::params::{Estimator, Params};
 use crate::parameter::Reading;
 use crate::units::{Span, Time};
 
-/// Buckets of the sliding estimator, each of tau / 2 (BDR-21).
+/// Number of buckets of the sliding estimator. Each bucket is tau / 2 long (BDR-21).
 const BUCKETS: usize = 10;
 
 /// One of the three estimators. Times are in seconds; `tau` is [`Params::tau`].
@@ -32,7 +32,7 @@ impl Count {
         }
     }
 
-    /// Counts a designated packet that reports `t_rep`.
+    /// Counts a designated packet that reports the time `t_rep`.
     pub(super) fn report(&mut self, now: Time, t_rep: f64, tau: f64) {
         match self {
             Count::Lifetime(c) => c.total += t_rep,
@@ -61,9 +61,9 @@ impl Count {
 /// (BDR-D1).
 #[derive(Clone, Debug)]
 pub(super) struct Lifetime {
-    /// When `router_time` began.
+    /// The start of the paper's `router_time`.
     since: Time,
-    /// `total_time_flows`.
+    /// The paper's `total_time_flows`: the sum of all reports, seconds.
     total: f64,
 }
 
@@ -88,13 +88,13 @@ impl Exponential {
 }
 
 /// The alternative of BDR-21: the sum of the reports in the last ten buckets, divided by the total length of these
-/// buckets. Buckets keep their length when tau changes. Buckets for the time before the start are empty.
+/// buckets. Buckets keep their length when tau changes. Buckets that lie before the start of the estimator are empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
     /// The complete buckets, in a ring. Each entry is the sum of a bucket's reports and the length of the bucket.
     full: [(f64, f64); BUCKETS - 1],
     oldest: usize,
-    /// The current bucket, and when it began.
+    /// The sum of the reports in the current bucket, and the start of this bucket.
     sum: f64,
     began: Time,
 }
@@ -107,7 +107,7 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // All buckets have expired. Without this reset, the loop below could go round the ring several times.
+        // Start anew if all buckets have expired. Otherwise the loop below could go round the ring several times.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -146,8 +146,8 @@ mod tests {
         Time::from_secs_f64(secs)
     }
 
-    /// Passes the reports of `flows` flows from the time `from` to the time `to`. Each flow reports every 0.1 s, and
-    /// the reports are evenly spaced.
+    /// Reports for `flows` flows from the time `from` to the time `to`. Each flow reports every 0.1 s, and the reports
+    /// are evenly spaced.
     fn steady(count: &mut Count, flows: u32, from: f64, to: f64) {
         let every = 0.1 / f64::from(flows);
         let reports = ((to - from) / every + 0.5) as u32;
@@ -215,8 +215,9 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report, when the count is highest. With one flow, and tau
-    /// five times the time between reports, it reads 0.2 / (1 - exp(-0.2)). The mean over time is 1.
+    /// A designated packet reads the count just after its own report, when the count is highest. There is one flow, and
+    /// tau is five times the time between reports. So the packet reads 0.2 / (1 - exp(-0.2)), although the mean over
+    /// time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

@@ -1,6 +1,6 @@
-//! The law of one port: it computes each packet's recommendation from the reports of designated packets and the
-//! traffic of the port (BDR-40 to BDR-43). The law costs a dozen operations per designated packet and two additions
-//! per other packet.
+//! The law of one port: it computes each packet's recommendation from the reports of designated packets and the traffic
+//! of the port (BDR-40 to BDR-43). The law costs a dozen operations for a designated packet, and two additions for any
+//! other packet.
 
 use super::count::Count;
 use super::meter::Meter;
@@ -11,17 +11,17 @@ use crate::parameter::Reading;
 use crate::rate::aggregate::Reports;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum of the mean time between reports, seconds. With it, the time to drain the queue (T_q) is above zero even if
-/// all reports are zero.
+/// Minimum of the mean time between reports, seconds. It also bounds T_q, the time to drain the queue, so that T_q is
+/// never zero.
 const MEAN_MIN: f64 = 1e-4;
 /// Weight of a new report in the mean time between reports (BDR-21).
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
-/// Minimum time between two timers.
+/// Minimum time between two expiries of the timer.
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// A port counts as idle if the estimated number of flows is below this limit. The law makes this comparison before it
-/// raises the number to at least 1.
+/// A port is idle if the estimated number of flows is below this limit. The comparison uses the number before it is
+/// raised to at least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -55,8 +55,9 @@ pub enum Recommendation {
 }
 
 impl Recommendation {
-    /// Returns the new value of the field in a packet that arrived with `field`: the minimum (BDR-3). If a path has
-    /// routers of both modes, which is a configuration error, the packet keeps the first recommendation.
+    /// Returns the new recommendation of a packet that arrived with `field`: the smaller of `field` and this
+    /// recommendation (BDR-3). If a path has routers of both modes, which is a configuration error, the packet keeps
+    /// the first recommendation.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -85,10 +86,10 @@ pub struct Law {
     newcomers: Newcomers,
     meter: Meter,
     redistribution: Redistribution,
-    /// Mean time between reports, seconds; `None` before the first.
+    /// Mean time between reports, seconds; `None` before the first report.
     mean: Option<f64>,
     ticked_at: Time,
-    /// The time between the last expiry of the timer and the next.
+    /// The time from the last expiry of the timer to the next expiry.
     wait: Span,
 }
 
@@ -119,7 +120,8 @@ impl Law {
     }
 
     /// Handles a designated packet that is about to join the queue (BDR-41). The queue holds `queued` bytes, and
-    /// `queue_limit` is its limit in bytes. The caller writes the result by [`Recommendation::stamp`].
+    /// `queue_limit` is its limit in bytes. The caller writes the result into the packet with
+    /// [`Recommendation::stamp`].
     pub fn on_report(
         &mut self,
         now: Time,
@@ -149,9 +151,9 @@ impl Law {
         }
     }
 
-    /// Handles the sums of the reports since the last call, as if all of them arrived now (resolved mode only). The
+    /// Handles the sums of the reports since the last call, as if all reports had arrived now (resolved mode only). The
     /// data plane limits the time of each report to `t_rep_max`. `lived` may contain parts of reports that `number`
-    /// does not count yet, so the mean is limited too.
+    /// does not count yet, so the mean is also limited to `t_rep_max`.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
@@ -174,7 +176,8 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // The elapsed time in timer periods, rounded. `wait` is never zero.
+        // The elapsed time in periods of the timer. The conversion below rounds it to the nearest integer. `wait` is
+        // never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.is_literal() {
@@ -209,12 +212,12 @@ impl Law {
     }
 
     /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). In literal mode the rate is
-    /// C / N, another reading of the paper's recommendation (BDR-D3).
+    /// C / N, which is another interpretation of the paper's recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
 
-    /// Returns the rate of each flow if there were this many more flows.
+    /// Returns the rate that each flow would get if `more` flows joined.
     pub fn rate_with(&self, now: Time, more: u64) -> Rate {
         let counted = self.count.read(now, self.tau()).max(0.0);
         let excess = self.flows(now) - counted.max(1.0);
@@ -250,7 +253,7 @@ impl Law {
         self.redistribution.factor()
     }
 
-    /// Returns the measured utilisation u, for traces. A link without capacity counts as full.
+    /// Returns the measured utilisation u, for traces. Without capacity, u is 1.
     pub fn utilisation(&self) -> f64 {
         let capacity = self.capacity.as_f64();
         if capacity > 0.0 { self.meter.load() / capacity } else { 1.0 }
@@ -266,7 +269,7 @@ impl Law {
         Span::from_secs_f64(self.mean())
     }
 
-    /// Passes the names and values of the state to `trace`. The values are a count, bytes/s and seconds.
+    /// Passes the names and values of the state to `trace`. Rates are in bytes/s, and times are in seconds.
     pub fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("flows", self.flows(now));
         trace("share", self.rate(now).as_f64());
@@ -310,8 +313,8 @@ impl Law {
         }
     }
 
-    /// Returns whether the queue is above its threshold (BDR-24), which is a share of the queue's limit. For a queue
-    /// without a limit, the bytes that the link sends in T_q take the place of the limit (ours).
+    /// Returns whether the queue is above its threshold (BDR-24), which is a share of the queue's limit. If the queue
+    /// has no limit, the law uses the bytes that the link sends in T_q as the limit (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
         self.queued.as_f64() > self.params.queue_threshold * buffer

@@ -15,18 +15,18 @@ pub(super) struct Meter {
     background: f64,
     /// All traffic, averaged over the mean time between reports: u times C (BDR-40).
     load: f64,
-    /// The last two samples: bytes, seconds.
+    /// The last two samples, each as bytes and seconds.
     last: [(f64, f64); 2],
 }
 
 impl Meter {
-    /// Counts the bytes that have passed: `own` of BDR flows, and `other` of all other flows.
+    /// Counts bytes that the port has sent: `own` of BDR flows, and `other` of all other flows.
     pub(super) fn count(&mut self, own: Bytes, other: Bytes) {
         self.own += own;
         self.other += other;
     }
 
-    /// Ends a sample of `elapsed` seconds. The mean time between reports is `mean` seconds.
+    /// Ends a sample that lasted `elapsed` seconds. The mean time between reports is `mean` seconds.
     pub(super) fn sample(&mut self, elapsed: f64, mean: f64) {
         if elapsed <= 0.0 {
             return;
@@ -50,7 +50,7 @@ impl Meter {
         self.load
     }
 
-    /// Returns the load of the last two samples: "used bandwidth" of equation (3) (BDR-26).
+    /// Returns the mean load over the last two samples: "used bandwidth" of equation (3) (BDR-26).
     pub(super) fn used(&self) -> f64 {
         let [(bytes, secs), (more, longer)] = self.last;
         let secs = secs + longer;
@@ -74,9 +74,9 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// After one mean time between reports, the load has covered 1 - exp(-1) of a step. Each sample moves the
-    /// background by 1/8 of the difference between the sample and the background. The used bandwidth is the mean of the
-    /// last two samples.
+    /// After one mean time between reports, the average load has changed by 1 - exp(-1) of a step of the load. Each
+    /// sample moves the background by 1/8 of the difference between the sample and the background. The used bandwidth
+    /// is the mean of the last two samples.
     #[test]
     fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();

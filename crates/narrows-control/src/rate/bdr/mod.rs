@@ -1,10 +1,10 @@
-//! BDR, per-flow bandwidth distribution in routers: a port estimates the number of its flows without a table, and
-//! sends each flow its share.
+//! BDR, per-flow bandwidth distribution in routers: a port estimates the number of its flows without a flow table, and
+//! sends each flow its share of the link.
 //!
 //! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in Routers (BDR)". `BDR-n`
-//! are the rules of `docs/reference/rules/bdr.md`. In each window, one packet of a flow is the designated packet. It
-//! reports the time since the flow's last designated packet. The sum of these times over all flows is the integral of
-//! the number of flows over time. [`Params::mode`] selects the paper's equations or the repaired equations.
+//! are the rules of `docs/reference/rules/bdr.md`. In each window, one packet of a flow is the designated packet. This
+//! packet reports the time since the flow's previous designated packet. The sum of these times over all flows is the
+//! integral of the number of flows over time. [`Params::mode`] selects the paper's equations or the repaired equations.
 //!
 //! | module | idea |
 //! | --- | --- |

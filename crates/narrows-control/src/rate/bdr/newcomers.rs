@@ -1,11 +1,11 @@
-//! Newcomers: flows that have sent a SYN but no data. If the count ignored them, it would react to new flows only after
-//! a round trip plus tau (BDR-22).
+//! Newcomers: flows that have sent a SYN but no data. If the count ignored newcomers, it would react to new flows only
+//! after a round trip plus tau (BDR-22).
 //!
 //! Deviation: BDR-22 as specified adds half of all newcomers. That would count handshakes twice, because a flow's first
 //! report includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, so the
-//! count would be a quarter too high. So the code compares the number of newcomers with its average over the last
-//! tau, and adds only half of the excess. In a steady state the excess is zero. In a burst, almost all newcomers are
-//! excess.
+//! count would be a quarter too high. Therefore the code adds only half of the excess: the number of newcomers above
+//! its average over the last tau. In a steady state the excess is zero. In a burst of SYNs, almost all newcomers belong
+//! to the excess.
 
 use crate::units::Time;
 
@@ -63,7 +63,7 @@ impl Newcomers {
         }
     }
 
-    /// Ages the newcomers by `halves` halves of the mean time between reports.
+    /// Makes the newcomers older by `halves` times half the mean time between reports.
     pub(super) fn age(&mut self, now: Time, tau: f64, halves: usize) {
         self.settle(now, tau);
         let halves = halves.min(AGES);
@@ -71,7 +71,7 @@ impl Newcomers {
         self.ages.iter_mut().take(halves).for_each(|n| *n = 0);
     }
 
-    /// Returns the number to add to the count of flows.
+    /// Returns the number to add to the estimated number of flows.
     pub(super) fn excess(&self, now: Time, tau: f64) -> f64 {
         WEIGHT * (self.waiting() - self.mean(now, tau)).max(0.0)
     }

@@ -1,5 +1,5 @@
-//! BDR at a port: the adapter of the law to [`HeaderController`]. The port reads and writes designated packets
-//! on arrival, and counts the bytes of all other packets.
+//! BDR at a port: the adapter of the law to [`HeaderController`]. When a designated packet arrives, the port reads its
+//! report and writes the recommendation. The law gets the bytes of all packets from the port's counters.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -25,7 +25,7 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// Passes the byte counts of BDR-42 to the law, when the law needs them.
+    /// Passes the bytes that have left the port since the last reading to the law (BDR-42).
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
         let (own, other) = departed(port);
@@ -47,7 +47,7 @@ impl HeaderController for BdrPort {
 
     fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
-        // After a restart of the router, the port's counters do not start at zero.
+        // The router may have restarted, so the port's counters may not be zero now.
         self.seen = departed(port);
     }
 
@@ -56,7 +56,7 @@ impl HeaderController for BdrPort {
         if let Header::Bdr(header) = header {
             self.count(now, port);
             let ours = self.law.on_report(now, &header.report, port.backlog(), port.limit());
-            // A handshake has no window, so it gets no gain (BDR-D6).
+            // A SYN gets no gain, because its flow has no window yet (BDR-D6).
             if !(header.report.syn && matches!(ours, super::Recommendation::Gain(_))) {
                 header.advice = Some(ours.stamp(header.advice));
             }

@@ -19,7 +19,7 @@ fn pareto(rng: &mut Pcg32) -> f64 {
     12.5 * (0.8 / 1.8) * libm::pow(uniform(rng), -1.0 / 1.8)
 }
 
-/// An event at the router: a report, or only the end of a flow.
+/// A designated packet at the router, with its report.
 struct Event {
     at: Time,
     report: Report,
@@ -62,7 +62,7 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     let mut law = Law::new(params, Rate::from_bits_per_sec(1_000_000_000), Time::ZERO);
     let mut events = events.iter().peekable();
     let (mut active, mut samples) = (0.0, Vec::new());
-    // The samples are not synchronised with the flows.
+    // The time between samples is not a multiple of the time between reports.
     for tick in 1.. {
         let now = Time::from_secs_f64(f64::from(tick) * 0.0137);
         while let Some(event) = events.next_if(|event| event.at <= now) {
@@ -88,7 +88,7 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
 }
 
 /// BDR-21: if reports are a Poisson process, the standard deviation is sqrt(N T_rep / (2 tau)). This is 6.3 for N = 400
-/// and 1.0 for N = 10. Each flow here sends one report, of 0.1 s.
+/// and 1.0 for N = 10. In this test, each flow sends a single report, of 0.1 s.
 #[test]
 fn independent_reports_have_the_deviation_of_the_formula() {
     for (lambda, sd) in [(4000.0, 6.32), (100.0, 1.0)] {
@@ -100,9 +100,9 @@ fn independent_reports_have_the_deviation_of_the_formula() {
     }
 }
 
-/// The paper's traffic at 1 Gbit/s, with windows of 30 packets. Here a flow's reports are not independent. For flows
-/// with two reports of 0.1 s, the variance is 1 + exp(-0.1 / tau) times the formula's (Campbell's theorem). For longer
-/// flows it is larger.
+/// The paper's traffic at 1 Gbit/s, with windows of 30 packets. In this traffic, the reports of a flow are not
+/// independent. For flows with two reports of 0.1 s, the variance is 1 + exp(-0.1 / tau) times the formula's
+/// (Campbell's theorem). For longer flows the variance is larger.
 #[test]
 fn the_papers_traffic_is_counted() {
     let windows = |rng: &mut Pcg32| libm::ceil(pareto(rng) / 30.0) as u32;

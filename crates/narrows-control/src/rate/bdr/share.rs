@@ -2,7 +2,7 @@
 
 use crate::units::Time;
 
-/// The state of the port that BDR-23 needs, in bytes, bytes/s and seconds.
+/// The inputs of BDR-23 at a port, in bytes, bytes/s and seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) capacity: f64,
@@ -20,17 +20,17 @@ impl Port {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// Returns the share of one of `flows` flows, scaled by `growth`, but at most the bandwidth to divide. `flows`
-    /// counts as at least 1.
+    /// Returns the share of one of `flows` flows, scaled by `growth`, but at most the bandwidth to divide. If `flows`
+    /// is below 1, the link is divided as for one flow.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
     }
 }
 
-/// Returns the number of packets that each flow may add to its window. These are the paper's equations (2) and (3), in
-/// bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by zero: before the
-/// first report, and for a packet without a window (BDR-D6).
+/// Returns the number of packets that each flow may add to its window. This is the result of the paper's equations (2)
+/// and (3), computed from bytes. `available` is in bytes/s and may be negative. The result is zero where the paper
+/// divides by zero: before the first report, and for a packet without a window (BDR-D6).
 pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
     if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
         return 0.0;
@@ -55,10 +55,11 @@ pub(super) struct Usage {
     pub(super) idle: bool,
 }
 
-/// BDR-24: the factor g by which shares grow while flows limited elsewhere leave part of their shares unused.
+/// BDR-24: the factor g, which multiplies every share. g grows while flows that are limited elsewhere leave parts of
+/// their shares unused.
 ///
-/// g is at most eta / u. u rises as g grows, because the other flows use their larger shares. So g keeps its value
-/// while u is between the threshold and eta.
+/// g is at most eta / u. As g grows, u rises, because the other flows use their larger shares. While u is between the
+/// threshold and eta, g keeps its value. g becomes 1 again if u exceeds eta, or if the port has a queue or no flows.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,
@@ -82,8 +83,8 @@ impl Redistribution {
         *self = Redistribution::default();
     }
 
-    /// Updates g. The timer last expired `elapsed` seconds ago. In the mean time between reports, `mean` seconds, g
-    /// grows by `step`.
+    /// Updates g. The timer last expired `elapsed` seconds ago. The mean time between reports is `mean` seconds, and g
+    /// grows by `step` in this time.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
             return self.end();
@@ -93,7 +94,7 @@ impl Redistribution {
             return;
         }
         let since = *self.low_since.get_or_insert(now);
-        // u may be zero, so the division uses at least 0.001.
+        // u may be zero, so the divisor is at least 0.001.
         let most = usage.eta / usage.used.max(1e-3);
         if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
             // A late timer must not cause a larger step.

@@ -3,7 +3,7 @@
 //! The paper's receiver copies the recommendation from the designated packet into an ACK (BDR-50). Stock receivers do
 //! not do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
 //!
-//! * All ACKs carry the present rate, while in the paper only the ACK of the designated packet carries it.
+//! * All ACKs carry the present rate. In the paper, only the ACK of the designated packet carries the rate.
 //! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. It records only the times
 //!   of designated packets, in [`Recent`], an array indexed by a hash of addresses and ports.
 //! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. Senders pace
@@ -29,8 +29,8 @@ pub const CELLS: u32 = 1 << 17;
 /// packets at most two timeouts apart (BDR-27).
 pub const FRESH: Span = Span::from_secs(4);
 
-/// The times of designated packets. Flows with the same hash share a cell. So a flow without designated packets may get
-/// a rate, but its sender ignores the rate.
+/// The times of designated packets. Flows with the same hash share a cell. So ACKs of a flow without designated packets
+/// may carry a rate, which its sender ignores.
 #[derive(Clone, Debug, Default)]
 struct Recent(Vec<Time>);
 
@@ -220,8 +220,9 @@ impl ReportCounter for Stateless {
         self.law.on_reports(now, reports, self.watch.port.queued, self.watch.port.limit);
     }
 
-    /// Returns the rate for the middle of the time until the next reports, because the estimated number of flows decays
-    /// until then. The rate for now would be 2.5 % too low, with reports every 10 ms and tau = 200 ms.
+    /// Between reports, the estimated number of flows decays, and the law's rate rises. So this function returns the
+    /// law's rate for the middle of the time until the next reports. With reports every 10 ms and tau = 200 ms, the
+    /// law's present rate would be 2.5 % too low on average.
     fn common_rate(&self, now: Time) -> Rate {
         self.present_rate(self.watch.ahead(now))
     }

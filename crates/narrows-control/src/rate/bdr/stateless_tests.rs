@@ -1,5 +1,5 @@
-//! Tests a port without a flow table: its count of flows, from sums instead of packets, and its choice of flows that
-//! get rates.
+//! Tests a port without a flow table: the estimated number of flows from sums instead of packets, and the choice of the
+//! flows that get rates.
 
 use super::*;
 use crate::congestion::network::bdr::designator::window;
@@ -106,8 +106,8 @@ fn grants_are_the_rates_of_newcomers() {
     assert!((one / ten - 20.0 / 11.0).abs() < 0.02, "{one} {ten}");
 }
 
-/// A report may be sent in parts, and only the last part counts in `number`. If the last part passes in a later
-/// tick, the mean is still at most the maximum time of one report.
+/// A report may be sent in parts, and only the last part increases `number`. Even if the last part passes in a later
+/// tick, the mean is at most the maximum time of one report.
 #[test]
 fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
     let mean = |reports| {

@@ -35,7 +35,7 @@ fn hear(law: &mut Law, now: Time, report: &Report) -> Recommendation {
     law.on_report(now, report, Bytes::ZERO, None)
 }
 
-/// Passes the reports of `flows` flows. Each flow reports every 0.1 s, and the reports are evenly spaced.
+/// Passes the reports of `flows` flows to the law. Each flow reports every 0.1 s, and the reports are evenly spaced.
 fn steady(law: &mut Law, flows: u32, from: f64, to: f64) {
     let every = 0.1 / f64::from(flows);
     for i in 1..=((to - from) / every + 0.5) as u32 {
@@ -54,7 +54,8 @@ fn tv_d2_a_step_from_100_to_400_flows_is_359_after_a_second() {
     assert!((share * flows / 0.98e9 - 1.0).abs() < 1e-5, "{share}");
 }
 
-/// BDR-D1: ten seconds after the same step, the law with the paper's estimator still counts only 127 flows.
+/// BDR-D1: ten seconds after a step from 100 to 400 flows, the law with the paper's estimator still counts only 127
+/// flows.
 #[test]
 fn bdr_d1_the_literal_law_lags_behind() {
     let mut law = law(Params { mode: Reading::Literal, ..Params::default() }, gbit());
@@ -63,7 +64,7 @@ fn bdr_d1_the_literal_law_lags_behind() {
     assert!((law.flows(at(110.0)) - 127.27).abs() < 0.005, "{}", law.flows(at(110.0)));
 }
 
-/// Passes the reports of short flows: `per_rtt` flows begin every 0.1 s, and each lives for `rtts` RTTs.
+/// Passes the reports of short flows to the law: `per_rtt` flows begin every 0.1 s, and each flow lasts `rtts` RTTs.
 fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     let mut now = Time::ZERO;
     for k in 0..(f64::from(per_rtt) * 10.0 * secs) as u32 {
@@ -80,7 +81,7 @@ fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     now
 }
 
-/// TV-D4 (Little's law) and the windows of TV-D3.
+/// TV-D4: the estimated number of flows agrees with Little's law, and the windows with TV-D3.
 #[test]
 fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     for (capacity, per_rtt, rtts, flows, packets) in
@@ -111,7 +112,7 @@ fn a_burst_is_anticipated() {
 }
 
 /// Runs two flows with windows of 90 and 10 packets on a link of 100 packets per RTT. Each flow reports once per RTT,
-/// half an RTT after the other. The queue is not reported. Returns the windows after 100 RTTs.
+/// half an RTT after the other flow. The law always gets a queue of zero. Returns the windows after 100 RTTs.
 fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
@@ -121,7 +122,8 @@ fn two_flows(mode: Reading) -> [u32; 2] {
         law.on_bytes(Bytes::new(sum.min(100) * 500), Bytes::ZERO);
         law.on_timer(now, Rate::from_bytes_per_sec(1_000_000), Bytes::ZERO, None);
         let flow = (half % 2) as usize;
-        // The port measures for a second before the flows react. Otherwise the paper's law would see an empty link.
+        // The port measures for a second before the flows react. Otherwise the paper's law would treat the link as
+        // unused.
         if half > 20 {
             let said = hear(&mut law, now, &Report { size_cwin: windows[flow], ..report() });
             windows[flow] = match said {
@@ -139,16 +141,16 @@ fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
     assert_eq!(two_flows(Reading::Literal), [90, 10]);
 }
 
-/// The two shares together are slightly below 98 packets. The designated packets read 2.1 flows instead of two, because
-/// each reads the count just after its own report.
+/// The two windows together are slightly below 98 packets. The law computes each share for 2.1 flows instead of two,
+/// because it reads the count just after a report.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
     let [a, b] = two_flows(Reading::Resolved);
     assert!(a == b && (88..=98).contains(&(a + b)), "{a} {b}");
 }
 
-/// BDR-24 in a closed loop: five of ten flows can use only a fifth of their share. The others get part of the rest,
-/// without overloading the link.
+/// BDR-24 in a closed loop: five of ten flows can use only a fifth of their shares. The other five flows get a part of
+/// the unused bandwidth, and the link is not overloaded.
 #[test]
 fn the_rest_of_limited_flows_is_redistributed() {
     let run = |redistribution| {
@@ -262,7 +264,7 @@ fn routers_only_lower_the_field() {
     );
 }
 
-/// A flow that was idle for hours, or sends false reports, counts as at most t_rep_max / tau_min flows.
+/// A report after hours of idle time, or a false report, adds at most t_rep_max / tau_min to the number of flows.
 #[test]
 fn an_absurd_report_counts_for_little() {
     let mut law = law(Params::default(), gbit());
@@ -287,7 +289,8 @@ fn the_first_report_is_the_mean() {
     assert_eq!(law.next(), at(0.0605), "the next timer is due after half of the mean");
 }
 
-/// The resolved law waits at least 1 ms. The paper's law measures over at least 10 ms, and waits half of this time.
+/// The timer of the resolved law waits at least 1 ms. The paper's law measures over at least 10 ms, and its timer waits
+/// half of this time.
 #[test]
 fn timers_have_a_minimum_wait() {
     for (mode, wait) in [(Reading::Resolved, 1), (Reading::Literal, 5)] {
@@ -299,7 +302,7 @@ fn timers_have_a_minimum_wait() {
     }
 }
 
-/// BDR-22: SYNs without data count for at most 2.5 times the mean time between reports.
+/// BDR-22: The law forgets SYNs without data after at most 2.5 times the mean time between reports.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());

@@ -1,7 +1,7 @@
 //! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
-//! These ACKs join the queue of other TCP but belong to no flow of this port. If only the numbers of flows determined
-//! the split, these ACKs would get no share. A flow's ACKs need 1 to 2 % of the flow's rate. So if the other direction
+//! These ACKs join the queue of other TCP but belong to no flow of this port. If the split depended only on numbers of
+//! flows, these ACKs would get no share. The ACKs of a flow need 1 to 2 % of the flow's rate. So if the other direction
 //! is ten times as fast, the ACKs for its data need up to a fifth of this port's capacity.
 
 use crate::units::{Bytes, Rate, Span, Time};
@@ -12,12 +12,12 @@ const HEADROOM: f64 = 1.05;
 /// Smaller relative changes of the rate are ignored, because every change of the reserved rate changes all
 /// allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. A larger sample replaces the average, because a slowly growing reserve would
-/// delay the feedback in ACKs.
+/// Weight of a sample that is below the average. A sample above the average replaces it, because a slowly growing
+/// reserve would delay the feedback in ACKs.
 const WEIGHT: f64 = 0.25;
 
-/// Measures the rate of the ACKs for data of the reverse direction. It is the rate of all arrivals for the queue of
-/// other TCP, minus the rate of arrivals from this direction's own flows.
+/// Measures the rate of the ACKs for data of the reverse direction. This rate is the rate of all arrivals for the queue
+/// of other TCP, minus the arrival rate of this direction's own flows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,
@@ -37,7 +37,7 @@ impl Acks {
         self.set_aside
     }
 
-    /// Takes the total of bytes that have arrived for the queue of other TCP. Makes one sample per `period`.
+    /// Takes the total of bytes that have arrived for the queue of other TCP. Computes one sample per `period`.
     pub(super) fn observe(&mut self, now: Time, arrived: Bytes, period: Span) {
         let acks = arrived - self.others;
         let Some((at, before)) = self.last else {
@@ -67,7 +67,7 @@ mod tests {
         let mut acks = Acks::default();
         let (mut arrived, ms) = (Bytes::ZERO, Span::from_millis);
         for t in 0..1000 {
-            // The port gets 1500 B/ms of other TCP and 52 B/ms of ACKs.
+            // In each millisecond, 1500 B of other TCP and 52 B of ACKs arrive.
             acks.record_other(Bytes::new(1500));
             arrived += Bytes::new(1552);
             acks.observe(Time::ZERO + ms(t), arrived, ms(20));

@@ -14,8 +14,8 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Validity of the advertisement: three periods T of the advertiser. This switch does not know the flow's RTT. It
-    /// uses T, a third of the validity, instead, because the advertisement is repeated every T.
+    /// Validity of the advertisement: three periods T of the advertiser. This switch does not know the flow's RTT.
+    /// Instead, its gate uses T, a third of the validity, because the advertiser repeats the advertisement every T.
     valid_for: Span,
     gate: Gate,
 }
@@ -26,7 +26,7 @@ pub(super) struct Adverts<K> {
     port: PortId,
     heard: FxHashMap<K, Advert>,
     max: usize,
-    /// Flows of this port to be advertised.
+    /// Flows that this port must advertise.
     pub(super) own: Vec<FlowId>,
     pub(super) next_at: Time,
     seq: u64,
@@ -48,7 +48,8 @@ impl<K: FlowIdentity> Adverts<K> {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // If two switches advertise the flow, the smaller rate applies until its advertisement expires.
+            // If two switches advertise the flow, the smaller rate applies until the advertisement of that rate
+            // expires.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}
             Some(known) => {
@@ -68,7 +69,7 @@ impl<K: FlowIdentity> Adverts<K> {
         self.standing(now, key).map(|(rate, _)| rate)
     }
 
-    /// Returns the advertised rate of this flow, and when it expires.
+    /// Returns the advertised rate of this flow, and the time at which this rate expires.
     pub(super) fn standing(&self, now: Time, key: &K) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;

@@ -1,9 +1,9 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! Decisions are the same as with packets, with two differences. First, a new allocation may take effect in the middle
-//! of a counted interval (see `judge::measured_from`). The bytes after that moment are estimated in proportion to the
-//! time, because paced flows send evenly. Second, a flow with frequent reports is moved to the end of its list only
-//! occasionally. So the flow may count as idle too early, by at most a quarter of
+//! Decisions from counts differ from decisions from packets in two ways. First, a measurement may begin in the middle
+//! of a counted interval (see `judge::measured_from`). The bytes that arrived after this beginning are estimated in
+//! proportion to the time, because paced flows send evenly. Second, a flow with frequent reports is moved to the end of
+//! its list only occasionally. So the flow may become idle too early, by at most a quarter of
 //! [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::AppClass;
@@ -14,7 +14,8 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
 
-/// If `bytes` were counted from `since` to `now`, returns the part of them that falls after `from`.
+/// If `bytes` were counted from `since` to `now`, returns the estimated part of these bytes that was counted after
+/// `from`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
     if valid >= whole || bytes == Bytes::ZERO {
@@ -53,7 +54,7 @@ impl<K: FlowIdentity> Brf<K> {
         meter.enter(cycle.windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
-            // Accessing `missing` costs a second cache line, but this case is rare.
+            // `missing` is in the meter's second cache line. It is accessed only in this branch, which is rare.
             meter.missing += part_after(from, counts.since, now, counts.missing);
         }
     }
@@ -85,7 +86,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
         // T may be much shorter than the time between reports. If all bytes of a report counted in one T, UDP's load
-        // would be several times too high.
+        // would be several times too high. So at most one packet is recorded. The load itself is measured with the
+        // port's counters.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
 
@@ -98,7 +100,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     ) -> Standing {
         let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
-        // With advertisements, the decision can also change by a message or with time.
+        // If there are advertisements, a message or an expiry can also have changed the decision.
         let mut changed = !self.adverts.is_empty();
         if (counts.receiver_half.is_some() || counts.sender_half.is_some())
             && let Some(flow) = self.table.get_mut(id)
@@ -175,11 +177,11 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             return None;
         }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The grant uses the share that the rated class will have with the newcomers, because a class without flows has
-        // no share.
+        // The grant is computed from the share that the rated class will have with the newcomers, because a class
+        // without flows may have no share now.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
-            // The sum of weights if each newcomer has a subscriber of its own.
+            // The sum of weights if each newcomer belongs to a new subscriber.
             Some((rated, _)) => rated.saturating_add(newcomers.max(1).saturating_mul(WEIGHT)),
         });
         let predicted = match key {

@@ -65,8 +65,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
         sender.says = true;
         sender.lose_every = sent.lose_every;
     }
-    // A limited flow that happens to fill its share counts as unlimited until the next measurement. So the test
-    // compares medians over 1.5 seconds.
+    // If a limited flow happens to fill its share, it is classified as unlimited until the next measurement. So the
+    // test compares medians over 1.5 seconds.
     let mut samples = vec![Vec::new(); senders.len()];
     for now in (2000..3500).step_by(20) {
         net.run(now);
@@ -91,13 +91,14 @@ proptest! {
         let senders: Vec<Sent> = senders
             .into_iter()
             .map(|(rtt, start, limit, lose_every)| {
-                // With losses, limited flows would stay at the border between limited and unlimited (BRF-38).
+                // With losses, the class of a limited flow would often change between limited and unlimited (BRF-38).
                 Sent { rtt, start, limit, lose_every: if limit.is_some() { 0 } else { lose_every } }
             })
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow gets 1.1 times its measured use, which may differ by one packet.
+            // A limited flow gets 1.1 times its measured use. The two methods may measure a use that differs by one
+            // packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }

@@ -17,9 +17,9 @@ pub(super) enum AppClass {
     /// The flow is new and not measured yet.
     #[default]
     Unknown,
-    /// The flow's application or another switch limits it.
+    /// The flow uses less than its rate, because its application or another switch limits it.
     Limited,
-    /// The allocation at this port limits the flow: the flow fills its rate.
+    /// The flow fills its rate, because the allocation at this port limits it.
     Unlimited,
     /// Another switch limits the flow: the sender has more to send, but sends less than its rate at this port
     /// (BRF-102).
@@ -27,8 +27,9 @@ pub(super) enum AppClass {
 }
 
 /// Returns the class according to BRF-38, or `None` if the count is inconclusive. A count may be wrong by `tolerance`,
-/// because of the packets at the two ends of a window. In resolved mode the tolerance is one packet. The paper's
-/// tolerance is zero, so a flow of ten packets per window counts as limited whenever only nine fall into the window.
+/// because a packet near either end of the window may fall inside or outside. In resolved mode the tolerance is one
+/// packet. The paper's tolerance is zero, so a flow of ten packets per window counts as limited whenever only nine fall
+/// into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -46,8 +47,8 @@ pub(super) fn classify(
     }
 }
 
-/// Minimum and maximum headroom of a flow held by another switch, per mille. With a headroom below the uncertainty of
-/// the count, a slow flow would never seem to fill its rate. Two switches would then keep its rate low.
+/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were below the uncertainty
+/// of the count, a slow flow would never seem to fill its rate. Two switches on its path would then keep its rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit the flow.
@@ -63,9 +64,9 @@ pub(super) enum Found {
 /// current headroom of the flow if it was held before.
 ///
 /// The headroom of `B_HEAD`, a tenth of the rate, would take bandwidth from flows that can use it. A smaller headroom
-/// is as stable if the threshold is closer to the allocation. The condition is that (1 + headroom) * threshold exceeds
-/// 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is four times the uncertainty.
-/// The threshold is then half a headroom below the allocation.
+/// is as stable as `B_HEAD` if the threshold is closer to the allocation. The condition is that (1 + headroom) *
+/// threshold exceeds 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is four times
+/// the uncertainty. With this headroom, the threshold is half a headroom below the allocation.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -115,7 +116,7 @@ impl Terms {
     }
 }
 
-/// The allocations of all flows of a port, stored as a rule, not as a list.
+/// The allocations of all flows of a port, stored as a rule instead of a list.
 ///
 /// A flow has its own demand (bytes/s; [`UNBOUNDED`] if no share satisfies it), and gets
 /// `(min(demand, level) + spread) * reduction`. Level, spread and reduction belong to the port. So
@@ -182,8 +183,8 @@ impl<H: Host> Shares<H> {
         self.newcomers.share(capacity, self.index.len(), k)
     }
 
-    /// Returns the share of this newcomer. Newcomers of one subscriber divide the subscriber's equal share by the same
-    /// rule.
+    /// Returns the share of this newcomer. Newcomers of one subscriber divide the subscriber's equal share by the rule
+    /// of [`Commitments::share`].
     pub(super) fn share_of_newcomer(&self, flow: u32) -> Rate {
         let share = self.newcomer_share(self.capacity(), 1);
         let of_subscriber = self.subscribers.as_ref().and_then(|s| s.newcomer_share(flow, self.capacity()));
@@ -273,14 +274,15 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// Called when the flow's record was removed.
+    /// Called when the record of the flow has been removed.
     pub(super) fn leave(&mut self, flow: u32) {
         if let Some(subscribers) = &mut self.subscribers {
             subscribers.leave(flow);
         }
     }
 
-    /// Counts a flow that becomes active in a class (`change` is 1), or is no longer active there (-1).
+    /// Counts a flow that becomes active (`change` is 1), or is no longer active (-1), in the rated class or the other
+    /// class.
     pub(super) fn count_active(&mut self, flow: u32, rated: bool, change: i32) {
         if let Some(subscribers) = &mut self.subscribers {
             subscribers.count_active(flow, rated, change);
@@ -317,7 +319,7 @@ impl<H: Host> Shares<H> {
     /// newcomers could take the whole capacity. A flow without a rate would send nothing, and get no ACK that
     /// carries a new rate (BRF-47).
     fn fair_level(&self) -> u64 {
-        // The capacity may have fallen since the floor was computed.
+        // The floor may be too high, because the capacity may have fallen after the floor was computed.
         let floor = self.floor.as_bytes_per_sec().min(self.capacity / self.flows().max(1));
         self.index.level(self.uncommitted()).map_or(UNBOUNDED, |level| level.max(floor))
     }
@@ -362,7 +364,7 @@ impl<H: Host> Shares<H> {
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction. Rates follow from the stored demands again, and are not scaled up (BRF-82).
+    /// Ends a reduction. Rates are computed from the stored demands again. Reduced rates are not scaled up (BRF-82).
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }
@@ -404,7 +406,8 @@ impl<H: Host> Shares<H> {
         self.full_sum() * self.reduction
     }
 
-    /// Returns all values that turn a demand into an allocation. Equal values give equal allocations.
+    /// Returns all values that turn a demand into an allocation. If none of them has changed, no allocation has changed
+    /// for the same demand.
     pub(super) fn rule(&self) -> [u64; 6] {
         let epoch = self.subscribers.as_ref().map_or(0, Subscribers::epoch);
         let floor = self.floor.as_bytes_per_sec();
@@ -473,7 +476,7 @@ mod tests {
 
     #[test]
     fn tv_8_alternates_in_the_papers_corner_and_not_by_default() {
-        // The only flow wants 10 of a capacity of 100.
+        // The capacity is 100, and the only flow can use 10.
         let run = |b_head: f64| {
             let mut allocated = 100.0f64;
             core::iter::repeat_with(|| {
@@ -492,8 +495,8 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// BRF-39 for held flows, for any error of the count within its tolerance. A held flow with its headroom never
-    /// counts as filling its rate. A flow that fills its rate never counts as held.
+    /// BRF-39 for held flows. The error of the count is arbitrary within its tolerance. A held flow with its headroom
+    /// never counts as filling its rate. A flow that fills its rate never counts as held.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);

@@ -1,14 +1,15 @@
 //! Estimates the capacity of a link without a configured capacity (BRF-101, `measured`), for example a
 //! radio link.
 //!
-//! While packets wait, the drain rate is the link's rate. The estimated capacity is the maximum of that rate over the
-//! last two periods. While no packet waits, the link may be faster than the estimate. So after two periods without a
-//! queue, a probe raises the estimate. The higher estimate is kept if the flows used all of it and there was still no
-//! queue.
+//! While packets wait, the rate at which they leave (the drain rate) is the link's rate. The estimated capacity is the
+//! maximum drain rate over the last two periods. If no packet waits, the link may be faster than the estimate. So after
+//! two periods without a queue, a probe raises the estimate. The higher estimate is kept if the flows filled it
+//! (`FILLED`) and there was still no queue.
 //!
-//! BRF-101 specifies only this. But a radio's capacity can grow tenfold within a second. Probes of 5 % that take four
-//! periods each would need ten seconds to follow. So after a filled probe, a probe of twice the size follows at once,
-//! up to `probe_max`. The series ends when there is a queue. A `probe_growth` of 1 disables the growth.
+//! BRF-101 specifies only probes of constant size. But a radio's capacity can grow tenfold within a second. With probes
+//! of 5 % that take four periods each, the estimate would need ten seconds for this growth. So after a filled probe, a
+//! probe of twice the size follows at once, up to `probe_max`. The series ends when there is a queue, or when the flows
+//! do not fill a probe. A `probe_growth` of 1 disables the growth.
 
 use std::collections::VecDeque;
 
@@ -18,17 +19,17 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum number of packets in a rate sample. With this number, one packet more or less changes the rate by at most
 /// 5 %.
 const SAMPLE_PACKETS: u64 = 20;
-/// Maximum length of a sample, on the slowest link.
+/// A sample on a slow link ends after this time, even with fewer packets. It lasts at least half a period T.
 const SAMPLE_MAX: Span = Span::from_millis(200);
-/// A probe was filled if arrivals reached this share of the allocations.
+/// The flows filled a probe if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// Up to this many waiting packets do not count as a queue. A radio link's scheduler and bursts of senders also make a
-/// few packets wait.
+/// This many waiting packets, or fewer, are not a queue. A radio link's scheduler and bursts of senders also make a few
+/// packets wait.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
-/// If the estimate is below this share of the maximum, a series of probes begins with the largest probe. A radio can
-/// return to a recent rate.
+/// If the estimate is below this share of the maximum, a series of probes begins with the largest probe, because a
+/// radio can return to a recent rate.
 const FALLEN: f64 = 0.5;
 
 /// The host's counters of the port.
@@ -51,7 +52,7 @@ enum Probe {
 #[derive(Debug)]
 pub(super) struct Estimator {
     estimate: Rate,
-    /// Drain rates while backlogged, newest last.
+    /// Drain rates of the recent samples, newest last.
     drained: VecDeque<(Time, Rate)>,
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
@@ -119,8 +120,8 @@ impl Estimator {
         let enough = left.get() >= self.mtu.get() * SAMPLE_PACKETS;
         // A queue of at most one packet may be the packet in transmission.
         if reading.queued <= self.mtu || start.queued <= self.mtu {
-            // The queue drained during the sample, so the link could have sent more. The sample may
-            // raise the estimate, but not lower it.
+            // The queue was empty at the start or at the end of the sample, so the link could have sent more. The
+            // sample may raise the estimate, but not lower it.
             if enough && start.queued > self.mtu && rate > self.estimate {
                 self.estimate = rate;
             }
@@ -137,14 +138,14 @@ impl Estimator {
         while self.drained.front().is_some_and(|(at, _)| now.since(*at) > horizon) {
             self.drained.pop_front();
         }
-        // A stalled radio link drains no packets. The best recent rate is a better estimate than zero.
+        // A stalled radio link drains no packets. The highest recent drain rate is a better estimate than zero.
         if let Some(best) = self.drained.iter().map(|(_, rate)| *rate).max().filter(|r| *r > Rate::ZERO) {
             self.estimate = best;
         }
     }
 
-    /// Returns the size of the next probe. `last` is the size of the filled probe before it, or `None` at the start of
-    /// a series.
+    /// Returns the size of the next probe. `last` is the size of the filled probe before the next probe, or `None` at
+    /// the start of a series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;
@@ -157,7 +158,7 @@ impl Estimator {
             self.empty_at = now;
         } else if now.since(self.empty_at) >= period {
             if matches!(self.probe, Probe::Raised { .. }) {
-                // The probe failed.
+                // The probe failed, because it caused a queue.
                 self.best = self.estimate.as_f64();
             }
             self.probe = Probe::Idle { empty_since: now };
@@ -248,7 +249,8 @@ mod tests {
         assert!(estimates[1_000..].iter().all(|e| (4_500_000..=5_600_000).contains(e)));
     }
 
-    /// A radio almost stops for two seconds. When it returns, the drain rate of the backlog shows its rate.
+    /// A radio link almost stops for two seconds. When it is fast again, the drain rate of the backlog shows the link's
+    /// rate.
     #[test]
     fn an_outage_does_not_leave_a_tiny_estimate() {
         let link = |t| if (1_000..3_000).contains(&t) { 20_000 } else { 5_000_000 };

@@ -1,14 +1,14 @@
 //! The rates of newcomers. No ACK can change these rates yet (BRF-34, ours).
 //!
-//! A newcomer learns its rate from the SYN-ACK. Its next feedback is in the first ACK of its data, an RTT later.
-//! Until then it sends at that rate, even if many other flows begin. With the paper's equation 10, the n-th newcomer
-//! within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end before
-//! they get a smaller rate.
+//! A newcomer learns its rate from the SYN-ACK. Its next feedback is in the first ACK of its data, an RTT later. Until
+//! this feedback it sends at the rate in the SYN-ACK, even if many other flows begin. With the paper's equation 10, the
+//! n-th newcomer within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows
+//! end before they get a smaller rate.
 //!
 //! Therefore the port records the sum of these rates, and gives a newcomer only a part of the remaining capacity. The
 //! other parts are for the next newcomer and for the established flows, whose next ACKs carry smaller rates. So the sum
-//! of rates stays below the capacity, except for minimum rates (BRF-47). Choudhury and Hahne (1998) divide a buffer
-//! among queues by the same rule: dynamic thresholds with a factor of one.
+//! of rates can exceed the capacity only by minimum rates (BRF-47). Choudhury and Hahne (1998) divide a buffer among
+//! queues by the same rule: dynamic thresholds with a factor of one.
 
 use crate::units::Rate;
 

@@ -25,7 +25,7 @@ impl Switch {
     }
 }
 
-/// A greedy flow. Its data passes the switches of `path` in this order.
+/// A greedy flow. Its data passes the switches in the order of `path`.
 struct Flow {
     n: u32,
     path: Vec<usize>,
@@ -109,7 +109,7 @@ fn assert_close(found: &[f64], expected: &[f64]) {
 }
 
 /// The second switch limits the flow through both switches to 24.5 Mbit/s. The first switch reads this rate in the
-/// ACKs, and gives the rest of its link to its other flow. So the senders' reports of BRF-100 are not needed.
+/// ACKs, and gives the rest of its link to its other flow. So the result does not need the senders' reports of BRF-100.
 #[test]
 fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
     for says in [None, Some(true)] {
@@ -120,8 +120,8 @@ fn two_bottlenecks_reach_the_networks_max_min_rates_in_ten_cycles() {
 }
 
 /// The first and second switches give each of their flows 19.6 Mbit/s. The third switch must find by measurement that
-/// two of its flows are limited elsewhere. It then has 98 - 39.2 Mbit/s for the last flow. Without the senders'
-/// reports, the two flows get the full headroom of a tenth, at the expense of the last flow.
+/// two of its flows are limited elsewhere. This leaves 98 - 39.2 Mbit/s for the last flow. Without the senders'
+/// reports, those two flows get the full headroom of a tenth, at the expense of the last flow.
 #[test]
 fn a_parking_lot_with_different_rtts_reaches_them_too() {
     for (says, last) in [(Some(true), 58.8), (None, 98.0 - 1.1 * 39.2)] {

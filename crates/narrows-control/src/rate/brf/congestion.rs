@@ -12,7 +12,7 @@ use crate::parameter::Reading;
 use crate::rate::{CongestionKind, Report};
 use crate::units::{Bytes, Rate, Span};
 
-/// Maximum number of reports that are kept per port, for any poll period.
+/// Maximum number of reports that are kept per port, even with a short poll period.
 const HISTORY: usize = 64;
 
 /// The thresholds of the detector.
@@ -60,7 +60,7 @@ pub struct Verdict {
     pub netcard_rate: f64,
     /// The paper's equation 6: queued packets divided by the queue limits.
     pub queue_utilisation: f64,
-    /// Arrivals of the rated class, divided by the share of this class (BRF-72).
+    /// The arrival rate of the rated class, divided by the rate of this class's share (BRF-72).
     pub arrivals: f64,
 }
 
@@ -134,9 +134,9 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// Returns the factor theta1 of equations 15 to 17. A minus sign and a plus sign are missing in print, and the code has
-/// them. The factor is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`. The
-/// result is negative for a long queue (TV-9).
+/// Returns the factor theta1 of equations 15 to 17. The printed equations lack a minus sign and a plus sign, which are
+/// added here. The factor is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`.
+/// The result is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;

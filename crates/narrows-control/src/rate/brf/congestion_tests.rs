@@ -101,7 +101,8 @@ fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     assert_eq!(kinds(Reading::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
-/// A slow link sends only one or two packets in 5 ms, so the packets of any two senders form such a queue.
+/// A slow link sends only one or two packets in 5 ms. So the packets of two senders already form a queue with a delay
+/// above 5 ms.
 #[test]
 fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
     let slow = |queued| {
@@ -114,7 +115,7 @@ fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
 
 #[test]
 fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
-    // The port is polled every ms. A burst of 15 packets between two polls is negligible over 20 ms.
+    // The port is polled every ms. A burst of 15 packets between two polls is a small part of the arrivals of 20 ms.
     let mut arrived = 0;
     let reports: Vec<Report> = (0..60)
         .map(|ms| {

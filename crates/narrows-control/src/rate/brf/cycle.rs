@@ -1,4 +1,5 @@
-//! The phases of a port (BRF-30 to BRF-42): settle, measure and allocate, and reduce when the controller requests it.
+//! The phases of a port (BRF-30 to BRF-42): settle, measure and allocate, and reduce on a verdict of the controller or
+//! of the switch's detector.
 
 use super::allocate::{AppClass, equal_share_literal};
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
@@ -14,8 +15,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Congestion ends when the queue has at most this many packets.
 const EMPTY_QUEUE: u32 = 2;
-/// From this number of flows on, demands are changed in bulk. A bulk change costs as much as a few hundred
-/// single changes.
+/// If there are at least this many flows, their demands are changed in bulk. A bulk change costs as much as a few
+/// hundred single changes.
 const BULK_FLOWS: u64 = 1000;
 
 /// The phase of a port. Other states of the paper take no time: INIT is `on_start`, BW_INIT is a flow's first rate, and
@@ -24,14 +25,14 @@ const BULK_FLOWS: u64 = 1000;
 pub(super) enum Phase {
     /// Senders learn the last allocation (BRF-36).
     Settle {
-        /// When measuring begins.
+        /// The time at which the measurement begins.
         until: Time,
     },
     /// Arrivals are counted per flow.
     Measure {
-        /// When the measurement began.
+        /// The time at which the measurement began.
         from: Time,
-        /// When the measurement ends.
+        /// The time at which the measurement ends.
         until: Time,
     },
     /// Rates are reduced until the queue has drained.
@@ -58,7 +59,7 @@ pub(super) struct Cycle {
     pub(super) rtt_max: Span,
     /// Number of measurement windows so far.
     pub(super) windows: u32,
-    /// When the port's counters are read next.
+    /// The time at which the port's counters are read next.
     pub(super) tick_at: Time,
 }
 
@@ -97,7 +98,7 @@ impl Cycle {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    /// Begins a new window, without the counts of earlier windows.
+    /// Begins a new window. Meters discard their counts of earlier windows.
     fn count_window(&mut self) {
         self.windows = self.windows.wrapping_add(1);
     }
@@ -132,12 +133,13 @@ impl<K: FlowIdentity> Brf<K> {
         self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
-    /// Returns whether the verdict may only be an effect of the random phases of many flows (ours).
+    /// Returns whether the random phases of many flows may be the only cause of the verdict (ours).
     ///
     /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with probability
     /// exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
-    /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets only 1 % of the time. With so
-    /// many flows, verdicts of a burst do not count at all, because arrivals vary by more than the detector's 2 %.
+    /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets only 1 % of the time. If each
+    /// flow sends at most one packet per period, every verdict of a burst is ignored. The arrivals of these flows vary
+    /// by more than the 2 % that the detector tolerates.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
@@ -179,7 +181,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Computes BW_real, the class and the demand of every active flow (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action<K>>) {
-        // Each meter is read once, because memory access dominates with 100,000 meters.
+        // Each meter is read once, because memory access dominates the cost with 100,000 meters.
         let judge = Judge {
             params: &self.params,
             mtu: self.mtu,
@@ -260,8 +262,7 @@ impl<K: FlowIdentity> Brf<K> {
             self.refresh_link(now, port, actions);
         }
         self.reductions.record_arrivals(now, rated(&port.arrived), self.cycle.period);
-        // Many flows may arrive within a period, and no new period begins during congestion. So T is extended here,
-        // too.
+        // Many flows may begin within a period, and T is not set again during congestion. So T is also extended here.
         self.extend_period();
         self.sweep(now, actions);
         self.link.observe_traffic(now, port, self.cycle.period, !self.is_literal());
@@ -295,13 +296,14 @@ impl<K: FlowIdentity> Brf<K> {
             if congested {
                 let value = rated(&port.queued).as_f64();
                 actions.push(Action::Log { event: "congestion-end", flow: None, value });
-                // The allocation is computed from stored demands. Reduced rates are not scaled up (BRF-82).
+                // The new allocation is computed from the stored demands. The reduced rates are not scaled up (BRF-82).
                 self.allocate(now, actions);
             }
             return;
         };
-        // When the link became slower, allocations were lowered at once. Packets sent at older rates still exceed the
-        // new capacity, but a reduction would lower the rates twice. A standing queue causes a reduction in any case.
+        // When the link became slower, allocations were lowered at once. Packets that were sent at the earlier rates
+        // still exceed the new capacity. A reduction now would lower the rates a second time. So a burst causes no
+        // reduction, but a standing queue does.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -313,7 +315,7 @@ impl<K: FlowIdentity> Brf<K> {
         if !congested {
             self.report_phase(actions);
         }
-        // The last reduction may not have taken effect yet, so there is at most one per T.
+        // The last reduction may not have taken effect yet, so there is at most one reduction per T.
         if self.reductions.reduced_within(now, self.cycle.period) {
             return;
         }
@@ -338,7 +340,7 @@ impl<K: FlowIdentity> Brf<K> {
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
             // The factor applies to full allocations, not to reduced ones. A reduction takes two T to take effect at
-            // the port. If each one scaled rates that are already reduced, a single queue would reduce all rates
+            // the port. If each reduction scaled rates that are already reduced, a single queue would reduce all rates
             // several times.
             let factor = match kind {
                 CongestionKind::Queue => {

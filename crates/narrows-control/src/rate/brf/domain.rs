@@ -1,9 +1,9 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
 //! The controller polls every port and evaluates the reports with the same [`Detector`] that a switch has. While a port
-//! is congested, it gets each verdict. When the congestion ends, the port gets one more message. The controller
-//! forwards advertisements to all other ports. The host delivers messages in each direction with the control network's
-//! delay `d_ctrl`.
+//! is congested, the controller sends it each verdict. When the congestion ends, the controller sends one more message.
+//! The controller forwards advertisements to all other ports. The host delivers messages in each direction with the
+//! control network's delay `d_ctrl`.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ pub struct Sdn {
 }
 
 impl Sdn {
-    /// Creates a controller of these ports. The controller first polls all ports at once.
+    /// Creates a controller of these ports. The first poll of every port is due at `now`.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
         for (port, params) in ports {
@@ -76,8 +76,8 @@ impl Sdn {
         sdn
     }
 
-    /// Adds a port and polls it at once. A known port is reset, because its switch has restarted
-    /// with new counters.
+    /// Adds a port, whose first poll is due at `now`. If the port is known, its state is reset, because its switch has
+    /// restarted with new counters.
     pub fn attach(&mut self, id: PortId, params: Params, now: Time) {
         let port = Port::new(id, params, now);
         match self.ports.binary_search_by_key(&id, |port| port.id) {
@@ -91,7 +91,7 @@ impl Sdn {
         self.ports.retain(|port| port.id != id);
     }
 
-    /// Polls the ports that are due.
+    /// Polls the ports whose next poll is due.
     pub fn on_timer<K: FlowIdentity>(&mut self, now: Time, out: &mut Vec<(PortId, Message<K>)>) {
         for port in self.ports.iter_mut().filter(|port| port.poll_at <= now) {
             port.poll_at = now + port.poll_every;
@@ -133,7 +133,7 @@ impl Sdn {
         report: &Report,
         out: &mut Vec<(PortId, Message<K>)>,
     ) {
-        // A port may report only for itself.
+        // A report about another port is ignored.
         let Some(port) = self.ports.iter_mut().find(|port| port.id == from && report.port == from) else {
             return;
         };

@@ -4,7 +4,7 @@ use crate::feedback::code::as_heard;
 use crate::rate::RateOption;
 use crate::units::{Rate, Span, Time};
 
-/// A rate below this share of the last written rate may pass the gate once (BRF-64).
+/// A rate below this share of the last written rate may pass a closed gate (BRF-64).
 const URGENT: f64 = 0.9;
 
 /// The gate of one flow. The gate lets at most one feedback pass per RTT of the flow (BRF-60). A new gate is open.
@@ -53,7 +53,7 @@ impl Gate {
         Some(allocated)
     }
 
-    /// Opens the gate again. Called if the last rate did not fit into its packet (BRF-11).
+    /// Restores the gate's earlier state. Called if the last written rate did not fit into its packet (BRF-11).
     pub(super) fn reopen(&mut self) {
         (self.next, self.said) = (self.previous, self.said_before);
     }
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn two_switches_do_not_alternate() {
-        // Switch A is nearer to the receiver and permits a higher rate than switch B. Every ms an ACK passes A and
-        // then B.
+        // Switch A is nearer to the receiver and permits a higher rate than switch B. In every millisecond, an ACK
+        // passes A and then B.
         let (mut a, mut b) = (Gate::default(), Gate::default());
         let mut heard = Vec::new();
         for t in 0..200 {

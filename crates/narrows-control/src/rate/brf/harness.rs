@@ -12,7 +12,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A sender next to the switch. `rtt` is the time to the receiver and back, ms.
+/// A sender next to the switch. `rtt` is the time from the switch to the receiver and back, ms.
 pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
@@ -25,7 +25,7 @@ pub(super) struct Sender {
     pub(super) lose_every: u64,
     /// Whether the sender reports its application's limit.
     pub(super) says: bool,
-    /// The last rate that the feedback gave; 0 before the first feedback.
+    /// The rate in the last feedback; 0 before the first feedback.
     pub(super) told: Rate,
     /// L3 bytes sent. `feedbacks` has the times (ms) at which the feedback gave a rate.
     pub(super) sent: u64,
@@ -35,7 +35,7 @@ pub(super) struct Sender {
     acks: VecDeque<(u64, TcpFlags)>,
     counts: Counts,
     expected: u64,
-    /// The rate that a counting data plane would write into ACKs.
+    /// The rate that a data plane with counts would write into ACKs; `None` to write no rate.
     code: Option<Rate>,
     leaf: Leaf,
     /// The controller's version at the last query.
@@ -165,7 +165,7 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // A host must ask for decisions after a change, after a new version, and occasionally.
+            // A host must ask for a decision after `Changed`, after a new version, and occasionally in any case.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {
                 continue;

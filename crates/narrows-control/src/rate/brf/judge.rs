@@ -12,15 +12,15 @@ use crate::units::{Bytes, Rate, Span, Time};
 const LEAST_WINDOW: u64 = 4;
 /// A flow is classified as limited only after measurements of at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
-/// For a flow with few packets, at most this many windows are added up.
+/// For a flow with few packets, the counts of at most this many windows are added up.
 const EVIDENCE_WINDOWS: u8 = 16;
-/// After this many windows without a smaller value from another switch, a flow no longer counts as
-/// held.
+/// The rate of another switch no longer limits the flow's demand after this many windows without a rate from that
+/// switch.
 const HELD_WINDOWS: u8 = 3;
-/// Maximum relative difference of two windows of a held flow.
+/// Maximum relative difference between the traffic of two consecutive windows of a held flow.
 const STEADY: f64 = 0.05;
-/// A held flow's rate counts as equal to its demand if it is lower by at most this share. Smaller changes of the rate
-/// are not recorded.
+/// A held flow's rate counts as equal to its demand if the rate is lower by at most this share. Smaller changes of the
+/// rate are not recorded, so the recorded rate may be lower by as much.
 const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
@@ -43,7 +43,7 @@ pub(super) struct Judge<'p> {
     pub(super) floor: Rate,
     /// T.
     pub(super) period: Span,
-    /// Number of the window.
+    /// Number of the window that ends.
     pub(super) window: u32,
 }
 
@@ -114,8 +114,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // The base may be too low. With evidence from more windows, the flow would then seem to fill its base. So
-            // the flow stays limited, and gets a new base now.
+            // The base may be too low. After more windows, the flow would seem to fill such a base. So the flow stays
+            // limited, and gets a new base now.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -141,12 +141,14 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // The flow has its full headroom only if its rate here equals its demand. The level of this port may be lower.
+        // The flow has its full headroom only if its rate here equals its demand. The level of this port may be lower
+        // than the demand.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that still doubles its rate per RTT towards a new rate also sends less than its rate, but not
-        // steadily. If no data arrived in the window before, the data was in a queue upstream.
+        // A sender that still doubles its rate per RTT towards a new rate also sends less than its rate. But its
+        // traffic differs from window to window. If no data arrived in the previous window, a queue upstream may have
+        // delayed the data.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -184,7 +186,7 @@ fn after_release(before: u16, wanted: u16) -> u16 {
 
 /// The measured traffic of a flow.
 struct Evidence {
-    /// L3 bytes, including bytes that were lost on the way here.
+    /// L3 bytes, including the estimated bytes that were lost on the way to this switch.
     sent: Bytes,
     lost: Bytes,
     span: Span,

@@ -11,9 +11,9 @@ const ENTER: f64 = 0.5;
 /// changes of queues, which reorder packets.
 const LEAVE: f64 = 0.75;
 
-/// Returns whether a flow with this base allocation is a mouse. `was` tells whether the flow was a mouse before. `fair`
-/// is C_BRF / N_BRF. An unlimited flow cannot be a mouse, because it would use everything that the upper layer gives
-/// it.
+/// Returns whether a flow with this base allocation is a mouse. `was` tells whether the flow is a mouse at present.
+/// `fair` is C_BRF / N_BRF. An unlimited flow cannot be a mouse, because it would use everything that the upper layer
+/// gives it.
 pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
     !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })
 }
@@ -35,8 +35,8 @@ impl Layer {
     }
 
     /// Returns the queue for a packet. A mouse that sends more than `headroom` times its allocation plus two packets
-    /// becomes an elephant (BRF-51). RFC 2475 would also allow drops. The excess does no harm in the elephants' queue,
-    /// and cannot overtake the flow's earlier packets.
+    /// becomes an elephant (BRF-51). RFC 2475 would also allow drops. But the excess does no harm in the elephants'
+    /// queue, and it cannot overtake the flow's earlier packets there.
     pub(super) fn leaf(
         &mut self,
         now: Time,
@@ -48,8 +48,8 @@ impl Layer {
         if !self.mouse {
             return Leaf::Elephant;
         }
-        // The burst includes the data of one millisecond, because some senders pace in bursts of two packets
-        // and the link may be busy.
+        // Some senders pace in bursts of two packets, and a busy link may delay the packets. So the burst includes the
+        // data of one millisecond.
         let rate = allocated.mul_f64(headroom);
         let burst = mtu + mtu + rate.bytes_in(crate::units::Span::from_millis(1));
         if self.policer.admit(now, size, rate, burst) {

@@ -75,7 +75,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Handles a repeated SYN-ACK. The initial rate is written again, even if the gate is closed (BRF-60).
+    /// Handles a repeated SYN-ACK. The gate is opened, so that the initial rate is written again (BRF-60).
     fn repeat(&mut self, id: FlowId) -> FlowId {
         if let Some(flow) = self.table.get_mut(id).filter(|flow| flow.life.awaited.is_some()) {
             flow.gate = Gate::default();
@@ -101,10 +101,10 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Restarts a flow as a rated flow, if this packet shows that the flow uses BRF. The flow counted as other TCP,
-    /// because its first packet here did not carry the option. Data carries the option only once per RTT, and not at
-    /// all if there is little data. ACKs show it too, because receivers leave room for a rate if the SYN asked for one
-    /// (BRF-9).
+    /// Replaces the record of a flow by a record of a rated flow, if this packet shows that the flow uses BRF. The flow
+    /// was classified as other TCP, because its first packet at this port did not carry the option. Data carries the
+    /// option only once per RTT, and not at all if there is little data. ACKs also show that the flow uses BRF, because
+    /// receivers leave room for a rate if the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -128,7 +128,8 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Removes an idle flow if the table has no room for an unconfirmed flow. Returns whether there is room.
+    /// Returns whether the table has room for another unconfirmed flow. To make room in a full table, removes an idle
+    /// flow.
     fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
         if !accepts_unconfirmed(self.table.unconfirmed_and_confirmed()) {
             return false;
@@ -247,7 +248,8 @@ impl<K: FlowIdentity> Brf<K> {
         equal.min(share).max(self.minimum(capacity, flows))
     }
 
-    /// Returns whether the flow has no more new data. The paper's records end with FINs of both sides (BRF-15).
+    /// Returns whether the flow has no more new data. In literal mode, this needs the FINs of both sides, as in the
+    /// paper (BRF-15).
     fn is_over(&self, id: FlowId) -> bool {
         let literal = self.is_literal();
         let is_over = |life: &Life| if literal { life.is_closed() } else { life.has_sent_all() };
@@ -335,13 +337,14 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Establishes a newcomer an RTT after its first data, if none of its ACKs were seen. Data planes that report
-    /// counts do not report ACKs, and ACKs may take another path.
+    /// Establishes a newcomer an RTT after its first data, if no ACK has established it. Sets a later deadline if that
+    /// time has not come yet. This is necessary because data planes with counts do not report ACKs, and because ACKs
+    /// may take another path.
     fn await_feedback(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
         };
-        // Without data there is nothing to acknowledge. A flow that stays silent becomes idle.
+        // Without data, the receiver sends no ACK, so wait another RTT. A flow that stays silent becomes idle.
         let sent = if meter.first_data == Time::NEVER { now } else { meter.first_data.max(meter.joined) };
         let due = sent + meter.rtt;
         if due <= now {
@@ -351,8 +354,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Ends the commitment to a newcomer (BRF-34), because an ACK can change the newcomer's rate now. From now on its
-    /// rate follows from its demand, which is unlimited unless the predictor expects less.
+    /// Ends the commitment to a newcomer (BRF-34), because an ACK can change the newcomer's rate now. From now on the
+    /// newcomer's rate follows from its demand. The demand is unlimited unless the predictor expects less.
     pub(super) fn establish(&mut self, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -369,8 +372,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Reduces other flows by the paper's equations 11 to 13. The sum of allocations may then exceed the
-    /// capacity, as with the printed equations (TV-4).
+    /// Reduces the allocations of all other flows by the paper's equations 11 to 13. The sum of allocations may then
+    /// exceed the capacity, as with the printed equations (TV-4).
     fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
         let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
         let sum_real: f64 =
@@ -442,8 +445,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`, so the rest
-    /// of its share becomes free for other flows without a measurement (BRF-102). Returns whether the value is new.
+    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`, so other
+    /// flows get the rest of its share without a measurement (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -459,7 +462,7 @@ impl<K: FlowIdentity> Brf<K> {
         let mut news = meter.held != held;
         (meter.held, meter.held_age) = (held, 0);
         let old = meter.demand;
-        // A smaller measured demand stays valid.
+        // If the measured demand is smaller than `held`, it stays valid.
         let new = match meter.app_class {
             AppClass::Newcomer | AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
             AppClass::Unlimited => held,
@@ -477,7 +480,7 @@ impl<K: FlowIdentity> Brf<K> {
         news
     }
 
-    /// Records the base allocation that the sender knows, and since when.
+    /// Records the base allocation that the sender knows from now on.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
         let terms = self.shares.terms(id.slot, meter.app_class);
@@ -581,7 +584,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // The loop is bounded, because an idle flow that still exchanges ACKs moves to the end of the list.
+        // The number of steps is bounded, because an idle flow that still exchanges ACKs moves to the end of the list.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };

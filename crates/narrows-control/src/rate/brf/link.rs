@@ -17,7 +17,7 @@ pub(super) struct Link {
     initial: Rate,
     /// `None` if the capacity is configured.
     estimator: Option<Estimator>,
-    /// When the link became slower.
+    /// The time at which the link last became slower.
     slowed_at: Option<Time>,
     splitter: Splitter,
     pub(super) acks: Acks,
@@ -52,7 +52,8 @@ impl Link {
         self.estimator.is_some()
     }
 
-    /// Reads the capacity, and returns whether it has changed.
+    /// Updates the capacity from the configured value or from the estimate, and returns whether the capacity has
+    /// changed.
     pub(super) fn refresh(&mut self, now: Time, configured: Option<Rate>) -> bool {
         let rate = match (configured, &self.estimator) {
             (Some(told), _) => told,
@@ -69,12 +70,12 @@ impl Link {
         true
     }
 
-    /// Returns whether the link became slower within this time.
+    /// Returns whether the link became slower within the last `span`.
     pub(super) fn slowed_within(&self, now: Time, span: Span) -> bool {
         self.slowed_at.is_some_and(|at| now.since(at) < span)
     }
 
-    /// Measures the capacity, if it is not configured. Returns whether it is measured.
+    /// Updates the estimate of the capacity, if the capacity is measured. Returns whether it is measured.
     pub(super) fn observe_capacity(&mut self, now: Time, port: &PortCounters, period: Span) -> bool {
         let Some(estimator) = &mut self.estimator else { return false };
         let [arrived, departed, queued] =
@@ -83,7 +84,8 @@ impl Link {
         true
     }
 
-    /// Measures the traffic of UDP and, with `acks`, the ACKs of the reverse direction.
+    /// Measures the traffic of TCP and UDP and, if `acks` is set, the rate of the ACKs for data of the reverse
+    /// direction.
     pub(super) fn observe_traffic(&mut self, now: Time, port: &PortCounters, period: Span, acks: bool) {
         let other = port.arrived[Leaf::OtherTcp as usize];
         if acks {
@@ -97,7 +99,7 @@ impl Link {
         self.splitter.current()
     }
 
-    /// Returns the rated class's share with this many active flows.
+    /// Returns the share that the rated class would have with the weight `rated`.
     pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
         self.splitter.rated_share_with(rated)
     }
@@ -127,7 +129,7 @@ impl Link {
     }
 
     /// Returns the rate up to which UDP may borrow, or `None` if UDP may not borrow (BRF-23). If the capacity is
-    /// measured, the queue is in another device, which does not serve TCP first. UDP may not borrow then.
+    /// measured, UDP may not borrow, because the queue is in another device, which does not serve TCP first.
     pub(super) fn udp_ceil(&self) -> Option<Rate> {
         (self.udp.borrows() && !self.is_measured()).then(|| self.udp.ceil(self.rate))
     }

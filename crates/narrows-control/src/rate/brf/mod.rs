@@ -29,8 +29,9 @@
 //! | `link` | the link: its capacity, and its division into classes |
 //! | `capacity` | estimates the rate of a link whose capacity is not configured |
 //!
-//! A new configured capacity takes effect at once. In resolved mode, the same call recomputes the class rates and all
-//! allocations, in O(log) for any number of flows. Each flow learns its rate with its next feedback.
+//! A new configured capacity takes effect at once. In resolved mode, the call that reports the new capacity also
+//! recomputes the class rates and all allocations. This takes O(log) for any number of flows. Each flow learns its rate
+//! with its next feedback.
 
 mod acks;
 mod advert;

@@ -3,7 +3,7 @@
 use crate::units::Rate;
 
 /// Returns the rate of a newcomer by the paper's equations 9 and 10 (BRF-32): the smaller of the prediction and the
-/// equal share. `flows` includes the newcomer.
+/// equal share. `flows` is the number of flows, including the newcomer.
 pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Rate {
     let average = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
     predicted.map_or(average, |predicted| predicted.min(average))

@@ -1,9 +1,10 @@
 //! Detects flows that claim to follow rates but do not.
 //!
-//! The option in a SYN is only a claim (BRF-10). A host can announce BRF but run another congestion controller, and so
-//! fill the queue of flows that follow their rates. A flow that exceeds its rate in consecutive windows is demoted to
-//! the class of other TCP, where it harms only that class. It returns to the rated class when its sender announces
-//! again that it applies rates. This check is ours. The paper assumes that senders follow their rates.
+//! The option in a SYN is only a claim (BRF-10). A host can announce BRF but run another congestion controller. Its
+//! flows then fill the queue of the flows that follow their rates. A flow that exceeds its rate in consecutive windows
+//! is demoted to the class of other TCP, where it can harm only flows of that class. It returns to the rated class when
+//! its sender announces again that it applies rates. This check is ours. The paper assumes that senders follow their
+//! rates.
 
 use super::Brf;
 use super::table::{Flow, FlowId, List, Meter};
@@ -16,17 +17,17 @@ const MARGIN: f64 = 1.25;
 const TOLERANCE: f64 = 2.0;
 /// The score at which a flow is demoted.
 const OUT: u8 = 128;
-/// Score of one strike. Eight consecutive strikes demote a flow. A few may come from packets that were queued before a
-/// reduction.
+/// Score of one strike. Eight consecutive strikes demote a flow. A few strikes may come from packets that were queued
+/// before a reduction.
 const STRIKE: u8 = OUT / 8;
-/// A flow that exceeds only its reduced rate, not its share before the reduction, is demoted after this time. It is not
-/// demoted earlier, because it may get no feedback for a while, for example during loss recovery.
+/// A flow that exceeds its reduced rate, but not its share before the reduction, is demoted only after this time. The
+/// reason is that the flow may get no feedback for a while, for example during loss recovery.
 const PATIENCE: Span = Span::from_millis(1500);
 
 /// Minimum time that a demoted flow remains with other TCP. Each demotion doubles this time, so a flow with false
 /// claims is in the rated class less and less often.
 const PROBATION: Span = Span::from_secs(1);
-/// Maximum number of doublings of the probation, which is then about a minute.
+/// Maximum number of doublings of the probation. After these doublings, the probation is about a minute.
 const DOUBLINGS_MOST: u8 = 6;
 
 /// The demotions of a flow.
@@ -83,8 +84,8 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
 impl<K: FlowIdentity> Brf<K> {
     /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot follow a new
     /// rate at once, so it gets a full strike only if it exceeds its share before the reduction. If it exceeds only the
-    /// reduced rate, it gets a lower score. It is not ignored, because it keeps the queue full while other flows reduce
-    /// their rates to nothing. `since` is the time of the last reduction.
+    /// reduced rate, it gets a lower score. The score is not zero, because such a flow keeps the queue full while other
+    /// flows reduce their rates to almost nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());
@@ -101,8 +102,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Moves all flows that do not follow their rates to other TCP. This is rare, so the cost of visiting every flow
-    /// does not matter.
+    /// Moves all flows that do not follow their rates to other TCP. Demotions are rare, so the cost of visiting every
+    /// flow does not matter.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let out: Vec<FlowId> = self
             .table

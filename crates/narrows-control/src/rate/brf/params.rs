@@ -81,7 +81,7 @@ params! {
     settle: bool = false, true, flag().from("BRF-36");
     /// Maximum time between runs of the detector. If the period T is shorter, the maximum is T.
     poll: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("BRF-73");
-    /// After this time without a poll, the controller counts as failed and the switch uses its own detector.
+    /// After this time without a poll, the switch assumes that the controller has failed, and uses its own detector.
     controller_timeout: Span = Span::from_millis(500), Span::from_millis(500), time_from(Span::ZERO, LONGEST).from("BRF-105");
     /// Distribute the capacity that limited flows do not use.
     spread_residual: bool = false, true, flag().from("BRF-42");
@@ -92,7 +92,8 @@ params! {
     /// Let a decrease of more than 10 % pass the feedback gate at once.
     urgent_decrease: bool = false, true, flag().from("BRF-64");
     /// Use the senders' reports that their applications do not limit them. If such a flow still sends less than its
-    /// rate, another switch limits it (BRF-102). Gaps in the sequence numbers count as sent data.
+    /// rate, another switch limits it (BRF-102). Data that is missing according to the sequence numbers counts as sent
+    /// data.
     believe_senders: bool = false, true, flag().from("BRF-100");
     /// The unit that gets a share: each flow, or all flows of a subscriber. A subscriber is an address, a prefix, a
     /// VLAN or a mark.
@@ -124,9 +125,10 @@ params! {
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, LONGEST).from("BRF-15");
     /// T_gc: a flow without packets is removed after this time.
     forget_after: Span = Span::from_secs(60), Span::from_secs(60), time_from(Span::ZERO, LONGEST).from("BRF-15");
-    /// A flow is advertised to other switches if it had no ACK for this time, or for three RTTs if these are longer.
+    /// A flow is advertised to other switches if none of its ACKs passes this switch within this time, or within three
+    /// RTTs if these are longer.
     ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1), time_from(Span::ZERO, LONGEST).from("BRF-63");
-    /// Maximum number of flows in the table; half a kilobyte each.
+    /// Maximum number of flows in the table. Each flow takes half a kilobyte.
     max_flows: usize = 262_144, 262_144, whole(1, ENTRIES).from("ours");
     /// Maximum number of half-open handshakes; a full table discards the oldest.
     max_half_open: usize = 4_096, 4_096, whole(1, ENTRIES).from("BRF-104");
@@ -134,8 +136,8 @@ params! {
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101; ours");
     /// Size of the first probe of a series, as a multiple of the measured capacity.
     probe_gain: f64 = 1.05, 1.05, number(1.0, 2.0).from("BRF-101");
-    /// After a successful probe, the next probe exceeds the capacity by this many times as much. With 1, all probes
-    /// have the same size and are two periods apart.
+    /// After a successful probe, the next probe adds this many times as much to the estimated capacity. With 1, all
+    /// probes have the same size and are two periods apart.
     probe_growth: f64 = 1.0, 2.0, number(1.0, 4.0).from("BRF-101; ours");
     /// Maximum size of a probe, as a multiple of the measured capacity. A sender can at most double its rate per RTT
     /// (BRF-104).

@@ -21,9 +21,10 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum time between two readings of the port, for any parameters.
+/// Minimum time between two readings of the port's counters, for any parameters.
 pub(super) const TICK_MIN: Span = Span::from_millis(1);
-/// An active flow is moved to the end of its list after this share of the idle timeout.
+/// If the host reports counts, an active flow is moved to the end of its list only after this share of the idle
+/// timeout.
 pub(super) const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
@@ -74,9 +75,9 @@ impl<K: FlowIdentity> Brf<K> {
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// Returns the time between two full packets at this rate, at most `period_max`. It can exceed the RTT, a case that
-    /// the paper does not consider. Senders send at least one packet per second (BRF-104), and `period_max` is 1 s by
-    /// default.
+    /// Returns the time between two full packets at this rate, at most `period_max`. This time can exceed the RTT, a
+    /// case that the paper does not consider. Senders send at least one packet per second (BRF-104), and `period_max`
+    /// is 1 s by default.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;
@@ -84,8 +85,8 @@ impl<K: FlowIdentity> Brf<K> {
         rate.time_for(self.mtu).min(self.params.period_max)
     }
 
-    /// Returns the maximum time without data before a flow is idle (BRF-16). A flow is not idle between two packets,
-    /// even if they are far apart. Otherwise its share would go to other flows, and the sum of rates would exceed the
+    /// Returns the time without data after which a flow is idle (BRF-16). A flow is not idle between two packets, even
+    /// if they are far apart. If it were idle, its share would go to other flows, and the sum of rates would exceed the
     /// capacity.
     pub(super) fn idle_after(&self) -> Span {
         let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
@@ -103,7 +104,7 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if self.link.refresh(now, port.capacity) {
             self.update_split(now, actions);
-            // The reduction that a queue needs depends on the drain rate.
+            // The reduction that a queue needs depends on the drain rate, so it is computed again.
             if self.cycle.is_congested() && !self.is_literal() {
                 self.reduce(now, CongestionKind::Queue, port);
             }
@@ -170,8 +171,8 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     /// Returns whether the port has no capacity, for example during an outage of a radio link. A port without capacity
-    /// assigns no rates. A sender with a very low pacing rate would still wait for its next departure when the outage
-    /// has ended (BRF-101).
+    /// assigns no rates. With a very low rate, a sender would still wait for its next departure after the outage
+    /// (BRF-101).
     pub(super) fn is_down(&self) -> bool {
         !self.is_literal() && self.link.rate() == Rate::ZERO
     }
@@ -180,8 +181,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
-    /// Returns the queue for a packet of this flow. The layers are decided at ALLOC (BRF-50), and each flow changes its
-    /// layer with its next packet.
+    /// Returns the queue for a packet of this flow. ALLOC decides the layers (BRF-50). Each flow moves to its new layer
+    /// with its next packet.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
         let active = self.table.list(id) == Some(List::Rated);
         let Some(flow) = self.table.get(id) else { return Leaf::OtherTcp };

@@ -14,8 +14,8 @@ const MARKS: usize = 64;
 pub(super) struct Reductions {
     thresholds: Thresholds,
     detector: Detector,
-    /// The controller's last poll. While the controller polls, its verdict replaces the verdict of the switch's
-    /// detector.
+    /// The time of the controller's last poll. While the controller polls, its verdict replaces the verdict of the
+    /// switch's detector.
     polled_at: Option<Time>,
     controller_timeout: Span,
     /// Bytes offered to the rated class, at each tick of the last period.
@@ -72,7 +72,7 @@ impl Reductions {
         self.reduced_at
     }
 
-    /// Returns whether there was a reduction within this time. Such a reduction may not have taken effect yet.
+    /// Returns whether there was a reduction within the last `span`. Such a reduction may not have taken effect yet.
     pub(super) fn reduced_within(&self, now: Time, span: Span) -> bool {
         self.reduced_at.is_some_and(|at| now.since(at) < span)
     }
@@ -82,7 +82,8 @@ impl Reductions {
         self.reduced_at = Some(now);
     }
 
-    /// Called when another factor replaces `factor`. Returns the largest factor that flows may have followed until now.
+    /// Called when a new factor replaces the factor of the last reduction. Returns the largest factor that flows may
+    /// still have followed.
     pub(super) fn end(&mut self, factor: f64) -> f64 {
         let [last, before] = self.factors;
         self.factors = [factor, last];

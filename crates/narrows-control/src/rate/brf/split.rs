@@ -15,9 +15,9 @@ pub(super) struct Split {
     pub(super) udp: Rate,
 }
 
-/// Divides the link (BRF-20, BRF-21). UDP's share and the share for the reverse direction's ACKs come first. The
-/// numbers of active flows determine the division of the rest. If there is no flow, the rated class gets the whole
-/// link, so that the next flow can use it.
+/// Divides the link (BRF-20, BRF-21). UDP's share and the share for the reverse direction's ACKs are subtracted first.
+/// The rest is divided by the numbers of active flows. If there is no TCP flow, the rated class gets the whole rest, so
+/// that the next flow can use it.
 pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64, other: u64) -> Split {
     let acks = acks.min(link.mul_f64(ACKS_MOST));
     let shared = link.mul_f64(eta * (1.0 - udp_share)) - acks;
@@ -38,7 +38,7 @@ pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// The inputs of a split. Any change makes the split outdated.
+/// The inputs of a split. If an input changes, the split is outdated.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Basis {
     /// C_link.
@@ -87,7 +87,7 @@ impl Splitter {
         self.current
     }
 
-    /// Returns the rated class's share with this many active flows.
+    /// Returns the share that the rated class would have with the weight `rated`.
     pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
         let Some(basis) = self.basis else { return Rate::ZERO };
         self.split(Basis { rated, ..basis }).rated
@@ -101,8 +101,8 @@ impl Splitter {
     /// Updates the split and returns whether it changed.
     ///
     /// The split changes at most once per `period` (BRF-24). In three cases it changes at once (ours): the link gets a
-    /// new rate, a class gets its first flow or loses its last flow, or UDP needs a larger share. Otherwise a class
-    /// would have too little, or an unused share would stay reserved.
+    /// new rate, a class gets its first flow or loses its last flow, or UDP needs a larger share. If these changes had
+    /// to wait, a class would have too little, or an unused share would stay reserved.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent = self.basis.is_none_or(|old| {
             old.link != basis.link || old.occupied() != basis.occupied() || basis.grows(old)

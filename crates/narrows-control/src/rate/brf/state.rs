@@ -1,4 +1,4 @@
-//! The states of a port as events: those of the paper's Figure 5, and the settling time of BRF-36.
+//! The states of a port as events: the states of the paper's Figure 5, and the settling time of BRF-36.
 
 use super::Brf;
 use super::cycle::Phase;
@@ -11,7 +11,7 @@ pub(super) enum State {
     Init,
     /// A new flow gets its first rate.
     BwInit,
-    /// Senders learn their rates. The paper does not have this state, and measures at once.
+    /// Senders learn their rates. The paper does not have this state. In the paper, the port measures immediately.
     Settle,
     /// The use of each flow is measured.
     Measure,

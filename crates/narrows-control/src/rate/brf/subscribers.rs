@@ -4,9 +4,9 @@
 //! own level limits the demand of each of its flows. The demand of a subscriber is the sum of its flows' demands. A
 //! subscriber without active flows has no demand, so the other subscribers get its share.
 //!
-//! A change of one flow changes the levels of many subscribers. So a subscriber's level is computed only when a
-//! flow's rate is needed, and kept until the subscriber's flows or share change. A subscriber with one flow needs no
-//! separate level: the port's level gives exactly the same rate.
+//! A change of one flow changes the levels of many subscribers. So a subscriber's level is computed only when the rate
+//! of one of its flows is needed. The level is kept until the subscriber's demands or its share change. A subscriber
+//! with one flow needs no separate level: the port's level gives exactly the same rate.
 
 use core::cell::Cell;
 
@@ -72,7 +72,7 @@ impl<H> Group<H> {
         }
     }
 
-    /// Returns the parts of [`WEIGHT`] for flows that follow rates and for others.
+    /// Returns the parts of [`WEIGHT`] for flows that follow rates, and for other TCP flows.
     fn weights(&self) -> (u64, u64) {
         let (rated, other) = (u64::from(self.active.0), u64::from(self.active.1));
         match rated + other {
@@ -91,12 +91,12 @@ pub(super) struct Subscribers<H> {
     groups: Vec<Group<H>>,
     free: Vec<u32>,
     of_slot: Vec<u32>,
-    /// Flows with a demand.
+    /// Number of flows with a demand.
     flows: u64,
     /// Number of subscribers with active flows that follow rates.
     rated: u64,
     weights: (u64, u64),
-    /// Number of changes that may concern other flows of the same subscriber.
+    /// Number of changes of a flow that may have changed the shares of other flows of its subscriber.
     epoch: u64,
 }
 
@@ -148,7 +148,7 @@ impl<H: Host> Subscribers<H> {
         self.of_slot[slot] = number;
     }
 
-    /// Called when the record is removed. Its flow is no longer active at that time.
+    /// Called when the record is removed. The flow is no longer active at that time.
     pub(super) fn leave(&mut self, slot: u32) {
         let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
         let number = core::mem::replace(place, NONE);
@@ -200,7 +200,7 @@ impl<H: Host> Subscribers<H> {
     }
 
     /// Returns the part of a subscriber's equal share that a newcomer of this subscriber gets (BRF-34, BRF-106), or
-    /// `None` if the subscriber has no other flow.
+    /// `None` if the subscriber has no other active flow that follows rates.
     pub(super) fn newcomer_share(&self, slot: u32, capacity: Rate) -> Option<Rate> {
         let group = self.group(slot).filter(|group| group.active.0 > 1)?;
         let of_group = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / self.rated.max(1));
@@ -212,7 +212,8 @@ impl<H: Host> Subscribers<H> {
         self.group_mut(slot).map(|group| &mut group.newcomers)
     }
 
-    /// Adds or removes a demand. Returns the subscriber's demand before and after.
+    /// Applies `change` to the demands of the flow's subscriber. Returns the subscriber's total demand before and after
+    /// the change.
     pub(super) fn change(
         &mut self,
         slot: u32,
@@ -228,7 +229,7 @@ impl<H: Host> Subscribers<H> {
         (before, after)
     }
 
-    /// Flows with a demand.
+    /// Returns the number of flows with a demand.
     pub(super) fn flows(&self) -> u64 {
         self.flows
     }
@@ -255,7 +256,7 @@ impl<H: Host> Subscribers<H> {
         self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
     }
 
-    /// Returns a number that changes when one flow may have changed the share of another.
+    /// Returns a number that changes when a flow may have changed the share of another flow of its subscriber.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }

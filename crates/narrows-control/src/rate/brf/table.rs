@@ -12,15 +12,15 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// If the allocation changes by at most this share, measurements stay valid.
+/// Earlier measurements stay valid if the allocation changes by at most this share.
 const SAME: f64 = 0.01;
 
 /// The lists. Every record is on exactly one of these lists.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Rated flows with an allocation, least recent data first: N_BRF.
+    /// Rated flows with an allocation, least recent data first. Their number is N_BRF.
     Rated = 0,
-    /// Other TCP flows with data, least recent first: N_CUBIC.
+    /// Other TCP flows with data, least recent data first. Their number is N_CUBIC.
     Other = 1,
     /// Flows without data for a while, in the order of their idle time, longest first.
     Idle = 2,
@@ -30,16 +30,17 @@ pub(super) enum List {
 
 /// A flow's allocation and measured use.
 ///
-/// ALLOC reads all meters, and with 100,000 flows memory access dominates. So a meter is separate from [`Flow`] and
-/// takes only two cache lines. Reports and decisions are more frequent than ALLOC, and need only the first cache line.
+/// ALLOC reads all meters. With 100,000 flows, memory access dominates its cost. So a meter is separate from [`Flow`]
+/// and takes only two cache lines. Reports and decisions are more frequent than ALLOC, and need only the first cache
+/// line.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
-    /// Bytes/s; `UNBOUNDED` if no share satisfies the demand. In literal mode the demand is the allocation. See
-    /// `Shares`.
+    /// The flow's demand in bytes/s; `UNBOUNDED` if no share satisfies it. In literal mode the demand is the
+    /// allocation. See `Shares`.
     pub(super) demand: u64,
-    /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED` if no switch holds
-    /// it (BRF-102).
+    /// The rate to which another switch holds the flow, as read from an ACK that passed this switch; `UNBOUNDED` if no
+    /// switch holds it (BRF-102).
     pub(super) held: u64,
     /// The base allocation at the last feedback to the sender.
     pub(super) told: Rate,
@@ -65,14 +66,14 @@ pub(super) struct Meter {
     // The fields from here on are in the second cache line.
     /// The last time at which the flow got a rate as a newcomer.
     pub(super) joined: Time,
-    /// Payload bytes that were lost before this switch, according to gaps in the sequence numbers (BRF-100).
+    /// Payload bytes that were lost on the way to this switch, according to gaps in the sequence numbers (BRF-100).
     pub(super) missing: Bytes,
     /// The evidence: L3 bytes that arrived in windows since the last classification, all under the same
     /// allocation.
     pub(super) evidence: Bytes,
     /// The time covered by the evidence.
     pub(super) evidence_span: Span,
-    /// BW_real: rate in the last window.
+    /// BW_real: the flow's rate in the last window.
     pub(super) real: Rate,
     /// Bytes and time of all windows, for the predictor.
     pub(super) measured: Bytes,
@@ -118,7 +119,7 @@ impl Meter {
         }
     }
 
-    /// Resets the counts if they belong to an earlier window.
+    /// Resets the count of bytes if it belongs to an earlier window.
     pub(super) fn enter(&mut self, window: u32) {
         if self.window != window {
             (self.window, self.bytes) = (window, Bytes::ZERO);
@@ -130,7 +131,7 @@ impl Meter {
         let same = (self.told.as_f64() - base.as_f64()).abs() <= SAME * self.told.as_f64();
         if self.told_at == Time::NEVER || !same {
             (self.told, self.told_at) = (base, now);
-            // The traffic of a flow that is held elsewhere does not depend on its rate here.
+            // If another switch holds the flow, its traffic does not depend on its rate at this port.
             if self.app_class != AppClass::Held {
                 self.drop_evidence();
             }
@@ -232,7 +233,8 @@ pub(super) struct Table<K> {
     unconfirmed: usize,
     max: usize,
     rtt_default: Span,
-    /// The time after which a reported flow is moved to the end of its list (`aggregate`).
+    /// A flow with reports is moved to the end of its list only if the last move is at least this long ago
+    /// (`aggregate`).
     patience: Span,
 }
 
@@ -252,7 +254,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Sets the time after which a reported flow is moved to the end of its list.
+    /// Sets the minimum time between two moves of a flow with reports to the end of its list.
     pub(super) fn set_patience(&mut self, patience: Span) {
         self.patience = patience;
     }
@@ -355,7 +357,7 @@ impl<K: FlowIdentity> Table<K> {
         Some(flow)
     }
 
-    /// Called when both sides of the flow were seen.
+    /// Called when packets of both sides of the flow have been seen.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.life.awaited.take().is_some()

@@ -15,7 +15,7 @@ fn resolved() -> Net {
     Net::new(Params::resolved(), LINK)
 }
 
-/// Returns whether `a` is within `part` of `b`.
+/// Returns whether `a` differs from `b` by at most `part` times `b`.
 fn near(a: Rate, b: Rate, part: f64) -> bool {
     (a.as_f64() - b.as_f64()).abs() <= part * b.as_f64()
 }
@@ -50,7 +50,7 @@ fn a_newcomer_leaves_a_share_to_the_next_one_and_gets_it_after_an_rtt() {
         // The other flows learn their new rates within one RTT, which is the convergence time of the paper.
         net.run(start + 42);
         assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
-        // By now the queue from the excess of that RTT (TV-12) has drained, and all flows have the same rate.
+        // By now the queue from the excess during this RTT (TV-12) has drained, and all flows have the same rate.
         net.run(start + 300);
         assert!(net.senders[..n].iter().all(|s| near(s.told, share, 0.02)), "{n} flows");
     }
@@ -66,7 +66,8 @@ fn without_urgent_decreases_there_is_at_most_one_feedback_per_rtt() {
     net.sender(2, 50, 5);
     net.run(3_000);
     for s in &net.senders {
-        // The first two feedbacks are in the SYN-ACK and in the first ACK of data.
+        // The interval between the first two feedbacks may be shorter. They are in the SYN-ACK and in the first ACK of
+        // data.
         assert!(s.feedbacks.windows(2).skip(1).all(|w| w[1] - w[0] >= s.rtt), "{:?}", s.feedbacks);
         assert!(s.feedbacks.len() as u64 > 2_000 / s.rtt);
     }
@@ -115,7 +116,8 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // The paper's rule takes losses for lower demands, which BRF-100 prevents.
+    // By the paper's rule, a flow with losses seems to have a lower demand. BRF-100 prevents this, and is disabled
+    // here.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
@@ -170,8 +172,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // Even SYNs that get SYN-ACKs evict no established flow. They add at most the permitted number of unconfirmed
-    // flows, which are removed within seconds.
+    // Even SYNs that get SYN-ACKs evict no established flow. They create at most the permitted number of unconfirmed
+    // records, which are removed within seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -223,7 +225,7 @@ fn udp_is_policed_to_its_share() {
         datagram.key.proto = Proto::Udp;
         passed += u64::from(net.offer(&datagram) == Admission::Queue(Leaf::Udp));
     }
-    // UDP offers 12 Mbit/s for two seconds. The policer passes 5 Mbit/s and a burst of two packets.
+    // UDP offers 12 Mbit/s for two seconds. The policer admits 5 Mbit/s, and in addition a burst of two packets.
     assert!((830..=838).contains(&passed), "{passed}");
     let class = Action::SetClass { class: Class::Udp, rate: mbit(5.0), ceil: mbit(5.0) };
     assert!(net.actions.contains(&class));
@@ -305,7 +307,7 @@ fn a_greedy_flow_teaches_the_predictor_the_capacity_and_a_limited_flow_its_rate(
     }
 }
 
-/// The switch is near the receiver, so the RTT from the handshake is only 1 ms until the sender has answered.
+/// The switch is near the receiver. So the known RTT is only 1 ms until the sender has answered the SYN-ACK.
 #[test]
 fn a_commitment_lasts_for_an_rtt_of_the_data() {
     let mut net = resolved();
@@ -416,7 +418,7 @@ fn congestion_reduces_once_a_period_and_ends_with_the_queue() {
     };
     net.brf.on_message(ms(net.now), &Message::Poll, &net.port, &mut net.actions);
     assert!(matches!(net.actions.last(), Some(Action::ToController(Message::Report(r))) if r.port == 1));
-    // BRF-80: the queue of 100 packets must drain within 2 T = 40 ms. The class sends 12.25 MB/s.
+    // BRF-80: the queue of 100 packets must drain within 2 T = 40 ms. The share of the rated class is 12.25 MB/s.
     net.port.queued[1] = Bytes::new(150_000);
     net.port.queued_packets[1] = 100;
     say(&mut net, Some(CongestionKind::Queue));
@@ -500,7 +502,8 @@ fn tv_12_and_13_formulas() {
     assert!((jain - 0.625f64).abs() < 1e-4 && (a / (a + b) - 0.887f64).abs() < 5e-4);
 }
 
-/// BRF-101: a sender with a very low pacing rate would still wait for its next departure after the outage has ended.
+/// BRF-101: with a very low rate, a sender would still wait for its next departure after the outage. So the port writes
+/// no rate.
 #[test]
 fn a_port_without_capacity_writes_no_rate() {
     let mut net = resolved();

@@ -15,11 +15,11 @@ pub(super) enum Due {
     FirstAck,
     /// An ACK of a newcomer's data should have passed this switch by now (BRF-34).
     FirstFeedback,
-    /// Late retransmissions of a closed flow have passed (BRF-15).
+    /// Late retransmissions of a closed flow have passed by now, so its record can be removed (BRF-15).
     Removal,
 }
 
-/// Deadlines in order. Deadlines of removed flows are dropped when they expire.
+/// Deadlines, earliest first. Deadlines of removed flows are dropped when they expire.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Time, FlowId, Due)>>,
@@ -34,7 +34,7 @@ impl Timers {
         self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
-    /// Returns the next deadline that is due, if any.
+    /// Removes and returns the earliest deadline that has passed, if there is one.
     pub(super) fn pop(&mut self, now: Time) -> Option<(FlowId, Due)> {
         if self.next() > now {
             return None;

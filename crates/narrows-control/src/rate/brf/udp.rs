@@ -1,8 +1,9 @@
-//! UDP's part of the link (BRF-21, BRF-23). UDP has a guaranteed share, and can borrow idle capacity in addition.
+//! UDP's part of the link (BRF-21, BRF-23). UDP has a guaranteed share, and may in addition be permitted to borrow idle
+//! capacity.
 //!
 //! If UDP may borrow, its class reserves only the part of the share that UDP needs. So a few DNS queries do not take
-//! the whole share, 5 % of the link, from TCP. Above the reserve, UDP borrows until the next sample of its load raises
-//! the reserve.
+//! the whole share, 5 % of the link, from TCP. If UDP's load exceeds the reserve, UDP borrows until the next sample of
+//! the load raises the reserve.
 //!
 //! While UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
 //! The ceiling falls as TCP's measured rate rises. Otherwise UDP would fill the headroom that `eta` leaves on a busy
@@ -15,8 +16,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// The reserve is the share, halved at most this many times. It has few possible values, because each change of the
-/// reserve changes all rates.
+/// The reserve is the share, halved at most this many times. The reserve has few possible values, because each change
+/// of the reserve changes all rates.
 const HALVINGS_MAX: u8 = 4;
 
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
@@ -36,7 +37,7 @@ pub(super) struct Udp {
     sampled: Option<(Time, Bytes, Bytes)>,
     /// Arrival rate of TCP.
     tcp: Rate,
-    /// UDP's arrivals since the last sample.
+    /// Bytes of UDP that have arrived since the last sample.
     arrived: Bytes,
     /// The maximum of UDP's arrival rate since `turned`, and the maximum in the time [`HELD`] before `turned`.
     peaks: [Rate; 2],
@@ -69,12 +70,12 @@ impl Udp {
         self.arrived += size;
     }
 
-    /// Returns whether a UDP packet arrived within this time.
+    /// Returns whether a UDP packet arrived within the last `within`.
     pub(super) fn is_active(&self, now: Time, within: Span) -> bool {
         self.seen.is_some_and(|at| now.since(at) < within)
     }
 
-    /// Returns whether the packet conforms to `rate`, and consumes its tokens if it does.
+    /// Returns whether a packet of `size` bytes conforms to `rate`. If it does, consumes `size` tokens.
     pub(super) fn police(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
         self.policer.admit(now, size, rate, burst)
     }
@@ -100,9 +101,9 @@ impl Udp {
         }
     }
 
-    /// Returns how often the share can be halved without falling below UDP's need.
+    /// Returns how many times the share can be halved without falling below UDP's need.
     pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
-        // Packets that arrived since the last sample count too.
+        // The load includes packets that arrived since the last sample.
         let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));
         let load = self.peaks.into_iter().fold(recent, Rate::max);
         let need = ROOM * load.as_f64() / link.as_f64().max(1.0);

@@ -1,23 +1,22 @@
 //! The link's division into three classes. The shares are fixed, because the laws of RCP, BDR and PACEC do not divide
 //! the link by numbers of flows.
 //!
-//! The shares are guarantees: 5 % each for other TCP and for UDP (BRF-21's share for UDP), and the
-//! rest for rated flows. All classes, including UDP (unlike BRF-23), may borrow up to the rate of
-//! the link.
+//! The shares are guarantees. Other TCP and UDP get 5 % each, which is UDP's share in BRF-21. Rated flows get the rest.
+//! All classes may borrow up to the rate of the link. Unlike in BRF-23, this includes UDP.
 //!
-//! Other flows may borrow bandwidth beyond their guarantee, and rated flows get it back when they need it. The law
-//! must not count borrowed traffic. Otherwise a queue of CUBIC flows would make the law reduce the rates of rated
-//! flows to nothing.
+//! Other flows may borrow bandwidth beyond their guarantee. When rated flows need this bandwidth, they get it back. So
+//! the law must not count borrowed traffic. Otherwise a queue of CUBIC flows would make the law reduce the rates of
+//! rated flows to almost nothing.
 
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
 
-/// Minimum rate of a class: one packet per second, because HTB rejects a rate of zero. An empty class has this rate,
-/// and borrows when it becomes active.
+/// Minimum rate of a class: one packet per second, because HTB rejects a rate of zero. A class without flows has this
+/// rate. When it becomes active, it first borrows.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// A class can save unused guarantee of at most this time. So a short burst counts as guaranteed if the average traffic
-/// is within the guarantee.
+/// A class can save the guarantee that it does not use, but at most the guarantee for this time. So a short burst is
+/// within the guarantee if the average traffic is.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).
@@ -45,7 +44,7 @@ pub(in crate::rate) struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the part of the traffic in `elapsed` that is within the guarantee.
+    /// Returns the part of the bytes that `passed` in the time `elapsed` that is within the guarantee.
     pub(in crate::rate) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));

@@ -3,14 +3,14 @@
 //!
 //! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps counts and sums as
 //! integers, so they never drift. The level is found by descending the tree. In the bucket that contains the level,
-//! each demand counts as the bucket's mean. All other buckets are exact. The level is never too high: `min(d, level)`
-//! is concave in d, so the mean overestimates the bucket's use (Jensen's inequality). The level may be too low, by at
-//! most half the bucket's width.
+//! each demand is replaced by the bucket's mean. For all other buckets the computation is exact. The level is never too
+//! high: `min(d, level)` is concave in d, so the mean overestimates the bucket's use (Jensen's inequality). The level
+//! may be too low, by at most half the bucket's width.
 
-/// Buckets per doubling: 2^7.
+/// There are 2^7 buckets per doubling of the demand.
 const PRECISION: u32 = 7;
 const PER_OCTAVE: u64 = 1 << PRECISION;
-/// Larger demands are clamped to this value, 8.8e12 B/s. A rate code cannot represent more (BRF-5).
+/// Larger demands are clamped to this value, 8.8e12 B/s, because a rate code cannot represent higher rates (BRF-5).
 pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
@@ -30,7 +30,7 @@ pub(in crate::rate) const fn upper_edge(bucket: usize) -> u64 {
     if octave == 0 { mantissa } else { ((PER_OCTAVE + mantissa + 1) << (octave - 1)) - 1 }
 }
 
-/// The demands of one bucket.
+/// Number and sum of the demands in one bucket.
 #[derive(Copy, Clone, Default)]
 pub(in crate::rate) struct Node {
     pub(in crate::rate) count: u64,
@@ -106,7 +106,7 @@ impl DemandIndex {
     }
 
     /// Begins a bulk change, for use when most flows change. Until [`end_bulk`](DemandIndex::end_bulk) each change
-    /// costs O(1), and the end costs O(buckets) once. Before the end, [`level`](DemandIndex::level) does not see the
+    /// costs O(1), and the end costs O(buckets) once. Before the end, [`level`](DemandIndex::level) ignores the
     /// changes.
     pub fn begin_bulk(&mut self) {
         self.bulk = true;

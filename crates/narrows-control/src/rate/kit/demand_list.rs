@@ -1,8 +1,8 @@
 //! Water-filling over the few demands of one subscriber.
 //!
 //! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand subscribers. A
-//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search, and the level
-//! costs one pass over the stored buckets. The results are bit-for-bit those of the index.
+//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search. Computing the
+//! level costs one pass over the stored buckets. The results are bit-for-bit the same as with the index.
 
 use super::demand_index::{MAX_DEMAND, Node, bucket, upper_edge};
 use super::waterfill::UNBOUNDED;

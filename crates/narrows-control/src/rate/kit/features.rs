@@ -2,8 +2,8 @@
 //! the time of day.
 //!
 //! Flow records contain the same features, so that training and prediction cannot differ. Training uses 32-bit floats,
-//! which hold integers of 24 bits, so an address takes two features. The client's port is left out, because hosts
-//! choose it at random.
+//! which represent only integers of up to 24 bits exactly. So an address takes two features. The client's port is left
+//! out, because hosts choose it at random.
 
 use crate::rate::{FlowIdentity, Host, Proto};
 use crate::units::{Span, Time};
@@ -47,7 +47,7 @@ impl Features {
         ])
     }
 
-    /// Returns the feature with this index. An index out of range gives zero.
+    /// Returns the feature with this index. Returns zero if the index is out of range.
     pub fn get(&self, index: usize) -> f64 {
         self.0.get(index).copied().unwrap_or(0).into()
     }

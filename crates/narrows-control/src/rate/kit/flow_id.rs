@@ -2,7 +2,7 @@
 
 use crate::rate::aggregate::FlowHandle;
 
-/// Identifies a record. Slots are reused, but their generation changes.
+/// Identifies a record. When a slot is reused, its generation changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::rate) struct FlowId {
     pub(in crate::rate) slot: u32,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::rate::{FlowIdentity, Side};
 use crate::units::{Span, Time};
 
-/// A SYN that passed.
+/// A handshake whose SYN has passed this switch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) syn_at: Time,
@@ -21,12 +21,13 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) answered: Option<Time>,
 }
 
-/// Handshakes of flows without a record, oldest first. A full table discards the oldest. So a flood evicts only
-/// handshakes that take longer than the flood needs to fill the table. It evicts no flow that has a record.
+/// Handshakes of flows without a record, oldest first. A full table discards the oldest. So a flood of SYNs evicts only
+/// handshakes that take longer than the flood needs to fill the table. A flood evicts no flow that has a record.
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
-    /// Times and flows of the SYNs, earliest SYN first. Entries that were removed from `by_key` are skipped.
+    /// Times and flows of the SYNs, earliest SYN first. Entries may remain here after their removal from `by_key`, and
+    /// are then ignored.
     order: VecDeque<(Time, K)>,
     max: usize,
     timeout: Span,
@@ -40,7 +41,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
     pub(in crate::rate) fn insert(&mut self, now: Time, key: K, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
-            // A repeated SYN does not postpone the handshake's expiry.
+            // A repeated SYN does not change `syn_at`, so it does not postpone the expiry of the handshake.
             known.repeated = true;
             known.permitted = permitted;
             return;

@@ -10,8 +10,8 @@ use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::Time;
 
 /// A table may hold this many flows that were seen from one side only, or as many as it holds confirmed flows,
-/// whichever is more. So a restarted switch rebuilds its table within a few RTTs, but a flood of forged packets creates
-/// few records (BRF-104, BRF-105).
+/// whichever is more. So a restarted switch rebuilds its table within a few RTTs, but a flood of forged packets can
+/// create only a limited number of records (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
 /// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
@@ -24,7 +24,7 @@ pub(in crate::rate) fn accepts_unconfirmed((unconfirmed, confirmed): (usize, usi
 pub(in crate::rate) enum Step {
     /// A SYN. A known flow stays unchanged. The answer will show whether this is a new flow or a forgery.
     Opens,
-    /// The SYN-ACK of this handshake. A record with the same key belongs to an earlier flow.
+    /// The SYN-ACK of this handshake. If there is a record with the same key, it belongs to an earlier flow.
     Answers(HalfOpen),
     /// A SYN-ACK that belongs to no open handshake. It is a retransmission.
     Repeats,
@@ -62,7 +62,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
 /// The part of a flow's record that depends on the packets that begin, confirm and end the flow.
 #[derive(Clone, Debug)]
 pub(in crate::rate) struct Life {
-    /// The handshake was not seen. Whether the flow follows rates is inferred from its packets.
+    /// This switch did not see the handshake. Later packets of the flow show whether it follows rates.
     pub(in crate::rate) guessed: bool,
     /// The side whose next packet confirms that the flow is genuine; `None` if the flow is confirmed.
     pub(in crate::rate) awaited: Option<Side>,
@@ -76,7 +76,7 @@ pub(in crate::rate) struct Life {
 }
 
 impl Life {
-    /// Returns a flow that begins now. `awaited` is the side that must confirm it.
+    /// Returns the state of a flow that begins now. `awaited` is the side whose packet must confirm the flow.
     pub(in crate::rate) fn new(now: Time, awaited: Option<Side>) -> Self {
         Life {
             guessed: false,
@@ -89,7 +89,7 @@ impl Life {
         }
     }
 
-    /// Returns a flow whose SYN-ACK passes now.
+    /// Returns the state of a flow whose SYN-ACK passes now.
     pub(in crate::rate) fn answered(now: Time, half: &HalfOpen) -> Self {
         let mut life = Life { syn_ack_at: Some(now), ..Life::new(now, Some(half.opener)) };
         if !half.repeated {
@@ -98,18 +98,19 @@ impl Life {
         life
     }
 
-    /// Returns a flow whose SYN-ACK created no record. The next packet of its opener confirms it.
+    /// Returns the state of a flow whose SYN-ACK created no record. The next packet of the opener confirms the flow.
     pub(in crate::rate) fn late(now: Time, half: &HalfOpen) -> Self {
         Life { syn_ack_at: half.answered, ..Life::new(now, Some(half.opener)) }
     }
 
-    /// Returns a flow whose first known packet is data. Its SYN-ACK took another path, or the flow began
+    /// Returns the state of a flow whose first known packet is data. Its SYN-ACK took another path, or the flow began
     /// before this switch started.
     pub(in crate::rate) fn unseen(now: Time, half: Option<&HalfOpen>) -> Self {
         Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
     }
 
-    /// Takes an RTT sample from this side's answer in the handshake. The packet that it answers passed at `at`.
+    /// Takes an RTT sample from this side's answer in the handshake. The packet that this answer acknowledges passed at
+    /// `at`.
     fn sample(&mut self, now: Time, from: Side, at: Time) {
         match from {
             Side::Sender => self.rtt.sender_half(now.since(at)),
@@ -117,8 +118,8 @@ impl Life {
         }
     }
 
-    /// Updates the record for a packet, and returns whether the packet confirms the flow. The table itself changes
-    /// `awaited`, because it counts unconfirmed flows.
+    /// Updates the record for a packet, and returns whether the packet confirms the flow. The caller's table must
+    /// change `awaited`, because the table counts unconfirmed flows.
     pub(in crate::rate) fn hear<K>(&mut self, now: Time, event: &FlowEvent<K>) -> bool {
         self.last_seen = now;
         if event.has_data {

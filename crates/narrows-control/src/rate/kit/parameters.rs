@@ -20,7 +20,7 @@ pub trait PortParameters: Parameters + Default {
         Ok(())
     }
 
-    /// Checks the contents of files among the given values.
+    /// Checks those given values that are contents of files.
     ///
     /// # Errors
     /// Returns the first problem.

@@ -10,15 +10,15 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// Returns whether `size` conforms to `rate` with this burst, and consumes its tokens if it does.
-    /// A new bucket is full.
+    /// Returns whether a packet of `size` bytes conforms to `rate` and `burst`. If it does, consumes `size` tokens. A
+    /// new bucket is full.
     pub fn admit(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
         let tokens = match self.filled_at {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
         };
-        // The time of the last refill advances only if a whole token was added. Otherwise a bucket with a low rate and
-        // frequent calls would never get tokens.
+        // The time of the last refill advances only if a whole token was added. Otherwise, with a low rate and frequent
+        // calls, the bucket would never get tokens.
         if self.filled_at.is_none() || tokens != self.tokens {
             self.filled_at = Some(now);
         }

@@ -12,17 +12,17 @@ pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
 pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 
 /// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A smaller sample replaces the estimate, because
-/// the estimate stands for the time until a new rate takes effect. This time includes no queueing delay.
+/// the estimate is used as the time until a new rate takes effect. That time includes no queueing delay.
 const WEIGHT: u64 = 8;
-/// A sample counts as at most this multiple of the estimate. An outage of five seconds gives a sample of five seconds.
-/// Update intervals of that length would keep flows slow long after the outage.
+/// A larger sample is reduced to this multiple of the estimate. For example, an outage of five seconds gives a sample
+/// of five seconds. With update intervals of that length, flows would stay slow long after the outage.
 const CLIP: u64 = 4;
 
-/// One half: from the switch to one end and back.
+/// One half of the RTT: from the switch to one end and back.
 #[derive(Copy, Clone, Debug, Default)]
 struct Half {
     smoothed: Option<Span>,
-    /// The timestamp whose echo is expected, and when it passed the switch.
+    /// The timestamp whose echo is expected, and the time at which this timestamp passed the switch.
     awaited: Option<(u32, Time)>,
 }
 
@@ -74,19 +74,19 @@ impl RttEstimate {
         }
     }
 
-    /// Takes a sample of the receiver's half from the handshake.
+    /// Takes a sample of the receiver's half from the handshake or from counts.
     pub(in crate::rate) fn receiver_half(&mut self, sample: Span) {
         self.receiver.sample(sample);
     }
 
-    /// Takes a sample of the sender's half from the handshake.
+    /// Takes a sample of the sender's half from the handshake or from counts.
     pub(in crate::rate) fn sender_half(&mut self, sample: Span) {
         self.sender.sample(sample);
     }
 
     /// Handles the timestamps (value, echo) of a data packet.
     pub(in crate::rate) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
-        // After a pause of the application the time since the ACK measures the pause, not the path.
+        // After a pause of the application, the time since the ACK includes the pause, so it is not a sample.
         let paused =
             self.last_data.is_none_or(|at| now.since(at).scale(2, 1) > self.get().unwrap_or(Span::MAX));
         if let Some(sample) = self.sender.returns(now, echo)
@@ -121,7 +121,8 @@ mod tests {
         rtt.receiver_half(Span::from_millis(15));
         rtt.sender_half(Span::from_millis(5));
         assert_eq!(rtt.get(), Some(Span::from_millis(20)));
-        // Data passes every millisecond. Its ACK passes 15 ms later, and data that echoes the ACK 5 ms after the ACK.
+        // Data passes every millisecond. The ACK of the data passes 15 ms later. Data that echoes the ACK passes 5 ms
+        // after the ACK.
         for t in 100..400u64 {
             rtt.on_data(ms(t), (t as u32, (t - 5) as u32));
             rtt.on_reverse(ms(t), (t as u32, (t - 15) as u32));

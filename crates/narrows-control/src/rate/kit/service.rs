@@ -2,8 +2,8 @@
 
 use crate::rate::{FlowIdentity, FlowKey, Host};
 
-/// First port of Linux's ephemeral range. Lower ports identify services. This port and higher ports are assigned to
-/// clients.
+/// First port of Linux's ephemeral range. Lower ports identify services. This port and all higher ports are client
+/// ports.
 pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
 /// Returns the port that identifies the flow's service, or `None` if both are client ports.
@@ -11,8 +11,8 @@ pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }
 
-/// Returns the network of the data's destination: its /24 for IPv4. For IPv6, which the paper does not cover, it is the
-/// /48, which usually belongs to one site (RFC 6177).
+/// Returns the network of the data's destination: its /24 for IPv4. For IPv6, which the paper does not cover, the
+/// network is the /48, which usually belongs to one site (RFC 6177).
 pub fn network<K: FlowIdentity>(key: &K) -> K::Host {
     key.destination().network(24, 48)
 }

@@ -22,7 +22,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Returns the number of slots that a full walk visits.
+    /// Returns the number of slots, including empty ones.
     pub(in crate::rate) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -11,7 +11,7 @@ use crate::parameter::{Field, Shape, Value};
 use crate::rate::{FlowEvent, FlowIdentity, Host, Side};
 
 /// Default prefix length of an IPv6 subscriber. A host can use every address of its /64, so shares for single addresses
-/// would not limit it.
+/// would not limit the host.
 const IPV6_PREFIX: u8 = 64;
 
 /// The unit that gets a share.

@@ -1,9 +1,8 @@
 //! Max-min water-filling, which divides one capacity among many demands (Bertsekas and Gallager, *Data Networks*,
 //! sec. 6.5.2).
 //!
-//! Every flow gets its demand or the *level*, whichever is smaller, and the level is as high as the
-//! capacity allows. Rates are whole bytes/s. The level is rounded down, so the sum never exceeds
-//! the capacity.
+//! Every flow gets its demand or the *level*, whichever is smaller. The level is the highest level that the capacity
+//! allows. Rates are whole bytes/s. The level is rounded down, so the sum never exceeds the capacity.
 
 /// A demand that no share satisfies.
 pub const UNBOUNDED: u64 = u64::MAX;
@@ -11,8 +10,8 @@ pub const UNBOUNDED: u64 = u64::MAX;
 /// Returns the level, or `None` if every demand fits. Reorders `demands`. The cost is O(n).
 ///
 /// The median splits the flows in two halves. If the level is above the median, all demands of the lower half are
-/// satisfied. Otherwise no demand of the upper half is satisfied. Either way one half is decided, and the search
-/// continues in the other one.
+/// satisfied. Otherwise no demand of the upper half is satisfied. In both cases one half is decided, and the search
+/// continues in the other half.
 pub fn level(capacity: u64, demands: &mut [u64]) -> Option<u64> {
     let mut undecided = demands;
     let mut above = 0u128;

@@ -1,10 +1,11 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
 //! header.
 //!
-//! All N flows of a link of capacity C take the same remaining bandwidth at the same time. From one RTT to the next,
-//! the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a')
-//! with equal shares. With more flows, S oscillates. While the link is overloaded, S shrinks by only the share 1 - a'
-//! per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and we add none.
+//! All N flows on a link of capacity C add the same remaining bandwidth to their rates at the same time. From one RTT
+//! to the next, the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N
+//! - 1) a') with equal shares. With more flows, S oscillates. While the link is overloaded, S shrinks only by the
+//! factor a' per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and this implementation
+//! adds none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -15,9 +16,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// AB, the bandwidth left. AB is the whole capacity before the first measurement.
+    /// AB, the bandwidth left. Before the first measurement, AB is the whole capacity.
     available: Rate,
-    /// The time of the last measurement, and the bytes departed by then.
+    /// The time of the last measurement, and the bytes that had left the port by that time.
     measured: Option<(Time, Bytes)>,
 }
 
@@ -31,8 +32,8 @@ impl Law {
     /// effect at once. `departed` L3 bytes have left the port so far, and `queued` L3 bytes wait.
     ///
     /// AB is the capacity that the link did not use in the elapsed time, minus the queue. Subtracting the queue is our
-    /// addition. With it, a busy link with a queue has no bandwidth left even if the measurement ends while a packet is
-    /// being sent.
+    /// addition. As a result, a busy link with a queue has no bandwidth left, even if the measurement ends while a
+    /// packet is being sent.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;
@@ -56,7 +57,7 @@ impl Law {
     }
 
     /// Applies OBP-1. The header holds the minima of AB, CB and the rate over the earlier routers of the path. The rate
-    /// never exceeds CB. A sender without a rate of its own is a newcomer.
+    /// never exceeds CB. A sender whose header contains no rate of its own is a newcomer.
     pub fn stamp(&self, header: &mut Obp) {
         header.available = header.available.min(self.available);
         header.capacity = header.capacity.min(self.capacity);

@@ -33,7 +33,8 @@ fn answer(law: &Law, own: Option<Rate>) -> Rate {
     header.rate
 }
 
-/// A link of 100 Mbit/s can send 125,000 bytes in 10 ms. If it has sent 100,000 bytes, a fifth of its capacity is left.
+/// A link of 100 Mbit/s can send 125,000 bytes in 10 ms. This link has sent 100,000 bytes, so a fifth of its capacity
+/// is left.
 #[test]
 fn obp_1_by_hand() {
     let law = port(C, 100_000, 0);
@@ -41,7 +42,7 @@ fn obp_1_by_hand() {
     assert_eq!(answer(&law, None), rate(3_750_000), "AB + CB / 10");
     assert_eq!(answer(&law, Some(rate(1_500_000))), rate(3_600_000), "0.9 of 4,000,000");
     assert_eq!(answer(&law, Some(rate(0))), rate(2_250_000));
-    // AB + CB / 10 is 1.1 times the capacity of an empty link, so the rate is limited to the capacity.
+    // For an empty link, AB + CB / 10 is 1.1 times the capacity. So the rate is limited to the capacity.
     assert_eq!(answer(&port(C, 0, 0), None), C);
 }
 

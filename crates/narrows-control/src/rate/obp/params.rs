@@ -15,7 +15,7 @@ crate::parameters! {
         /// left. With a' = 1, a full link keeps unequal shares. The rates of N flows settle only if (N - 1) a' < 1.
         /// With the default, the rates of two flows settle.
         pub a_later: f64 = 0.9, number(0.01, 1.0).from("OBP-1; ours");
-        /// Length of a port's measurements. The default equals RCP's.
+        /// Length of a port's measurements. The default equals the default T_max of RCP.
         pub interval: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(2)).from("ours");
     }
 }

@@ -32,7 +32,7 @@ impl HeaderController for ObpPort {
         self.update(now, port);
     }
 
-    /// Writes the bandwidth left at the departure of the packet (OBP-1).
+    /// When a packet departs, writes the remaining bandwidth and the rate into its header (OBP-1).
     fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
         if let Header::Obp(header) = header {
             self.law.stamp(header);

@@ -6,7 +6,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, FlowEvent, FlowIdentity, Leaf, PortCounters, Segment, Side};
 use crate::units::{Bytes, Rate, Time};
 
-/// The lowest rate that the option can express. A flow without a rate in its ACKs would not be limited.
+/// The lowest rate that the option can express. If the ACKs of a flow carried no rate, the flow would not be limited.
 const LEAST: Rate = Rate::from_bytes_per_sec(1);
 
 impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
@@ -55,8 +55,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         Standing::Changed
     }
 
-    /// Returns the treatment of the flow's packets. `rtt` is the time between two updates to a source. Here this time
-    /// follows from Tc (PAC-3a), not from the flow's RTT.
+    /// Returns the treatment of the flow's packets. The field `rtt` is the minimum time between two rates for a source.
+    /// In PACEC it depends on Tc (PAC-3a), not on the flow's RTT.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
         let tells = self.params.edge && self.is_guided(now);
@@ -72,8 +72,9 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         None
     }
 
-    /// Returns the rate for a newcomer. The first newcomer takes the whole offer, and each later one gets the floor. A
-    /// port gives no rate if no flows begin at it (`edge = false`), or if its controller has failed.
+    /// Returns the rate for a newcomer. The first of several newcomers takes the whole offer, and each later newcomer
+    /// gets the floor. A port gives no rate if no flows begin at its switch (`edge = false`), or if the controller has
+    /// failed.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

@@ -8,7 +8,7 @@ use super::fill::{Paths, UNBOUNDED};
 use crate::rate::FlowIdentity;
 use crate::units::{Rate, Span, Time};
 
-/// Destinations kept per ingress. Newcomers to other destinations begin at the floor.
+/// Maximum number of destinations that are kept per ingress. Newcomers to other destinations begin at the floor.
 const DESTINATIONS: usize = 1024;
 /// A destination without flows is removed after this time.
 const DESTINATION_KEPT: Span = Span::from_secs(60);
@@ -17,17 +17,17 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow<K> {
     pub(super) key: K,
-    /// The link of the port that sends the rate to the source.
+    /// The link of the flow's ingress, the port that sends the rate to the source.
     pub(super) ingress: u32,
     pub(super) path: u32,
     /// Demand, bytes/s; [`UNBOUNDED`] for a greedy flow.
     pub(super) demand: u64,
-    /// The rate of the last update, bytes/s.
+    /// The rate according to the last update, bytes/s.
     pub(super) granted: u64,
-    /// The rate last sent to its ingress, bytes/s, and the period of that message.
+    /// The rate that was last sent to the flow's ingress, bytes/s, and the number of the period in which it was sent.
     pub(super) said: Option<u64>,
     pub(super) said_in: u64,
-    /// The time of the last announcement.
+    /// The time of the flow's last announcement.
     heard: Time,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Book<K: FlowIdentity> {
     flows: Vec<Flow<K>>,
     index: FxHashMap<K, usize>,
     most: usize,
-    /// The paths, one for each route of the network. They are kept forever.
+    /// The paths, one for each route of the network. Paths are never removed.
     pub(super) paths: Paths,
     numbers: FxHashMap<Vec<u32>, u32>,
     /// The destinations, by link.
@@ -69,7 +69,7 @@ impl<K: FlowIdentity> Book<K> {
         }
     }
 
-    /// Records a flow over these links. The flow begins, or it is announced again, perhaps with a new path.
+    /// Records a flow over the links `hops`. The flow begins, or is announced again, possibly with a new path.
     pub(super) fn announce(&mut self, now: Time, key: K, ingress: u32, hops: Vec<u32>, demand: Option<Rate>) {
         let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
         let path = self.number(hops);

@@ -46,8 +46,8 @@ fn tv_p3_literal_oscillates_with_period_two() {
 }
 
 /// If new rates reach the link f * Tc after an update, the next update sees a mean of the old and the new rate: r(s+1)
-/// = C / N - (1 - f) r(s) - f r(s-1). For 0 < f < 1 the eigenvalues have magnitudes below 1. So the oscillation decays,
-/// and half the capacity stays unused. Here f = 2 / 5, and the magnitudes are sqrt(f).
+/// = C / N - (1 - f) r(s) - f r(s-1). For 0 < f < 1 the eigenvalues have magnitudes below 1. So the oscillation decays.
+/// Half the capacity stays unused. Here f = 2 / 5, and the magnitudes are sqrt(f).
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));
@@ -74,7 +74,7 @@ fn tv_p3_incremental_covers_half_of_the_distance() {
     assert_eq!(course[..3], [25.0, 37.5, 43.75]);
     for (s, rate) in course.iter().enumerate() {
         let expected = 50.0 * (1.0 - libm::pow(0.5, s as f64 + 1.0));
-        // A change of less than a thousandth is not sent.
+        // The controller does not send a change of less than a thousandth.
         assert!((rate - expected).abs() < 0.06, "{s}: {rate}, not {expected}");
     }
 }
@@ -161,8 +161,8 @@ fn pac_20_links_that_paths_share() {
 
 #[test]
 fn pac_22_a_newcomer_between_updates_gets_the_unallocated_rate() {
-    // Flows 0 and 100 have the same destination. After the first flow has begun, the ingress gets a rate for
-    // newcomers to this destination.
+    // Flows 0 and 100 have the same destination. When the first flow has begun, the controller sends the ingress a rate
+    // for newcomers to this destination.
     let paths: Vec<&[u32]> = vec![&[1]; 102];
     let mut network = Network::new(params(Mode::Resolved), &[100.0], &paths, Span::from_millis(5));
     network.begin(0);
@@ -201,7 +201,8 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // The flow ends after one second of silence (PAC-21). The announcement of its end takes additional time.
+    // The flow ends after one second of silence (PAC-21). The announcement of its end needs additional time to reach
+    // the controller.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);

@@ -1,9 +1,9 @@
 //! Measures how much of its grant a flow uses. A flow that uses clearly less than its grant requests 1.1 times its use,
-//! so that other flows can use the rest. A flow that fills its grant has a request without limit.
+//! so that other flows can use the rest. A flow that fills its grant requests an unlimited rate.
 
 use crate::units::{Bytes, Rate, Span};
 
-/// Number of windows evaluated together.
+/// Number of windows that are evaluated together.
 const WINDOWS: u32 = 4;
 /// A flow is limited elsewhere if it uses less than this share of its grant in each of [`WINDOWS`] windows.
 const LIMITED: f64 = 0.9;
@@ -12,7 +12,7 @@ const LIMITED: f64 = 0.9;
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
-/// Relative changes of a demand up to this size are ignored.
+/// Changes of a demand by at most this share are ignored.
 const SAME: f64 = 0.1;
 
 /// Measures the use of one flow's grant.
@@ -23,7 +23,7 @@ pub(super) struct Meter {
     /// The maximum use and the minimum grant over the last `windows` windows.
     peak: Rate,
     least: Rate,
-    /// The flow's request; `None` if it has no limit.
+    /// The flow's request; `None` if the flow requests an unlimited rate.
     demand: Option<Rate>,
 }
 
@@ -33,7 +33,7 @@ impl Meter {
         self.sent += size;
     }
 
-    /// Returns the flow's request, or `None` if the request has no limit.
+    /// Returns the flow's request, or `None` if the flow requests an unlimited rate.
     pub(super) fn demand(&self) -> Option<Rate> {
         self.demand
     }

@@ -18,7 +18,7 @@ const SAME: u64 = 1000;
 /// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the
 /// flow or its ingress is assumed to be gone.
 const MISSED: u64 = 4;
-/// Periods between two removals of unused destinations.
+/// Number of periods between two removals of unused destinations.
 const FORGET: u64 = 100;
 /// Number of periods in the utilisation matrix.
 const MEMORY: usize = 20;
@@ -28,7 +28,7 @@ type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 
 /// The controller.
 pub struct Pacec<K: FlowIdentity = FlowKey> {
-    /// The law of the domain. The law of a single link may differ ([`Pacec::new`]).
+    /// The law of the domain. A single link may have a different law ([`Pacec::new`]).
     mode: Mode,
     /// Tc.
     period: Span,
@@ -63,7 +63,7 @@ struct OfPath {
     /// Number of greedy flows, and number of all flows.
     greedy: u64,
     flows: u64,
-    /// Index of the greedy flows' claim.
+    /// Index of the claim of the path's greedy flows.
     claim: usize,
     /// Sum of the last rates of all flows of the path, bytes/s.
     granted: u64,
@@ -75,8 +75,8 @@ impl<K: FlowIdentity> Pacec<K> {
     /// Returns a controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
     /// The first port determines the period for all ports. The first port that is not [`Mode::Incremental`] determines
-    /// the mode. A port whose counters do not separate classes of traffic can be incremental while the other ports are
-    /// [`Mode::Resolved`] or [`Mode::Equal`].
+    /// the mode. So a port whose counters do not separate classes of traffic can be incremental, while the other ports
+    /// are [`Mode::Resolved`] or [`Mode::Equal`].
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);
@@ -150,13 +150,14 @@ impl<K: FlowIdentity> Pacec<K> {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        // The first links of a path may have no agent or no sources.
+        // The ports of the first links of a path may have no agent or no sources.
         let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
         let ingress = hops.iter().find(begins).copied();
         if ingress == Some(from) {
             self.book.announce(now, key, from, hops, demand);
         } else if let Some(port) = self.ports.get(from as usize) {
-            // The flow only passes this port, or its route is unknown. Either way, this port must not limit the flow.
+            // The flow begins at another port, or its route is unknown. In both cases, this port must not limit the
+            // flow.
             let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
             out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }
@@ -278,8 +279,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Returns the rate for a newcomer on this path until the next update (PAC-22): r_max of the path or the
-    /// unallocated remainder, whichever is smaller.
+    /// Returns the rate for a newcomer on this path until the next update (PAC-22): in literal mode r_max of the path,
+    /// in the other modes the unallocated remainder of the path. The rate is at least the floor.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.share),
@@ -326,8 +327,8 @@ impl<K: FlowIdentity> Pacec<K> {
         if let Some(begun) = self.book.begun.get_mut(at) {
             new |= core::mem::take(begun);
         }
-        // Rates for newcomers are sent all together or not at all, because an ingress that gets any of them forgets how
-        // much its newcomers have taken.
+        // Send either all rates for newcomers or none. When an ingress gets any of these rates, it forgets how much its
+        // newcomers have taken.
         if new
             && let Some(destinations) = self.book.destinations.get_mut(at)
             && let Some((_, newcomers)) = self.outbox.get_mut(at)

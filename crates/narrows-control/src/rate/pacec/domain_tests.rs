@@ -182,8 +182,8 @@ fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
 }
 
-/// PAC-18a and PAC-22: in addition to both flows, a newcomer can have 9.8 Mbit/s on the first link. On the second link,
-/// no capacity is left.
+/// PAC-18a and PAC-22: on the first link, both flows leave 9.8 Mbit/s for a newcomer. On the second link, no capacity
+/// is left.
 #[test]
 fn a_newcomer_gets_what_equal_shares_leave() {
     let params = Params { mode: Mode::Equal, ..Params::default() };
@@ -278,8 +278,8 @@ fn a_link_without_counters_by_class_is_shared_too() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// A port without an agent is incremental, because its counters do not separate classes. This must not change the mode
-/// of the domain, even if the port is the first one.
+/// A port without an agent is incremental, because its counters do not separate classes. The mode of the domain must
+/// not be incremental, even if this port is the first one.
 #[test]
 fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     let plain = Params { mode: Mode::Incremental, ..Params::default() };

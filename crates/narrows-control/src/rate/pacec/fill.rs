@@ -3,9 +3,9 @@
 //!
 //! All rates rise together from the floor. A flow's rate stops rising at the flow's demand, or when a link on its path
 //! is full. This link is the flow's bottleneck. The *level* of a link is the rate at which it would be full if it were
-//! the next link to fill. A level never falls while flows stop below it. So the heap may hold outdated levels, which
-//! are updated when they reach the top. Rates are whole bytes/s, and levels are rounded down. So the rates on a link
-//! exceed its capacity only if the floors alone exceed it.
+//! the next link to fill. A link's level never falls when a flow stops below that level. So the heap may contain
+//! outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are rounded down. So
+//! the rates on a link exceed its capacity only if the floors alone exceed it.
 //!
 //! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of the
 //! network, so every run starts again from the floor. The sorted lists (claims by path, paths by link, demands by size)
@@ -75,7 +75,7 @@ pub struct Claim {
     pub flows: u64,
 }
 
-/// Numbers that are sorted into groups.
+/// Lists of numbers, one list per group.
 #[derive(Debug, Default)]
 struct Groups {
     /// The start of each group in `items`, and the end of the last group.
@@ -84,7 +84,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Builds the groups from pairs (group, number), by a counting sort. Every group is below `groups`.
+    /// Builds the groups from pairs (group, number), by a counting sort. Every group number is below `groups`.
     fn build(&mut self, groups: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
         self.starts.clear();
         self.starts.resize(groups + 1, 0);
@@ -113,7 +113,7 @@ impl Groups {
     }
 }
 
-/// State while the level rises.
+/// The state of a run, in which the level rises step by step.
 #[derive(Debug, Default)]
 struct Progress {
     least: u64,
@@ -139,7 +139,7 @@ impl Progress {
         let taken = rate.saturating_mul(claim.flows);
         for link in hops {
             let (left, open) = (&mut self.left[*link as usize], &mut self.open[*link as usize]);
-            // The subtractions are exact unless floors exceed the capacity.
+            // The subtractions saturate only if floors exceed the capacity.
             *left = left.saturating_sub(taken);
             *open = open.saturating_sub(claim.flows);
         }
@@ -204,7 +204,7 @@ impl Filler {
         self.begin(capacities, paths, claims, least);
         let mut bounded = self.bounded.iter().copied().peekable();
         while let Some(Reverse((level, link))) = self.levels.peek().copied() {
-            // No link is full below `level`, so all demands below `level` are satisfied.
+            // No link becomes full below `level`, so all demands up to `level` are satisfied.
             if let Some((demand, at)) = bounded.next_if(|(demand, _)| *demand <= level) {
                 let claim = &claims[at as usize];
                 self.progress.stop(at, claim, paths.get(claim.path), demand);
@@ -222,7 +222,7 @@ impl Filler {
                 }
             }
         }
-        // The remaining flows have no limiting link.
+        // No link limits the remaining flows.
         for (at, claim) in claims.iter().enumerate() {
             if !self.progress.stopped[at] {
                 self.progress.rates[at] = claim.demand.max(least);
@@ -230,7 +230,7 @@ impl Filler {
         }
     }
 
-    /// Changes demands of claims that stay in their groups.
+    /// Moves claims with changed demands to their new places in the sorted list. Their groups do not change.
     fn put_few_in_order(&mut self, changed: &[u32], paths: &Paths, claims: &[Claim]) {
         for at in changed {
             let (old, new) = (self.asked.claims[*at as usize], claims[*at as usize]);
@@ -304,7 +304,7 @@ impl Filler {
         &self.progress.rates
     }
 
-    /// Returns the rate that an additional flow on this path could have without taking from others, bytes/s. On a full
+    /// Returns the rate that an additional flow on this path could get without reducing other rates, bytes/s. On a full
     /// link, only the rounding remainder is left, which is less than one byte/s per flow.
     pub fn spare(&self, hops: &[u32]) -> u64 {
         let left = |link: &u32| self.progress.left.get(*link as usize).copied();

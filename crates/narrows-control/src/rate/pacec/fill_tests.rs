@@ -202,7 +202,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Nothing),
         (at(), 0u64..100).prop_map(|(at, capacity)| Step::Capacity(at, capacity)),
-        // Few demands are moved in the sorted list. After many changes the list is sorted again.
+        // A few changed demands are moved in the sorted list. After many changes, the list is sorted again.
         proptest::collection::vec((at(), demand()), 1..4).prop_map(Step::Demands),
         proptest::collection::vec((at(), demand()), 2 * FEW).prop_map(Step::Demands),
         (at(), 1u64..5).prop_map(|(at, flows)| Step::Flows(at, flows)),

@@ -20,7 +20,7 @@ pub(super) fn mbit(rate: f64) -> Rate {
     Rate::from_f64(rate * 125_000.0)
 }
 
-/// Returns the key of flow `n`, which has one of a hundred destinations.
+/// Returns the key of flow `n`. All flows together have a hundred destinations.
 pub(super) fn key(n: u32) -> FlowKey {
     let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
     let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0000 + n % 100));
@@ -106,8 +106,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Returns a network of links with these capacities in Mbit/s, and of flows over these ports. The flows begin
-    /// later.
+    /// Returns a network of links with these capacities in Mbit/s, and of flows over these ports. The flows begin when
+    /// [`begin`](Network::begin) is called.
     pub(super) fn new(params: Params, links: &[f64], paths: &[&[PortId]], delay: Span) -> Self {
         let port = |(at, capacity): (usize, &f64)| Port {
             control: PacecPort::new(params.clone(), at as u32 + 1, MTU),
@@ -148,7 +148,7 @@ impl Network {
         self.routes.path(&self.sources[n].key)
     }
 
-    /// Passes a handshake that takes no time and no bytes.
+    /// Begins a flow with a handshake that takes no time and no bytes.
     pub(super) fn begin(&mut self, n: usize) {
         self.sources[n].off = false;
         self.data(n, SYN, Bytes::ZERO);
@@ -191,7 +191,7 @@ impl Network {
         }
     }
 
-    /// Advances by one sample.
+    /// Advances time by one sample.
     pub(super) fn step(&mut self) {
         let ts = self.params.sample;
         self.now += ts;
@@ -220,7 +220,7 @@ impl Network {
         }
     }
 
-    /// Advances by one control period.
+    /// Advances time by one control period.
     pub(super) fn period(&mut self) {
         (0..self.params.samples).for_each(|_| self.step());
     }

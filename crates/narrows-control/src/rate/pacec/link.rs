@@ -6,8 +6,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// The last samples stay valid for this many periods, or this many report intervals if these are longer (PAC-24). A
-/// sample that covers more than this time is discarded.
+/// The last samples stay valid for this many periods, or for this many intervals between reports if the intervals are
+/// longer (PAC-24). A sample that covers more than this time is discarded.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -47,14 +47,14 @@ impl Link {
         }
     }
 
-    /// Returns whether there has been a report. Unknown links get no allocation.
+    /// Returns whether the link has had a report. A link without a report gets no allocation.
     pub(super) fn is_known(&self) -> bool {
         self.base.is_some()
     }
 
-    /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its clock may
-    /// have restarted. If counters have decreased, or if the last report is too old ([`STALE`]), the report only
-    /// restarts the measurement and gives no sample.
+    /// Processes a report. A report that is not later than the last report is ignored. After a long silence of the port
+    /// it is accepted, because the port's clock may have restarted. If counters have decreased, or if the last report
+    /// is too old ([`STALE`]), the report only restarts the measurement and gives no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -121,7 +121,7 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 for one link. The minimum bounds the result if flows do not use their rates.
+            // PAC-19 for one link. If flows do not use their rates, the result is bounded by eta * C.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(link.available(0.0, 0), 880_000);
     }
 
-    /// The counters are read every 20 ms, and the period of the domain is 5 ms.
+    /// The port reports every 20 ms, and the period of the domain is 5 ms.
     #[test]
     fn reports_rarer_than_periods_are_samples_too() {
         let mut link = Link::new(Params { sample: Span::from_millis(5), samples: 1, ..Params::default() });

@@ -1,6 +1,6 @@
 //! PACEC, path associativity centralized explicit congestion control. One controller has the state of all links and
-//! flows of a domain. It computes each flow's rate, and sends it to the flow's source through the first switch on the
-//! path.
+//! flows of a domain. It computes the rate of each flow. The first switch on the path sends this rate to the flow's
+//! source.
 //!
 //! After Hertiana, Kurniawan, Hendrawan and Pasaribu, "Effective Router Assisted Congestion Control for SDN", IJECE
 //! 8(6), 2018. `PAC-n` are the rules of `docs/reference/rules/pacec.md`. The printed law divides only residual

@@ -26,7 +26,7 @@ crate::words! {
     pub enum Signal {
         /// In packets of the reverse direction, at most once per Tc or per 100 ms, whichever is shorter (PAC-3a).
         InBand = "in-band",
-        /// In a message of its own (PAC-3b).
+        /// In a separate message (PAC-3b).
         OutOfBand = "out-of-band",
     }
 }
@@ -42,19 +42,18 @@ crate::parameters! {
         /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus the delays to and
         /// from the controller, so that an update sees the effect of the previous update.
         pub samples: u32 = 5, whole(1, 1000).from("PAC-11, PAC-23");
-        /// Share of the link to allocate. Literal mode allocates all.
+        /// Share of the link to allocate. Literal mode allocates the whole link.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
-        /// w_q: weight of the queue in the utilisation. `none` stands for 1 in literal mode, and for Ts / Tc in the
-        /// other modes.
+        /// w_q: weight of the queue in the utilisation. `none` means 1 in literal mode, and Ts / Tc in the other modes.
         pub queue_weight: Option<f64> = None, number(0.0, 10.0).or_none().from("PAC-15");
         /// w_q': share of the mean queue to drain in one Tc, in the modes `resolved` and `equal`.
         pub drain: f64 = 1.0, number(0.0, 10.0).from("PAC-18");
         /// Incremental mode: the total rate of a link grows per Tc by this share of its unused capacity.
         pub kappa: f64 = 0.5, number(0.01, 1.0).from("PAC-19");
-        /// Minimum rate of an active flow in full packets per Tc. `none` stands for 0 in literal mode, and for 2 in the
-        /// other modes.
+        /// Minimum rate of an active flow in full packets per Tc. `none` means 0 in literal mode, and 2 in the other
+        /// modes.
         pub floor_packets: Option<f64> = None, number(0.0, 1000.0).or_none().from("PAC-16");
-        /// A flow has ended after this time without data.
+        /// After this time without data, a flow is assumed to have ended.
         pub idle_after: Span = Span::from_secs(1), time_from(Span::from_millis(10), Span::from_secs(3600)).from("PAC-21");
         /// How sources receive their rates.
         pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS).from("PAC-3");
@@ -68,8 +67,8 @@ crate::parameters! {
 
 impl PortParameters for Params {}
 
-/// Maximum time between two writes of a flow's rate in band (ours). A rate holds until the next update (PAC-4), but
-/// senders of BRF assume after 200 ms without a rate that their switch has failed (BRF-92).
+/// Maximum time between two writes of a flow's rate in band (ours). A rate is valid until the next update (PAC-4). But
+/// after 200 ms without a rate, senders of BRF assume that their switch has failed (BRF-92).
 const REWRITTEN: Span = Span::from_millis(100);
 
 impl Params {

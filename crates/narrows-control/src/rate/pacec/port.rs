@@ -1,10 +1,10 @@
-//! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin here to
-//! the controller, and sends the controller's rates to their sources (PAC-3, PAC-21, PAC-22).
+//! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin at its
+//! switch to the controller, and sends the controller's rates to the sources (PAC-3, PAC-21, PAC-22).
 //!
-//! A port does not know whether a flow begins at its switch. With `edge` it announces all flows. The controller knows
-//! the routes. If a flow begins elsewhere, the controller answers that this port does not limit it ([`Rate::MAX`]).
-//! Before that answer, this port and the flow's first port may both write into the SYN-ACK. The smaller rate applies,
-//! so the flow may begin at the floor. To avoid this, set `edge = false` at ports without hosts.
+//! A port does not know whether a flow begins at its switch. With `edge = true` it announces all flows. The controller
+//! knows the routes. If a flow begins elsewhere, the controller answers that this port does not limit it
+//! ([`Rate::MAX`]). Before that answer, this port and the flow's first port may both write a rate into the SYN-ACK. The
+//! smaller rate applies, so the flow may begin at the floor. To avoid this, set `edge = false` at ports without hosts.
 
 use rustc_hash::FxHashMap;
 
@@ -21,15 +21,15 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Time for which the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
-/// Number of periods after which a rate for newcomers is too old to use. The controller repeats each rate every fifth
-/// period.
+/// Number of periods after which the port no longer uses a rate for newcomers. The controller repeats each rate every
+/// fifth period.
 const OFFERS_KEPT: u64 = 10;
 
-/// The controller counts as failed after this time without a message, or after [`PERIODS_ABANDONED`] periods if they
-/// are longer. The port then sends and writes no rates, and senders use CUBIC until the controller returns (ours). A
-/// working controller repeats every rate after five periods.
+/// The controller is assumed to have failed after this time without a message, or after [`PERIODS_ABANDONED`] periods
+/// if they are longer. The port then sends and writes no rates, and senders use CUBIC until the controller returns
+/// (ours). A working controller repeats every rate after five periods.
 const ABANDONED: Span = Span::from_secs(2);
-/// The controller counts as failed only after this many periods without a message.
+/// The controller is assumed to have failed only after at least this many periods without a message.
 const PERIODS_ABANDONED: u64 = 10;
 
 /// Time after which the ingress repeats all rates out of band, for any Tc (ours). An unchanged rate causes no message
@@ -50,10 +50,10 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
-    /// The time of the controller's last message, and the time of its last request to announce all flows.
+    /// The time of the controller's last message, and the time at which the controller last asked for all flows.
     heard: Time,
     asked: Option<Time>,
-    /// The number of changes of flows' rates.
+    /// Number of changes of the rates of flows so far.
     pub(super) version: u64,
     /// The time of the last call.
     pub(super) at: Time,
@@ -90,9 +90,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns the rate for a newcomer (PAC-22). Newcomers between two updates share at least this port. So the rates
-    /// of earlier newcomers are subtracted, even if their destinations differ. The port does not know of newcomers at
-    /// other ports.
+    /// Returns the rate for a newcomer (PAC-22). All newcomers between two updates use at least the link of this port.
+    /// So the rates of earlier newcomers are subtracted, even if their destinations differ. The port does not know of
+    /// newcomers at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -110,12 +110,13 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Returns whether the controller counts as working, because it has sent a message recently.
+    /// Returns whether the controller has sent a message recently, and so is assumed to work.
     pub(super) fn is_guided(&self, now: Time) -> bool {
         now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
 
-    /// Begins or resumes a flow. The flow gets an initial rate only if it certainly begins or resumes now (`anew`).
+    /// Begins or resumes a flow. The flow gets an initial rate only if `anew`: the flow certainly begins or resumes
+    /// now, and is not older.
     pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
         // The rates of an earlier flow with this key do not apply.
         self.close(&key, actions);
@@ -133,7 +134,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Handles FIN or RST: the flow no longer counts.
+    /// Marks a flow as closed, after its FIN or RST or before a new flow with the same key. If the flow was active and
+    /// does not begin elsewhere, announces its end.
     pub(super) fn close(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
@@ -159,7 +161,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             (flow.state, flow.granted)
         });
         match known {
-            // The same SYN has arrived again.
+            // The SYN of a known flow has arrived again.
             Some((State::Active, None)) if opens && follows_rates => {}
             _ if opens && follows_rates => self.begin(now, key, true, actions),
             // A new flow that does not follow rates reuses the addresses and ports of a flow that did.
@@ -182,7 +184,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         true
     }
 
-    /// Sends the source its rate if the rate is new.
+    /// With out-of-band signalling, sends the source the flow's rate if this rate has changed.
     fn tell(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let signal = self.params.signal;
         let Some(flow) = self.table.get_mut(key) else { return };
@@ -193,7 +195,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Sends the controller's rates to all sources again. Rates that the port itself chose are not repeated, because
+    /// Sends all sources the controller's rates again. Rates that the port itself chose are not repeated, because
     /// without the controller a source should use its own congestion control.
     fn repeat(&self, actions: &mut Vec<Action<K>>) {
         let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());
@@ -201,12 +203,13 @@ impl<K: FlowIdentity> PacecPort<K> {
             .extend(active.filter_map(|flow| Some(Action::ToSource { flow: flow.key, rate: flow.granted? })));
     }
 
-    /// Ends silent flows. Measures all other flows and announces those that are due.
+    /// Ends silent flows. Measures all other active flows. Announces a flow if its demand has changed or its last
+    /// announcement is old.
     fn end_window(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let window = now.since(self.window_from);
         self.window_from = now;
         let (idle_after, floor) = (self.params.idle_after, self.floor);
-        // A full table forgets silent flows sooner, to make room for newcomers.
+        // If the table is full, silent flows are forgotten sooner, to make room for newcomers.
         let remembered = if self.table.is_full() { idle_after } else { REMEMBERED.max(idle_after) };
         for slot in 0..self.table.slots() {
             let Some(flow) = self.table.in_slot(slot).and_then(|id| self.table.at_mut(id)) else { continue };
@@ -290,8 +293,8 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         "pacec"
     }
 
-    /// Returns the requirements of the controller on its port. In-band signalling models a real switch, so the port
-    /// has classes.
+    /// Returns the requirements of the controller on its port. With in-band signalling, the port has classes, because
+    /// this signalling is also for real switches.
     fn requirements(&self) -> Requirements {
         let queueing = match self.params.signal {
             Signal::InBand => Queueing::Classes { queues_udp: false },
@@ -309,7 +312,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         if self.params.signal == Signal::OutOfBand && self.params.edge {
             self.repeat_at = now + REPEATED;
         }
-        // The next sample is the difference from these counters.
+        // The controller computes the next sample as the difference from these counters.
         self.report(now, port, actions);
         if port.capacity.is_none() {
             actions.push(Action::Log { event: "no-capacity-told", flow: None, value: f64::from(self.port) });
@@ -333,7 +336,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
     }
 
     /// Returns the rate to write into a packet of the reverse direction. If another switch has already written a rate,
-    /// the smaller one stays, as in BRF-61.
+    /// the packet gets the smaller of the two rates, as in BRF-61.
     fn on_reverse(
         &mut self,
         now: Time,
@@ -408,7 +411,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
             Message::Grants { port, flows, newcomers } if *port == self.port => {
                 self.on_grants(now, flows, newcomers, actions);
             }
-            // The controller has just started and asks for the flows.
+            // The controller has just started, and requests announcements of all flows.
             Message::Poll if self.asked.is_none_or(|at| now.since(at) >= self.params.idle_after) => {
                 self.asked = Some(now);
                 for flow in self.table.iter().filter(|flow| flow.state == State::Active) {

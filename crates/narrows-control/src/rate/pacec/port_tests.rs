@@ -223,8 +223,8 @@ fn out_of_band_a_source_gets_each_change() {
     assert_eq!(port.pacec.allocation(&key(5)), None);
 }
 
-/// PAC-4: for any Tc, the source gets its rate twice a second. This ends when the controller has been silent for two
-/// seconds or ten periods, whichever is longer.
+/// PAC-4: for any Tc, the source gets its rate twice a second. The port stops this when the controller has been silent
+/// for two seconds or ten periods, whichever is longer.
 #[test]
 fn out_of_band_the_ingress_repeats_a_rate_without_news() {
     for (sample, abandoned) in [(2, 2_000), (10, 2_000), (400, 20_000)] {
@@ -317,7 +317,7 @@ fn a_flow_that_uses_less_requests_less() {
         }
         port.data(at, key(2), ACK, RateOption::Absent);
     }
-    // The flow uses 30,000 B/s. 1.1 times this rate is below the floor.
+    // The flow uses 30,000 B/s. The announced demand is the floor, because 1.1 times this use is below the floor.
     assert_eq!(port.announced(), [(key(1), true, Some(Rate::from_bytes_per_sec(60_000)))]);
     port.hear(300, Message::Poll);
     let announced = port.announced();
@@ -471,7 +471,7 @@ fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
     port.data(0, key(1), SYN, UNASSIGNED);
     port.grant(100, 1, mbit(40.0));
     let mut told = |at| {
-        // Data continues; otherwise the flow would end.
+        // Pass data, because otherwise the flow would end.
         port.data(at - 1, key(1), ACK, RateOption::Absent);
         port.until(at);
         let newcomer = port.pacec.grant(None, 1).is_some();

@@ -13,7 +13,7 @@ pub(super) enum State {
     Active,
     /// The flow has sent no data for `idle_after`.
     Idle,
-    /// FIN or RST was seen. Later data of the flow is retransmitted data.
+    /// The flow has ended with FIN or RST. Later data of the flow is retransmitted data.
     Closed,
 }
 
@@ -24,10 +24,10 @@ pub(super) struct Flow<K> {
     pub(super) state: State,
     /// Whether the flow has sent data. A flow that has sent only a SYN is removed when it becomes idle.
     pub(super) had_data: bool,
-    /// The time of the last data.
+    /// The time of the last data or SYN.
     pub(super) heard: Time,
     pub(super) announced: Time,
-    /// The rate until the controller answers. `None` if the flow may be older than this port's state, or if the
+    /// The rate until the controller answers. `None` if the flow may have begun before the port knew it, or if the
     /// parameter `edge` is false.
     pub(super) initial: Option<Rate>,
     /// The controller's rate; [`Rate::MAX`] if the flow begins elsewhere.
@@ -64,7 +64,7 @@ impl<K> Flow<K> {
         self.granted == Some(Rate::MAX)
     }
 
-    /// Returns the rate to send to its source.
+    /// Returns the rate to send to the flow's source.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self.granted {
             Some(Rate::MAX) => None,
@@ -95,7 +95,7 @@ impl<K: FlowIdentity> Table<K> {
         self.flows.iter()
     }
 
-    /// Returns the number of slots of a full scan.
+    /// Returns the number of slots, including empty ones.
     pub(super) fn slots(&self) -> usize {
         self.flows.len()
     }
@@ -125,7 +125,7 @@ impl<K: FlowIdentity> Table<K> {
         self.at_mut(self.find(key)?)
     }
 
-    /// Replaces the flow with the same key, if there is one. Otherwise there must be room.
+    /// Adds a flow, or replaces the flow with the same key. If there is no such flow, the table must have room.
     pub(super) fn insert(&mut self, flow: Flow<K>) {
         let key = flow.key;
         if let Some(old) = self.get_mut(&key) {

@@ -1,7 +1,7 @@
 //! The utilisation of a link from its samples, and the rate of a path from its links (PAC-10 to
 //! PAC-18).
 //!
-//! All values are in bytes. The paper uses bits and packets.
+//! Amounts are in bytes and rates in bytes/s. The paper uses bits and packets.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -12,7 +12,7 @@ pub struct Sample {
     pub passed: Bytes,
     /// The part of Y that comes from traffic that does not follow rates.
     pub background: Bytes,
-    /// Q: bytes queued at the end.
+    /// Q: bytes that are queued at the end of the sample.
     pub queued: Bytes,
     /// Length of the sample: Ts, or more if reports were lost.
     pub span: Span,
@@ -24,7 +24,7 @@ pub struct Samples {
     passed: f64,
     background: f64,
     queued: f64,
-    /// Seconds.
+    /// Total length of the samples, seconds.
     span: f64,
     count: f64,
 }
@@ -48,8 +48,8 @@ impl Samples {
     }
 
     /// Returns I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of the queue.
-    /// The utilisation exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link without
-    /// capacity is full.
+    /// The utilisation exceeds 1 if the link is overloaded. Each sample is weighted by its length. For a link without
+    /// capacity, the result is 1.
     pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
         if capacity == Rate::ZERO || ts == Span::ZERO {
             return 1.0;
@@ -95,7 +95,7 @@ pub struct Matrix {
     periods: usize,
     /// The values I_i(s), by link, then by period modulo `periods`.
     cells: Vec<f64>,
-    /// Periods so far.
+    /// Number of periods so far.
     ended: usize,
 }
 

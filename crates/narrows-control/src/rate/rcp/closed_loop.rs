@@ -3,18 +3,18 @@
 //!
 //! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue holds the
 //! bytes that the link cannot carry. A change of the rate reaches the port's arrivals after the time d. The queue does
-//! not lengthen the RTT, and the port knows d. So the test examines only the law, not the estimate of d. Each RCP flow
-//! starts at 0.05 * C, the port's first rate, so many flows form a flash crowd. XCP flows start alternately at 0.05 and
-//! 0.95 of C / N.
+//! not lengthen the RTT, and the port knows d. So the test examines only the law. It does not examine the estimate of
+//! d. Each RCP flow starts at 0.05 * C, the port's first rate, so many flows form a flash crowd. XCP flows start
+//! alternately at 0.05 and 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
 //! * *settles*: the rate of every flow stays within 5 % of C / N.
-//! * *diverges*: the loop does not settle, and the queue grows. Its maximum in the second half of the quarter exceeds C
-//!   d, and is more than 5 % above its maximum in the first half.
+//! * *diverges*: the loop does not settle, and the queue grows. The queue's maximum in the second half of the quarter
+//!   exceeds C d, and is more than 5 % above the maximum in the first half.
 //! * *rings*: the loop neither settles nor diverges, and rates are both above and below C / N. The oscillation is
 //!   bounded, or decays too slowly.
-//! * *creeps*: none of these. The rates still approach C / N.
+//! * *creeps*: none of the other results applies. The rates still approach C / N.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop. `told` is the capacity that the port assumes, divided by the actual capacity.
+/// The settings of a loop. `told` is the capacity that the port assumes, divided by the actual capacity.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,
@@ -243,9 +243,9 @@ fn with_the_true_capacity() {
     assert_eq!(table, TOLD_RIGHT, "\n{table}");
 }
 
-/// A port may overestimate its link, for example because framing is not counted. Its queue is then never empty, so
-/// linear theory applies. With the default law and T = d, 1000 flows ring only because the flash crowd's queue takes
-/// 130 RTTs to drain. After that, the deviation shrinks by only half a per cent per RTT.
+/// A port may overestimate its link, for example because framing is not counted. With such a port, the queue is never
+/// empty, so linear theory applies. With the default law and T = d, 1000 flows ring only because the flash crowd's
+/// queue takes 130 RTTs to drain. After that, the deviation shrinks by only half a per cent per RTT.
 #[test]
 fn with_a_tenth_more_than_the_true_capacity() {
     let table = table(&[1, 1000], 1.1);

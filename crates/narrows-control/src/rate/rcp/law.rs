@@ -1,8 +1,8 @@
 //! The law of an RCP router's port: one rate for all flows, driven by spare capacity and queue.
 //!
-//! Packet fields are untrusted, so their values are bounded. An RTT counts as at least `RTT_MIN` and at most `RTT_MAX`.
-//! An RTT of zero means that there is no measurement. The rate stays within [`Law::bounds`]. A late update changes the
-//! rate as if only one RTT had passed.
+//! Packet fields are untrusted, so their values are bounded. An RTT below `RTT_MIN` or above `RTT_MAX` is replaced by
+//! this bound. An RTT of zero means that the packet carries no measurement. The rate stays within [`Law::bounds`]. A
+//! late update changes the rate as if only one RTT had passed.
 
 use super::params::Params;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
@@ -16,7 +16,7 @@ const FLOOR: f64 = 10.0;
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// R, bytes/s. R is not an integer, because steps on a slow link are below one byte/s.
+    /// R, bytes/s. R is not an integer, because on a slow link a step may be below one byte/s.
     rate: f64,
     /// d in seconds.
     rtt: f64,
@@ -24,8 +24,8 @@ pub struct Law {
     updated: Option<Time>,
     /// Bytes that arrived since the last update.
     arrived: Bytes,
-    /// Sums over the packets with an RTT since the last update. `told` sums the RTT (seconds) times the bytes of the
-    /// packet, and `told_by` sums the bytes.
+    /// Sums over the packets with an RTT that arrived since the last update. `told` sums the RTT (seconds) times the
+    /// bytes of the packet, and `told_by` sums the bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -74,8 +74,8 @@ impl Law {
         }
     }
 
-    /// Updates the rate (RCP-1 to RCP-3). T is the actual time since the last update, so early and late calls are
-    /// valid. If no time has passed, the call only sets the capacity.
+    /// Updates the rate (RCP-1 to RCP-3). T is the actual time since the last update, so a call may be early or late.
+    /// If no time has passed, the call only sets the capacity.
     pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
         self.set_capacity(capacity);
         let elapsed = self.updated.map(|at| now.since(at));
@@ -93,8 +93,8 @@ impl Law {
         if target >= 1.0 {
             let p = &self.params;
             let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
-            // The law is one step of a differential equation, so a step is at most one RTT long. A negative result is
-            // raised to the minimum by `clip`.
+            // An update is one step of a differential equation, and a step must be at most one RTT long. A negative
+            // result is raised to the minimum by `clip`.
             self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
         }
         self.clip();
@@ -106,7 +106,7 @@ impl Law {
     }
 
     /// Returns the new rate field of a packet that arrived with `field` (RCP-4). A router never raises the field. A
-    /// sender that requests no rate sends [`Rate::MAX`], where ns-2 uses a negative number.
+    /// sender that requests no particular rate sends [`Rate::MAX`]. In ns-2, it sends a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
@@ -142,8 +142,8 @@ impl Law {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
 
-    /// Sets the capacity. A port without capacity has no rate. When it gets a capacity, it starts with the first rate
-    /// (RCP-3).
+    /// Sets the capacity. The rate of a port without capacity is zero. When the port gets a capacity, it starts with
+    /// the first rate (RCP-3).
     fn set_capacity(&mut self, capacity: Rate) {
         let had_none = self.target() < 1.0;
         self.capacity = capacity;
@@ -160,7 +160,7 @@ impl Law {
     }
 
     /// Updates d (RCP-2). If the packets' average RTT is above d, d follows with a time constant of one RTT. An average
-    /// below d may come from only a few flows. In that case, d follows more slowly, at a speed proportional to the
+    /// below d may come from only a few flows. So d follows such an average more slowly, at a speed proportional to the
     /// port's rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));

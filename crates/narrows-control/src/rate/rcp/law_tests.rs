@@ -8,7 +8,7 @@ fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// Returns a port with a running clock, a rate of 1e6 bytes/s and d = 50 ms, and the present time.
+/// Returns a port, and the time at which its clock has started. The port has a rate of 1e6 bytes/s and d = 50 ms.
 fn port(params: Params) -> (Law, Time) {
     let mut law = Law::new(Params { first_share: 0.08, rtt: ms(50), ..params }, C);
     let start = Time::from_nanos(1_700_000_000_000_000_000);

@@ -29,7 +29,7 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 /// Let y(k) be the rate in interval k, divided by C, and let q(k) be the queue at the end of interval k, divided by C *
 /// d. Both are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) +
 /// y(k). A change of the rate reaches the arrivals two intervals later: y(k) = y(k-1) + F(k-2). These equations
-/// describe RCP if d is below T_max. XCP distributes F over the next interval, so half of F takes effect one interval
+/// describe RCP if d is below T_max. XCP distributes F over the next interval. So half of F takes effect one interval
 /// later than in RCP: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2. `later` is the share of F that takes effect later: 0 for
 /// RCP, 1/2 for XCP.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
@@ -98,8 +98,8 @@ fn rcp_6_margins_of_the_constants() {
     assert!(margin(FRAC_PI_2 - 0.001, 0.0) > 0.0 && margin(FRAC_PI_2 + 0.001, 0.0) < 0.0);
 }
 
-/// XCP-6: at Katabi's bound, alpha < pi / (4 sqrt 2) with beta = alpha^2 sqrt 2, the margin is
-/// zero.
+/// XCP-6: Katabi's bound is alpha < pi / (4 sqrt 2), with beta = alpha^2 sqrt 2. With alpha at this bound, the margin
+/// is zero.
 #[test]
 fn xcp_6_is_the_same_loop() {
     let alpha = PI / (4.0 * SQRT_2);
@@ -114,8 +114,8 @@ fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     }
 }
 
-/// RCP's default constants are stable by both criteria, and its published constants by neither. XCP's constants are
-/// stable by Katabi's bound for the continuous loop, but not with the discrete control interval.
+/// RCP's default constants are stable by both criteria. Its published constants are stable by neither criterion. XCP's
+/// constants are stable by Katabi's bound for the continuous loop, but not with the discrete control interval.
 #[test]
 fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);

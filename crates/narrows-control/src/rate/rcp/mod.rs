@@ -2,8 +2,8 @@
 //!
 //! After N. Dukkipati, M. Kobayashi, R. Zhang-Shen and N. McKeown, "Processor Sharing Flows in the Internet", IWQoS
 //! 2005, and Dukkipati's thesis, Stanford 2008. Where these sources leave details open, the code follows ns-2's RCP
-//! queue. `RCP-n` are the rules of `docs/reference/rules/explicit.md`. For switches that do not support RCP's header
-//! see [`uniform`](super::uniform).
+//! queue. `RCP-n` are the rules of `docs/reference/rules/explicit.md`. For RCP on switches that do not support its
+//! header, see [`uniform`](super::uniform).
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,9 +1,10 @@
 //! RCP based on the port's own counts. The port takes y from its counters, and d from the RTTs that its flow table
 //! measures.
 //!
-//! With headers, RTTs are weighted by the packets that carry them (RCP-2). Here each flow's RTT is weighted by the
-//! flow's bytes, which is equivalent. But the RTTs themselves differ. Headers carry the sender's smoothed RTT. The
-//! port's own estimate contains little queueing delay, because a smaller sample replaces it.
+//! With headers, RTTs are weighted by the packets that carry them (RCP-2). Without headers, the RTT of each flow is
+//! weighted by the flow's bytes, which is equivalent. But the RTTs themselves differ. Headers carry the sender's
+//! smoothed RTT. The port's own estimate contains little queueing delay, because a sample below the estimate replaces
+//! it.
 
 use super::Params;
 use super::law;

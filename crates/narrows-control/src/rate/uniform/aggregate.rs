@@ -1,8 +1,8 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! For a law, counts differ from packets in two ways. First, a flow can report only when the counts are read. So the
-//! time between its reports is a multiple of the reading interval, and all flows of a port may report at once. Second,
-//! a decision is valid until the next reading, so it uses the law's rate for the middle of that time.
+//! For a law, counts have two consequences. First, a flow can report only when the counts are read. So the time between
+//! its reports is a multiple of the reading interval, and all flows of a port may report at once. Second, a decision is
+//! valid until the next reading, so it uses the law's rate for the middle of that time.
 
 use super::table::FlowId;
 use super::{Law, Uniform};
@@ -52,7 +52,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         counts.receiver_half.into_iter().for_each(|sample| flow.life.rtt.receiver_half(sample));
         counts.sender_half.into_iter().for_each(|sample| flow.life.rtt.sender_half(sample));
         let mut changed = flow.rtt() != before;
-        // `counts.passed` is not needed: if an ACK already has a lower rate, the data plane leaves that rate in the
+        // `counts.passed` is not needed: if an ACK already carries a lower rate, the data plane leaves that rate in the
         // ACK.
         if counts.bytes > Bytes::ZERO {
             changed |= self.record_data(now, id, counts.bytes);
@@ -69,7 +69,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
-    /// Returns the code of the common rate. Only this rate changes the decisions about many flows.
+    /// Returns the code of the common rate. Only a change of this rate changes decisions about flows without a report.
     fn version(&self) -> u64 {
         RateCode::encode(self.law.rate(self.watch.ahead(self.watch.at))).to_bits().into()
     }

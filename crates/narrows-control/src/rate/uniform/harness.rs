@@ -14,7 +14,7 @@ pub(super) struct Sender {
     pub(super) n: u32,
     pub(super) rtt: u64,
     pub(super) start: u64,
-    /// When the sender sends FIN.
+    /// The time at which the sender sends FIN.
     pub(super) end: u64,
     pub(super) told: Rate,
     credit: f64,

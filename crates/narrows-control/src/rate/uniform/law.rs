@@ -21,7 +21,8 @@ impl Port {
     }
 }
 
-/// L3 bytes since the last reading. Traffic of other flows counts only up to their guarantee.
+/// L3 bytes since the last reading. The traffic of flows that do not follow rates is included only up to their
+/// guarantee.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Bytes offered to the port.
@@ -41,10 +42,10 @@ pub trait Law: Send {
     fn start(&mut self, now: Time, port: &Port);
     /// Called when a flow begins, or resumes after idle time.
     fn on_begin(&mut self, _now: Time, _port: &Port) {}
-    /// Called when L3 bytes of a flow's data have arrived. The RTT is given if known.
+    /// Called when L3 bytes of a flow's data have arrived. `_rtt` is the flow's RTT, if it is known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
     /// Called once per RTT of a flow. `lived` is the time since the flow's last report, or since the flow began. Also
-    /// called, with `last`, when the flow ends or becomes idle.
+    /// called when the flow ends or becomes idle; `_last` is true in this case.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);

@@ -1,9 +1,9 @@
 //! The life of a flow: begin, confirmation, reports, idle time and end. The lifecycle follows BRF's rules (BRF-12 to
 //! BRF-16), but all flows have the same rate.
 //!
-//! A flow reports once per RTT, with the first data after an RTT has passed. A flow's life begins with its SYN, so its
-//! first report includes the handshake (BDR-20). Its life ends with FIN, RST or idle time, but not before the ACK of
-//! its last data, because BDR counts a flow until its FIN is acknowledged.
+//! A flow reports once per RTT: with its first data that arrives at least an RTT after its last report. A flow's life
+//! begins with its SYN, so its first report includes the handshake (BDR-20). The life ends with FIN, RST or idle time.
+//! But it includes the time until the ACK of the last data, because BDR counts a flow until its FIN is acknowledged.
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
@@ -12,7 +12,7 @@ use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::{Bytes, Span, Time};
 
-/// Time for one scan of the whole table. Each timer scans a part of the table.
+/// Time in which the whole table is scanned once. Each expiry of the timer scans a part of the table.
 const SWEEP_EVERY: Span = Span::from_millis(200);
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
@@ -59,8 +59,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     }
 
     /// Begins a flow whose SYN-ACK created no record, for example because the port did not see the handshake. There are
-    /// two differences from BRF. If the packet completes a handshake, the flow is confirmed at once, without an RTT
-    /// sample. Data with a FIN creates no record.
+    /// two differences from BRF. First, if the packet completes a handshake, the flow is confirmed at once, without an
+    /// RTT sample. Second, data with a FIN creates no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -83,8 +83,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        // Data shows only once per RTT that its sender follows rates, and not at all if there is little data. ACKs show
-        // it too, because receivers leave room for a rate in them.
+        // Data shows only once per RTT that its sender follows rates, and not at all if there is little data. ACKs also
+        // show this, because receivers leave room for a rate in them.
         flow.follows_rates |= flow.life.guessed && event.follows_rates;
         if flow.life.hear(now, event) {
             self.table.confirm(id);
@@ -111,7 +111,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
         let rtt = flow.rtt();
         self.law.on_data(bytes, rtt);
-        // Data that arrives after a FIN was sent before the FIN.
+        // Data that arrives after the FIN is late or retransmitted data.
         if flow.life.fin.0 {
             return false;
         }
@@ -129,7 +129,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         false
     }
 
-    /// Returns when the ACK of the flow's last data reaches the sender. The law counts the flow until then.
+    /// Returns the time at which the ACK of the flow's last data reaches the sender. The law counts the flow until
+    /// then.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
         flow.life.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
@@ -152,7 +153,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.remove(id);
     }
 
-    /// Scans the part of the table that is due. Removes old flows, and makes silent flows idle.
+    /// Scans as much of the table as the time since the last scan requires. Removes old flows, and makes silent flows
+    /// idle.
     pub(super) fn sweep(&mut self, now: Time) {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);

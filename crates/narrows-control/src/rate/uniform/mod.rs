@@ -17,8 +17,8 @@
 //! | `kit::classes` | the link's division into three classes |
 //!
 //! Two features of BRF are missing. First, flows whose ACKs take another path get no rate and count as other TCP,
-//! because ports do not advertise them to other switches. Second, only the law itself redistributes bandwidth that
-//! flows leave unused because another switch limits them.
+//! because ports do not advertise them to other switches. Second, if another switch limits a flow, the port does not
+//! measure the unused bandwidth. Only the law can give it to other flows.
 
 mod aggregate;
 mod law;

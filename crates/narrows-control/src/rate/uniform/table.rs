@@ -16,12 +16,12 @@ pub(super) struct Flow<K> {
     /// The flow uses the rate option.
     pub(super) follows_rates: bool,
     pub(super) life: Life,
-    /// The time up to which the flow has reported its life; `None` while the flow is idle, or after its FIN.
+    /// The time up to which the flow's reports cover its life; `None` while the flow is idle, or after its FIN.
     pub(super) reported: Option<Time>,
     /// The flow has made no report since it began or resumed.
     pub(super) fresh: bool,
     pub(super) opened: Time,
-    /// When both sides had sent FIN.
+    /// The time at which both sides had sent FIN.
     pub(super) closed_at: Option<Time>,
 }
 
@@ -30,7 +30,7 @@ impl<K> Flow<K> {
         Flow { key, follows_rates, life, reported: None, fresh: true, opened: now, closed_at: None }
     }
 
-    /// Returns whether the flow follows rates and can get them: a packet of its receiver has passed here.
+    /// Returns whether the flow follows rates and can get them, because a packet of its receiver has passed this port.
     pub(super) fn is_rated(&self) -> bool {
         self.follows_rates && self.life.awaited != Some(Side::Receiver)
     }
@@ -73,7 +73,7 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len()
     }
 
-    /// Returns the number of slots of a full scan.
+    /// Returns the number of slots, including empty ones.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
@@ -114,7 +114,7 @@ impl<K: FlowIdentity> Table<K> {
         Some(flow)
     }
 
-    /// Called when the flow was seen from the expected side.
+    /// Called when a packet of the awaited side has passed.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.life.awaited.take().is_some()
@@ -123,7 +123,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Returns the next slot of the continuous scan, or `None` if this slot is empty.
+    /// Returns the record in the next slot of the continuous scan, or `None` if this slot is empty.
     pub(super) fn walk(&mut self) -> Option<FlowId> {
         let at = if self.hand < self.slots.len() { self.hand } else { 0 };
         self.hand = at + 1;

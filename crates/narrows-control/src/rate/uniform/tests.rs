@@ -114,7 +114,7 @@ fn reports_add_up_to_life_times() {
         net.sender(2, 50, 200, 1_000);
         net.run(3_000);
         let [lived, begun, firsts, lasts] = ["lived", "begun", "firsts", "lasts"].map(|key| net.traced(key));
-        // The flows send FIN after 300 and 800 ms. One RTT after their last data is added: 20 and 50 ms.
+        // The flows send FIN after 300 and 800 ms. The RTT after their last data is added: 20 and 50 ms.
         assert!((lived - 1.17).abs() < 0.02, "{report_every}: {lived}");
         assert_eq!((begun, firsts, lasts), (2.0, 2.0, 2.0), "{report_every}");
         let sent = net.port.departed[Leaf::Elephant as usize].as_f64() - net.traced("weight");
@@ -191,7 +191,7 @@ fn a_reset_ends_a_flow_and_its_handle() {
     }
 }
 
-/// The grant for one newcomer equals the rate in the next SYN-ACK. A second newcomer gets at most the same.
+/// The grant for one newcomer equals the rate in the next SYN-ACK. The grant for a second newcomer is not higher.
 #[test]
 fn newcomers_get_the_grants() {
     for kind in LAWS {

@@ -5,7 +5,7 @@ use crate::rate::kit::classes;
 use crate::rate::{Action, FlowIdentity, LEAVES, Leaf, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum time between a host's readings.
+/// Maximum time between two readings by a host, as used in `ahead`.
 const BETWEEN_MAX: Span = Span::from_millis(200);
 
 /// Bytes that a port had counted at the last reading, by leaf.
@@ -21,7 +21,7 @@ struct Seen {
 struct Meter {
     /// `None` before the first reading. Earlier counts are ignored, because the time that they cover is unknown.
     seen: Option<Seen>,
-    /// Arrivals and departures of other TCP, and of UDP.
+    /// The guarantees for arrivals and for departures, each for other TCP and for UDP.
     guarantees: [[classes::Guarantee; 2]; 2],
 }
 
@@ -78,7 +78,7 @@ impl Watch {
         self.meter.seen.is_some()
     }
 
-    /// Takes the port's present state.
+    /// Stores the port's present state.
     pub(in crate::rate) fn look(&mut self, now: Time, port: &PortCounters) {
         self.pass(now);
         self.port = Port::of(port);
@@ -89,7 +89,7 @@ impl Watch {
         self.at = self.at.max(now);
     }
 
-    /// Takes the port's present state, sets its classes, and returns the traffic since the last call.
+    /// Stores the port's present state, sets its classes, and returns the traffic since the last call.
     pub(in crate::rate) fn read<K: FlowIdentity>(
         &mut self,
         now: Time,
@@ -106,8 +106,8 @@ impl Watch {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the midpoint between now and the expected next reading, for data planes that report counts. A decision
-    /// stays valid until the next reading, while an estimated number of flows decays.
+    /// Returns the midpoint between now and the expected next reading, for data planes that report counts. The reason
+    /// is that a decision stays valid until the next reading, and that an estimated number of flows decays until then.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

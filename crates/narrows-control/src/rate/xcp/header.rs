@@ -1,11 +1,11 @@
-//! The congestion header, which packets carry to routers and which routers change.
+//! The congestion header. Packets carry it to routers, and routers change it.
 
 use crate::units::Span;
 
 /// The congestion header (draft-falk-xcp-spec-03, section 2) as plain numbers.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The sender's RTT in microseconds; 0 if unknown.
+    /// The sender's RTT in microseconds; 0 if the sender does not know it.
     pub rtt: u32,
     /// X: the time between the sender's packets in nanoseconds, which is the packet size divided by the throughput.
     pub x: u32,

@@ -1,10 +1,10 @@
-//! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate rate (efficiency).
-//! The law then distributes the change over packets so that flows become equal (fairness).
+//! The law of an XCP router's port. Once per average RTT it computes the change of the aggregate rate (efficiency). The
+//! law then distributes the change over packets, so that the rates of flows become equal (fairness).
 //!
-//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an RTT
-//! counts only as traffic. In each interval, the port distributes at most the increase and the decrease that it has
-//! computed. A value that is too large for an integer becomes the largest integer. Otherwise the law trusts headers: a
-//! large negative Delta uses up res_neg (XCP-4), and a large X uses up res_pos.
+//! Headers are untrusted, so their values are bounded. An RTT above `rtt_max` is replaced by `rtt_max`, and a packet
+//! without an RTT counts only as traffic. In each interval, the port distributes at most the increase and the decrease
+//! that it has computed. A value that is too large for an integer becomes the largest integer. In two respects the law
+//! trusts headers. A large negative Delta uses up res_neg (XCP-4), and a large X uses up res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -16,7 +16,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 struct Sums {
     /// L3 bytes.
     bytes: Bytes,
-    /// Sum of X, seconds: the number of flows times the length of the interval.
+    /// Sum of X, seconds. This is the number of flows times the length of the interval.
     x: f64,
     /// Sum of X * RTT, seconds^2. The RTTs of all flows have equal weight, independent of their rates.
     x_rtt: f64,
@@ -117,11 +117,11 @@ impl Law {
         let feedback = positive - negative;
         let asked = header.delta as f64;
         if asked >= feedback {
-            // The conversion truncates towards zero, so the shares never exceed the amount to distribute.
+            // The conversion truncates towards zero, so the sum of the shares never exceeds the amount to distribute.
             header.delta = feedback as i64;
         } else {
-            // Another router grants less. The difference counts towards the decrease that this router must distribute,
-            // so other packets lose less.
+            // Another router grants less than this router. The difference is subtracted from the decrease that this
+            // router must distribute, so other packets lose less.
             negative = self.negative.left.min(negative + feedback - asked);
             positive = (asked + negative).max(0.0);
         }
@@ -186,7 +186,7 @@ impl Law {
         self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
             - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
         self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
-        // Anything that the last interval did not distribute is discarded.
+        // Amounts that were not distributed in the last interval are discarded.
         self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
         self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
     }

@@ -72,8 +72,8 @@ fn a_packet_gets_its_share_and_at_most_another_routers_grant() {
     let (granted, positive, negative) = after(i64::MAX);
     assert_eq!(granted, -191);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 2480.0).abs() < 1e-6, "{positive} {negative}");
-    // Another router lowered the packet's rate by 1000 bytes/s. This is 808.8 more than the 191.2 of this router, so
-    // res_neg shrinks by 808.8 more.
+    // Another router lowered the packet's rate by 1000 bytes/s. This router would lower it by 191.2. So res_neg shrinks
+    // by 808.8 more than without the other router.
     let (granted, positive, negative) = after(-1000);
     assert_eq!(granted, -1000);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 3288.8).abs() < 1e-6, "{positive} {negative}");
@@ -106,7 +106,7 @@ fn the_control_interval_is_the_average_rtt_within_its_bounds() {
         assert_eq!(law.interval, expected);
     }
     // XCP-1 weights each RTT by X, so that flows count equally. Here one flow has an RTT of 10 ms and sends a packet
-    // every 1 ms. The other has an RTT of 30 ms and sends a packet every 0.1 ms.
+    // every 1 ms. The other flow has an RTT of 30 ms and sends a packet every 0.1 ms.
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..110 {
         let header = if n % 11 == 0 { (10_000, 1_000_000) } else { (30_000, 100_000) };

@@ -1,5 +1,5 @@
-//! XCP, the explicit control protocol: each packet requests a change of its flow's rate, and ports lower the request
-//! to the change that they grant.
+//! XCP, the explicit control protocol: each packet requests a change of its flow's rate. Each port on the path lowers
+//! the request to the change that it grants.
 //!
 //! After D. Katabi, M. Handley and C. Rohrs, "Congestion Control for High Bandwidth-Delay Product
 //! Networks", SIGCOMM 2002, in the form of draft-falk-xcp-spec-03 (2007), which uses throughputs

@@ -1,5 +1,5 @@
-//! XCP at a port: the adapter of the law to [`HeaderController`]. The port reads every packet's header on arrival and
-//! writes it on departure.
+//! XCP at a port: the adapter of the law to [`HeaderController`]. The port reads the header of every packet when the
+//! packet arrives, and changes the header when the packet departs.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -29,7 +29,7 @@ impl HeaderController for XcpPort {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
     }
 
-    /// Counts the packet and its request (XCP-1). Packets without XCP count as traffic without a request.
+    /// Counts the packet's bytes, X and RTT (XCP-1). For a packet without an XCP header, counts only the bytes.
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         match header {
             Header::Xcp(header) => self.law.on_arrival(size, header),

@@ -3,8 +3,8 @@
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum length of the measurement (the draft's ALLOWED_QUEUE). A queue that empties within this time does not
-/// count as persistent.
+/// Minimum length of the measurement (the draft's ALLOWED_QUEUE). A queue that becomes empty within this time is not
+/// persistent.
 const LOOK_MIN: Span = Span::from_millis(2);
 
 /// Measures the minimum queue per interval.
@@ -12,7 +12,7 @@ const LOOK_MIN: Span = Span::from_millis(2);
 pub(super) struct Queue {
     /// The queue behind the last departed packet.
     last: Bytes,
-    /// Minimum of the current measurement; `None` before a departure.
+    /// Minimum of the current measurement; `None` before its first departure.
     least: Option<Bytes>,
     /// Qmin, the minimum of the last complete measurement.
     lasting: Bytes,

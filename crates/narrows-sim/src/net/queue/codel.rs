@@ -26,8 +26,8 @@ impl Params {
 /// The state of the control law. The queue itself is separate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
-    /// The end of the interval for which the sojourn time must stay above the target before packets are dropped.
-    /// `None` while the sojourn time is below the target, or the backlog is at most one MTU.
+    /// CoDel begins to drop packets at this time, if the sojourn time stays above the target until this time. `None`
+    /// while the sojourn time is below the target, or the backlog is at most one MTU.
     first_above: Option<Time>,
     next_drop: Time,
     count: u32,
@@ -42,7 +42,7 @@ impl Law {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }
 
-    /// Takes the packet at the head, and returns it and whether it may be dropped (section 5.5, `dodequeue`).
+    /// Removes the packet at the head. Returns the packet, and whether CoDel may drop it (section 5.5, `dodequeue`).
     fn head(&mut self, now: Time, leaf: &mut Leaf, params: &Params) -> (Option<Waiting>, bool) {
         let Some(waiting) = leaf.pop() else {
             self.first_above = None;
@@ -95,8 +95,8 @@ impl Law {
                 (head, _) = self.head(now, leaf, params);
             }
             self.dropping = true;
-            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue
-            // then.
+            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue in
+            // that state.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };

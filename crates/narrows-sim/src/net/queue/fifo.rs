@@ -16,7 +16,7 @@ pub(crate) struct Fifo {
     limit: LimitPlan,
     is_unlimited: bool,
     early: Early,
-    /// Start of transmission and size of the packets that still wait.
+    /// Start of transmission and size of each packet whose transmission has not started.
     waiting: Ring<(Time, u32)>,
     bytes: u64,
 }
@@ -38,7 +38,7 @@ struct Red {
     weight: f64,
     ecn: bool,
     average: f64,
-    /// Number of packets since the last mark or drop.
+    /// Number of packets since RED last marked or dropped a packet.
     count: i64,
     idle_since: Option<Time>,
     random: Random,
@@ -145,8 +145,8 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // This spreads the marks evenly. The gaps between marks are then distributed uniformly; without this step,
-        // their distribution would be geometric (section 7).
+        // This step spreads the marks evenly. With this step, the gaps between marks have a uniform distribution.
+        // Without it, the distribution would be geometric (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

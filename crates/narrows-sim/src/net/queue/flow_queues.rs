@@ -1,7 +1,7 @@
 //! Per-flow queues that take turns, for UDP at a controlled port (BRF-23).
 //!
-//! A flow that sends too much fills only its own queue. In each turn a queue sends a quantum (deficit round robin). In
-//! Linux's HTB, leaves of equal priority take turns in the same way.
+//! If a flow sends too much, it fills only its own queue and not those of other flows. In each turn a queue sends a
+//! quantum (deficit round robin). Leaves of equal priority in Linux's HTB also take turns by deficit round robin.
 
 use narrows_control::rate::{UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::Bytes;
@@ -9,9 +9,10 @@ use narrows_control::units::Bytes;
 use super::{Leaf, Waiting};
 use crate::plan::LimitPlan;
 
-/// The agent hashes flows into queues. The simulator takes the flow number modulo the number of queues.
+/// Number of queues. The agent selects a flow's queue by a hash. The simulator uses the flow number modulo the number
+/// of queues.
 const QUEUES: usize = UDP_QUEUES as usize;
-/// Two full packets.
+/// Size of two full packets in bytes.
 const QUANTUM: i64 = 3_000;
 
 /// The queues.

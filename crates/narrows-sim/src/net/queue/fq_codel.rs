@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290). Flows are hashed into queues. The queues are served by deficit round robin, new flows first.
-//! Each queue runs CoDel.
+//! FQ-CoDel (RFC 8290). A hash selects the queue of each flow. Deficit round robin serves the queues, and queues of new
+//! flows come first. Each queue runs CoDel.
 
 use narrows_control::units::{Bytes, Time};
 
@@ -10,7 +10,8 @@ use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
-/// Upper bound of the quantum. A larger quantum would give no fairness, and could overflow the deficits.
+/// Upper bound of the quantum. With a larger quantum, flows would not share the link fairly, and the deficits could
+/// overflow.
 const MAX_QUANTUM_BYTES: u64 = 1 << 30;
 
 /// The scheduler.
@@ -48,7 +49,7 @@ impl FqCodel {
         }
     }
 
-    /// Returns the number of a packet's queue. A router treats the two directions of a flow as different flows.
+    /// Returns the index of a packet's queue. The two directions of a flow are hashed separately, as in a router.
     fn hash(&self, packet: &Packet) -> usize {
         let id = (packet.flow as u64) << 1 | packet.is(flag::REVERSE) as u64;
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.queues.len()
@@ -106,8 +107,8 @@ impl Discipline for FqCodel {
                 }
                 None => {
                     list.pop_front();
-                    // Section 4.2: a new queue that has become empty moves to the old list first. Otherwise it could
-                    // count as new again at once.
+                    // Section 4.2: a new queue that has become empty moves to the old list first. Otherwise the next
+                    // packet could make it a new queue again at once.
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(at);
                     } else {

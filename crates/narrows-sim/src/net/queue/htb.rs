@@ -34,7 +34,7 @@ struct Class {
     bands: Vec<Band>,
     /// For each level: the bytes that the class may still send in its turn (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
-    /// Whether packets that would have to wait are dropped instead (BRF-23).
+    /// Whether a policer drops each packet that would have to wait (BRF-23).
     is_policed: bool,
 }
 
@@ -152,7 +152,7 @@ impl Htb {
     }
 
     /// Creates the queue of a port with a rate controller. Its classes are rated flows (in two bands), other TCP, and
-    /// UDP. UDP is either policed, or has a queue for each flow and borrows last.
+    /// UDP. UDP is either policed, or it has a queue for each flow and borrows after the other classes.
     pub(crate) fn controlled(capacity: Rate, limit: LimitPlan, queues_udp: bool) -> Self {
         let mut udp = Class::new(capacity, capacity, u8::from(queues_udp), &[limit], !queues_udp);
         if queues_udp {
@@ -182,7 +182,7 @@ impl Htb {
         }
     }
 
-    /// Picks the next of the classes that may send at `level`. Classes with lower priority values come first.
+    /// Selects the next class that may send at `level`. Classes with lower priority values are selected first.
     fn pick(&self, level: usize) -> Option<usize> {
         let n = self.classes.len();
         let order = (0..n).map(|k| (self.turn[level] + k) % n);
@@ -231,7 +231,7 @@ impl Class {
     }
 
     /// Returns the quantum: the bytes that are sent in 10 ms at the class's rate, but at least one packet. Linux uses
-    /// 0.1 s (r2q = 10), but the classes here change every 10 ms.
+    /// the bytes of 0.1 s (r2q = 10). This HTB uses 10 ms, because the rates of its classes change every 10 ms.
     fn quantum(&self) -> i64 {
         (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }

@@ -35,7 +35,8 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue has dropped, and the number of packets that it has marked, since the caller last read them.
+/// The packets that a queue has dropped and the number of packets that it has marked, both since the caller last took
+/// them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
@@ -75,7 +76,7 @@ pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     }
 }
 
-/// A first-in first-out list with a limit. All disciplines consist of such lists.
+/// A first-in first-out list with a limit. All scheduling queues consist of such lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaf {
     queue: Ring<Waiting>,

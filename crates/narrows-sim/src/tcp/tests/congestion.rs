@@ -128,7 +128,7 @@ fn the_reordering_timer_does_not_send_a_burst() {
 
 #[test]
 fn dctcp_echoes_exactly_the_segments_that_were_marked() {
-    // RFC 8257 section 3.2: an ACK, even a delayed one, covers either marked or unmarked segments.
+    // RFC 8257 section 3.2: an ACK never covers marked and unmarked segments together, even if it is delayed.
     let app = segments(400);
     let marked = |seq: u32| (100..107).contains(&seq) || seq == 150;
     let mut pair =

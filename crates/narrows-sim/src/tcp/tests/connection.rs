@@ -27,8 +27,8 @@ fn a_lost_syn_is_retransmitted_after_a_second() {
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
     let syns: Vec<Time> = pair.log.iter().filter(|s| first_syn(&s.packet)).map(|s| s.at).collect();
     assert_eq!(syns, [at(0), at(1_000)]);
-    // RFC 7323: the echo identifies the SYN that was answered, so there is an RTT sample. With Karn's rule
-    // alone, there would be none.
+    // RFC 7323: the echo identifies the SYN that was answered, so there is an RTT sample. Karn's rule alone would allow
+    // no sample.
     assert_eq!(pair.sender.flight.rtt.min.as_nanos() / 1_000_000, 40);
 }
 
@@ -109,8 +109,8 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // The window opens up to 2172 segments (3 MiB). The window then no longer grows, and the receiver has sent all of
-    // its quick ACKs.
+    // The window opens up to 2172 segments (3 MiB). When the window has this size, it no longer grows, and the receiver
+    // has sent all of its quick ACKs.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
@@ -134,8 +134,8 @@ fn the_window_opens_to_half_of_the_buffer() {
     assert_eq!(small.edge(), 1);
 }
 
-/// A full segment takes 2304 bytes of the receive buffer (Linux skb->truesize). Half of the remaining memory
-/// is offered, and no offer is taken back.
+/// A full segment takes 2304 bytes of the receive buffer (Linux skb->truesize). The receiver offers half of the
+/// remaining memory, and never reduces an offered window.
 #[test]
 fn out_of_order_segments_reduce_the_next_offered_window() {
     let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
@@ -160,7 +160,7 @@ fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
     // arrives.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
-    // The window has a small limit, so that its growth does not cause ACKs.
+    // The window has a small limit, because a growing window would cause additional ACKs.
     pair.limit_window(40);
     pair.run_until(at(5_000));
     let last_data = pair.data().filter(|s| s.at < at(4_900)).last().unwrap();
@@ -244,7 +244,7 @@ fn timestamps_of_acks_never_decrease() {
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 100, "{}", seen.len());
     assert!(seen.windows(2).all(|w| w[0].value <= w[1].value && w[0].echo <= w[1].echo), "{seen:?}");
-    // These are the timestamps that the receiver wrote.
+    // The timestamps that the receiver wrote into its packets.
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));

@@ -1,5 +1,5 @@
-//! Tests of Linux TCP behaviour between two endpoints with a simulated clock. Each test decides what happens
-//! to each packet.
+//! Tests of Linux TCP behaviour between two endpoints with a simulated clock. Each test determines the fate of each
+//! packet.
 
 mod congestion;
 mod connection;
@@ -56,7 +56,7 @@ struct Pair<'n> {
     sender: Sender,
     receiver: Receiver,
     delay: Span,
-    /// Transmission time of a data packet at the bottleneck, whose queue is unlimited.
+    /// Transmission time of a data packet at the bottleneck. The bottleneck's queue has no limit.
     slot: Span,
     free_at: Time,
     network: Network<'n>,
@@ -118,7 +118,7 @@ impl<'n> Pair<'n> {
         self.receiver.window = offer.opening();
     }
 
-    /// Opens the window completely, so that its growth does not cause ACKs.
+    /// Sets the window to its maximum, because a growing window would cause additional ACKs.
     fn open_window(&mut self) {
         self.sender.offer.on_ack(0, 0, u32::MAX);
         self.receiver.window.grow(u32::MAX);

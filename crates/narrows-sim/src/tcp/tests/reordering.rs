@@ -79,9 +79,9 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
     );
     assert!(pair.sender.control.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
-    // As in Linux, RACK attributes the first ACK to the retransmission. RACK checks only the RTT here, while
-    // RFC 8985 section 6.2 also checks the timestamp echo. Each ACK therefore causes a spurious
-    // retransmission, until the retransmitted segments are acknowledged and the reduction is undone.
+    // As in Linux, RACK attributes the first ACK to the retransmission. For such an ACK, Linux checks only the RTT. RFC
+    // 8985 section 6.2 also checks the timestamp echo. Each ACK therefore causes a spurious retransmission, until the
+    // retransmitted segments are acknowledged and the reduction is undone.
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
@@ -192,7 +192,7 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
 /// to the controller. Westwood+ sets its window at this event.
 #[test]
 fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
-    // The late segment arrives after the other segments of the last flight, but before its own retransmission arrives.
+    // The late segment arrives after all other segments of the last flight, but before its retransmission.
     let events = events_of(first(Fate::Late(ms(10)), |p| p.payload > 0 && p.seq == 100));
     assert_eq!(events, ["Loss", "undo", "recovered"]);
 }
@@ -204,7 +204,7 @@ fn a_timeout_within_a_recovery_is_reported_as_a_repeated_signal() {
         events_of(
             |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
         );
-    // Nothing is in flight, so the retransmission is reported as a start (CA_EVENT_TX_START).
+    // Nothing is in flight, so the controller is notified of the retransmission as a start (CA_EVENT_TX_START).
     assert_eq!(events[..3], ["Loss", "timeout again", "restart"], "{events:?}");
     assert!(
         events[1..].iter().all(|e| ["timeout again", "restart", "recovered"].contains(&e.as_str())),

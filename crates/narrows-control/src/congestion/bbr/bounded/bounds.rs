@@ -2,7 +2,7 @@
 //!
 //! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or lower this bound.
 //! After losses outside of probes, the short-term bounds fall towards the delivered rate and volume. The next probe
-//! discards the short-term bounds. v2's module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
+//! discards the short-term bounds. v2's kernel module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
@@ -14,7 +14,7 @@ pub const UNBOUNDED: u32 = u32::MAX;
 /// The bounds and the signals that change them. Volumes are in segments.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// The largest volume in flight that was safe.
+    /// The largest volume in flight that did not cause excessive loss.
     pub longterm: u32,
     /// The short-term limit of data in flight.
     pub shortterm: u32,
@@ -55,7 +55,7 @@ impl Bounds {
         self.loss_round_start = false;
     }
 
-    /// Takes a valid sample before other code uses it (`UpdateLatestDeliverySignals`).
+    /// Processes a valid sample before any other code uses the sample (`UpdateLatestDeliverySignals`).
     #[inline]
     pub fn on_sample(&mut self, ack: &Ack, bw: Rate) {
         self.bw_latest = self.bw_latest.max(bw);
@@ -66,7 +66,7 @@ impl Bounds {
         }
     }
 
-    /// Takes a valid sample after all other updates (`AdvanceLatestDeliverySignals`).
+    /// Processes a valid sample after all other updates (`AdvanceLatestDeliverySignals`).
     #[inline]
     pub fn on_sample_done(&mut self, ack: &Ack, bw: Rate) {
         if self.loss_round_start {
@@ -93,7 +93,8 @@ impl Bounds {
         self.before = None;
     }
 
-    /// Called once per round, after the bandwidth update (`AdaptLowerBoundsFromCongestion`; BBR3-7).
+    /// Called for each valid sample, after the bandwidth update. At the end of a loss round, lowers the short-term
+    /// bounds if the round had a loss and `probing` is false (`AdaptLowerBoundsFromCongestion`; BBR3-7).
     #[inline]
     pub fn on_round(&mut self, probing: bool, max_bw: Rate, cwnd: u32, beta: Percent) {
         if !self.loss_round_start {
@@ -124,7 +125,7 @@ impl Bounds {
         }
     }
 
-    /// Called when Down begins. After this call, losses of the probe do not affect the short-term
+    /// Called when Drain or a cycle of ProbeBW begins. After this call, earlier losses do not affect the short-term
     /// bounds (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
@@ -139,7 +140,7 @@ impl Bounds {
     }
 
     /// Called when losses end Startup. Sets the long-term bound to the BDP (BBR3-3). If `delivered_counts` is true, the
-    /// bound is at least the volume delivered in a round.
+    /// bound is at least the largest volume that was delivered in the latest round.
     pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
@@ -176,8 +177,9 @@ pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
     u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
 }
 
-/// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is the amount
-/// that was marked lost in one step. The unit is segments or bytes.
+/// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). All amounts are in
+/// segments, or all are in bytes. The last `size` segments or bytes were marked lost together. `lost` and
+/// `tx_in_flight` include them.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
@@ -223,7 +225,7 @@ mod tests {
         for size in [10_000, 64_000] {
             assert_eq!(inflight_at_loss(300_000 + size, 4_000 + size, size, THRESHOLD), 302_040);
         }
-        // Here, the losses before the burst already exceeded the threshold.
+        // In this case, the losses before the burst already exceeded the threshold.
         assert_eq!(inflight_at_loss(310_000, 16_100, 10_000, THRESHOLD), 300_000);
     }
 

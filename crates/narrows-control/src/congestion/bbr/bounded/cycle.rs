@@ -14,9 +14,9 @@ enum Acks {
     /// Data unrelated to a probe.
     #[default]
     Init,
-    /// Data sent before or in Refill.
+    /// Data that was sent in Refill or earlier.
     Refilling,
-    /// Data sent before the probe.
+    /// Data that was sent before the probe, although the probe has begun.
     Starting,
     /// Data of the probe.
     Feedback,
@@ -101,8 +101,8 @@ impl Cycle {
         self.sampling = false;
     }
 
-    /// Doubles the growth rate of the long-term bound in each round of a probe
-    /// (`RaiseInflightLongtermSlope`; BBR2-4).
+    /// Called once per round of a probe. Doubles the growth rate of the long-term bound (`RaiseInflightLongtermSlope`;
+    /// BBR2-4).
     fn raise_slope(&mut self, cwnd: u32) {
         self.acked_per_segment = (cwnd >> self.up_rounds).max(1);
         self.up_rounds = (self.up_rounds + 1).min(30);
@@ -147,8 +147,8 @@ impl Cycle {
     }
 
     /// Returns whether a probe is due (BBR3-5). It is due after the waiting time of the cycle, after `probe_rounds`
-    /// rounds, or after `inflight` rounds, whichever comes first. A Reno flow with `inflight` segments would cause a
-    /// loss in about this number of rounds.
+    /// rounds, or after `inflight` rounds, whichever comes first. A Reno flow with `inflight` segments in flight would
+    /// cause about one loss in this number of rounds.
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait
@@ -157,7 +157,8 @@ impl Cycle {
     }
 
     /// Returns whether the present probe must stop, because the previous probe had excessive loss and the data in
-    /// flight has reached the long-term bound again. The cycle records the stop (BBR2-5, BBR3-6).
+    /// flight has reached the long-term bound again. The cycle remembers that it stopped the probe as a precaution
+    /// (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;

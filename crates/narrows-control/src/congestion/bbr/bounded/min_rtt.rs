@@ -6,7 +6,7 @@ use crate::congestion::Ack;
 use crate::congestion::bbr::model::Model;
 use crate::units::{Span, Time};
 
-/// The minimum over the shorter window. The model holds the estimate over the longer window.
+/// The minimum over the shorter window. The minimum over the longer window is `Model::min_rtt`.
 #[derive(Clone, Debug)]
 pub struct MinRtt {
     least: Span,
@@ -23,8 +23,8 @@ impl MinRtt {
     /// Updates both windows with an ACK's RTT. Returns true if the shorter window had expired
     /// (`UpdateMinRTT`).
     ///
-    /// A parameter decides whether an RTT equal to the minimum renews the window. Simulated RTTs
-    /// are exact, so equal RTTs are common on an idle path.
+    /// The parameter `equal_rtt_renews` decides whether an RTT equal to the minimum restarts the shorter window.
+    /// Simulated RTTs are exact, so equal RTTs are common on an idle path.
     #[inline]
     pub fn update<F>(&mut self, ack: &Ack, model: &mut Model<F>, params: &Params) -> bool {
         let expired = ack.now > self.at + params.probe_rtt_interval;

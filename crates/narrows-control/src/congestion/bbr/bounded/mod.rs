@@ -1,12 +1,12 @@
 //! BBR versions 2 and 3: v1's model of the path, and bounds that are derived from losses.
 //!
-//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's `tcp_bbr2.c` where v2
-//! differs. The versions differ only in [`params`]. [`bounds`] computes the bounds from losses, [`cycle`] schedules
-//! and evaluates probes, and `phase` contains the phases. This file computes rate and window, with v1's `model` and
-//! `pacing`.
+//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's kernel module `tcp_bbr2.c`
+//! where v2 differs. The versions differ only in [`params`]. [`bounds`] computes the bounds from losses, [`cycle`]
+//! schedules and evaluates probes, and `phase` contains the phases. This file computes rate and window, with v1's
+//! `model` and `pacing`.
 //!
 //! Deviations from the draft:
-//! * The long-term bound applies in Drain. The draft says so in its table but not in its pseudocode.
+//! * The long-term bound applies in Drain. The draft's table has this bound, but its pseudocode does not.
 //! * The aggregation filter has two periods of five rounds and enlarges the window by at most 100 ms of data, as in the
 //!   module.
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
@@ -16,10 +16,9 @@
 //!   in the kernel modules of v2 and v3.
 //!
 //! Deviations of v2 from its module:
-//! * This version does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by
-//!   default.
+//! * v2 does not react to ECN here, so there is no `bw_hi`. In the module, the reaction to ECN is off by default.
 //! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, not 180/256. Headroom is 15 %, not 38/256.
-//! * The send quantum is not larger on paths with short RTTs.
+//! * The send quantum does not depend on the RTT. In the module, it is larger on paths with short RTTs.
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
 //! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
 //! * Drain and Down use the amount of data that is in flight now. The module estimates this amount for the departure of
@@ -105,8 +104,8 @@ impl Bounded {
         self.phase.on_too_high(shared, lost.now);
     }
 
-    /// Performs `UpdateCongestionSignals` and the steps before it, and updates aggregation and full pipe.
-    /// Returns the delivery rate of a valid sample.
+    /// Performs `UpdateCongestionSignals` and the draft's earlier steps. Also updates the aggregation filter and the
+    /// full-pipe detector. Returns the delivery rate, or `None` if the ACK has no valid sample.
     fn update_model(&mut self, ack: &Ack, window: &Window) -> Option<Rate> {
         let is_probing = self.phase.is_probing();
         let Shared { params, model, bounds, cycle, .. } = &mut self.shared;
@@ -136,7 +135,7 @@ impl Bounded {
         Some(bw)
     }
 
-    /// Changes the phase if necessary. `bw` is the delivery rate of a valid sample.
+    /// Changes the phase if necessary. `bw` is the ACK's delivery rate, or `None` if the ACK has no valid sample.
     fn update_phase(&mut self, ack: &Ack, window: &mut Window, bw: Option<Rate>) {
         let shared = &mut self.shared;
         if !shared.has_been_full() {
@@ -213,8 +212,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // The ACK that reports the loss is counted before the loss. So the present round ends when data sent from now
-        // on is delivered.
+        // `lost.delivered` already includes the ACK that reports the loss. So the present round ends when data that is
+        // sent after this call is delivered.
         self.shared.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.shared.bounds.on_loss(lost.delivered, fresh);
@@ -290,7 +289,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // No sample can serve as the reference. The search for a plateau begins with the next sample.
+                // No sample is available as the reference. So the search for a plateau begins with the next sample.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

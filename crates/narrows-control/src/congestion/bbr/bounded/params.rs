@@ -69,7 +69,8 @@ crate::parameters! {
         /// Startup ends if a round has at least this number of lost ranges and excessive loss. Each ACK that reports
         /// losses counts as one lost range.
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
-        /// Whether the long-term bound at the end of Startup is at least the volume delivered in a round.
+        /// Whether the long-term bound at the end of Startup is at least the largest volume that was delivered in the
+        /// last round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
         /// Whether the flow returns to its earlier phase (Startup or Up) after a spurious episode of losses. The bounds
         /// are always restored.
@@ -86,7 +87,7 @@ crate::parameters! {
         pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
         /// Lifetime of the estimate of the propagation time.
         pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
-        /// ProbeRTT begins if for this time no RTT has been as low as the recent minimum.
+        /// ProbeRTT begins if no RTT has reached the recent minimum for this time.
         pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
         /// Whether an RTT equal to the recent minimum postpones ProbeRTT, as in the module of v2 and in Linux's v1
         /// before Linux 5.10.
@@ -126,7 +127,8 @@ crate::parameters! {
         pub up_exit: UpExit;
         /// The aggregation filter (`ExtraAckedFilterLen`).
         pub aggregation: aggregation::Params;
-        /// The aggregation filter in Startup, where an old excess would only enlarge the window.
+        /// The aggregation filter in Startup. It forgets an excess sooner, because an old excess would only enlarge the
+        /// window.
         pub startup_aggregation: aggregation::Params;
         /// Pacing and send quanta.
         pub pacing: pacing::Params;

@@ -27,7 +27,8 @@ pub(super) struct Shared {
     pub(super) min_rtt: MinRtt,
     pub(super) saved: SavedWindow,
     rng: Pcg32,
-    /// Number of ACKs in the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
+    /// Number of ACKs that reported losses in the present round of Startup. The count continues if ProbeRTT interrupts
+    /// Startup.
     pub(super) startup_losses: u32,
     /// Number of segments that had been delivered on the connection at the last ACK.
     pub(super) delivered: u64,
@@ -83,7 +84,7 @@ impl Shared {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Returns the given number of segments, but at least the room for bursts of the end systems
+    /// Returns the given number of segments, or the room for bursts of the end systems if that is more
     /// (`QuantizationBudget`).
     pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
@@ -115,7 +116,7 @@ impl Shared {
         self.model.start_round(self.delivered);
     }
 
-    /// If a plateau ends Up, restarts the search for a plateau above `bw`.
+    /// Restarts the search for a plateau above `bw`. Does nothing if `up_exit` is another condition than a plateau.
     pub(super) fn restart_search(&mut self, bw: Rate) {
         if self.params.up_exit == UpExit::Plateau {
             self.model.full_pipe.restart(bw);
@@ -123,7 +124,7 @@ impl Shared {
     }
 
     /// Raises the long-term bound to a volume in flight that was safe, in any phase (second half of
-    /// `AdaptLongTermModel`). Returns whether there is a bound and no excessive loss.
+    /// `AdaptLongTermModel`). Returns true if the long-term bound exists and the sample shows no excessive loss.
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);

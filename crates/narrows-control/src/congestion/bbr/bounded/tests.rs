@@ -168,7 +168,7 @@ fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() 
     }
 }
 
-/// BBR returns to the state in which the episode began, whatever ended that state.
+/// BBR returns to the state in which the episode began. It does not matter what ended that state.
 #[test]
 fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
@@ -271,8 +271,8 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     }
 }
 
-/// Returns whether a round of recovery ends Startup. In this round of 100 ACKs and 200 segments, `reports` ACKs
-/// reported losses and `lost` segments were lost.
+/// Returns whether a round of recovery ends Startup, and the long-term bound after the round. In this round of 100 ACKs
+/// and 200 segments, `reports` ACKs reported losses and `lost` segments were lost.
 fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
     let (mut bbr, mut window) = established(bbr);
     window.cwnd = 200;
@@ -281,7 +281,7 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
         let rate = RateSample {
             delivered: 180,
             interval: Span::from_millis(20),
-            // The last segment was sent after the first loss.
+            // The last ACK is for a segment that was sent after the first loss, so this ACK ends the loss round.
             prior_delivered: 4900 + n,
             tx_in_flight: 200,
             lost,

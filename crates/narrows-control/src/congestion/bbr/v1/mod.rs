@@ -156,8 +156,8 @@ impl Bbr {
         }
     }
 
-    /// Updates bandwidth, rounds, policer, aggregation and full pipe (`bbr_update_bw to
-    /// bbr_check_full_bw_reached`).
+    /// Updates bandwidth, rounds, policer, aggregation and full pipe (Linux `bbr_update_bw` to
+    /// `bbr_check_full_bw_reached`).
     fn update_model(&mut self, ack: &Ack, window: &Window) {
         if !self.model.on_sample(ack) {
             return;
@@ -206,8 +206,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // Linux changes the mode first. So the larger of the saved window and the present window is kept (`true`).
-            // The target limits the restored window.
+            // In Linux, the mode changes before the window is saved. So `true` keeps the larger of the saved window and
+            // the present window. The target limits the restored window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -290,7 +290,7 @@ impl Controller for Bbr {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
             // For the policer detector, a timeout ends a round with a loss. The detector gets the number of losses with
-            // the next ACK. Linux already knows the number here.
+            // the next ACK. Linux knows the number already at the timeout.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {

@@ -10,7 +10,8 @@ crate::parameters! {
     pub struct Params {
         /// Startup's pacing and window gain. With 2/ln 2 the delivery rate doubles every round.
         pub high_gain: Gain = Gain::from_256ths(256 * 2885 / 1000 + 1), gain(1.0, 10.0).from("bbr_high_gain; 2/ln 2");
-        /// Drain's pacing gain, the inverse of Startup's gain. Within a round, it drains the queue that Startup built.
+        /// Drain's pacing gain, the inverse of Startup's gain. Within one round, this gain drains the queue that
+        /// Startup built.
         pub drain_gain: Gain = Gain::ratio(1000, 2885), gain(0.1, 1.0).from("bbr_drain_gain; ln 2/2");
         /// ProbeBW's window gain. This gain leaves room for delayed and aggregated ACKs.
         pub cwnd_gain: Gain = Gain::ratio(2, 1), gain(1.0, 10.0).from("bbr_cwnd_gain");
@@ -49,10 +50,10 @@ crate::parameters! {
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
         /// A sampling interval is policed if the lost segments are at least this share of the delivered segments.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");
-        /// The rates of two sampling intervals agree if they differ by at most this share or by at most
-        /// `policer_difference`.
+        /// The rates of two sampling intervals agree if they differ by at most this share of the earlier rate, or by at
+        /// most `policer_difference`.
         pub ratio: Gain = Gain::ratio(1, 8), gain(0.0, 1.0).from("bbr_lt_bw_ratio");
-        /// The rates of two sampling intervals agree if they differ by at most this rate.
+        /// The rates of two sampling intervals also agree if they differ by at most this rate.
         pub difference: Rate = Rate::from_bits_per_sec(4000), rate_from(Rate::ZERO, Rate::from_bits_per_sec(1_000_000_000_000)).from("bbr_lt_bw_diff");
         /// Number of rounds for which BBR uses the policed rate.
         pub max_rounds: u32 = 48, whole(0, 100_000).unit("rounds").from("bbr_lt_bw_max_rtts");

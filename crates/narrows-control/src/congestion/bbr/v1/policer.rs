@@ -1,8 +1,8 @@
 //! The policer detector ("lt_bw"). A high loss rate at a constant delivery rate indicates a token
 //! bucket (BBR-22).
 //!
-//! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). On a policed path
-//! a probe only loses packets, so BBR uses the policed rate, with gain 1, for 48 rounds.
+//! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). On a policed path,
+//! the only effect of a probe is loss. So BBR uses the policed rate, with gain 1, for 48 rounds.
 
 use super::params::PolicerParams;
 use crate::units::{Bytes, Rate, Time};

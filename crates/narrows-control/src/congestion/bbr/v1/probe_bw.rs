@@ -131,7 +131,8 @@ impl ProbeBw {
 
     /// Returns whether the entry is over according to BBR-16, or by the cycle's own end condition for a probe. Linux
     /// estimates the data in flight at the earliest departure of the next burst. This transport paces single packets,
-    /// so the data that is in flight now is used. During a probe, the packet that is about to leave also counts.
+    /// so this function uses the data that is in flight now. During a probe, the packet that is about to leave also
+    /// counts.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;
@@ -141,7 +142,7 @@ impl ProbeBw {
         if gain == Gain::ONE {
             long_enough
         } else if gain > Gain::ONE {
-            // A path with small buffers may never hold gain x BDP, so a loss also ends the probe.
+            // A path with small buffers may never have room for gain x BDP, so a loss also ends the probe.
             let full =
                 |level| view.ack.lost > 0 || in_flight.saturating_add(1) >= view.inflight(bw, level, top);
             match cycle.probe_end() {

@@ -7,7 +7,7 @@ pub(in super::super) const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 
 /// Results of a closed loop.
 pub(in super::super) struct Outcome {
-    /// Share of the link.
+    /// Share of the link's rate that the flow uses.
     pub(in super::super) share: f64,
     /// Mean queueing delay, ms.
     pub(in super::super) delay: f64,
@@ -15,11 +15,11 @@ pub(in super::super) struct Outcome {
     pub(in super::super) lost: f64,
     /// Number of lost packets, including the first two seconds.
     pub(in super::super) lost_ever: u64,
-    /// The controller's estimate at the end, s.
+    /// The controller's estimate of the propagation time at the end, s.
     pub(in super::super) min_rtt: f64,
 }
 
-/// Runs the controller for two seconds and then for `seconds`. The results are those of the last `seconds`, except
+/// Runs the controller for two seconds and then for `seconds`. The results are measured over the last `seconds`, except
 /// where [`Outcome`] says otherwise.
 pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
@@ -37,8 +37,8 @@ pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds
     }
 }
 
-/// Checks that the estimate follows the rate of the link within `seconds`. The link doubles its rate at 3 s and
-/// halves it later.
+/// Checks that the bandwidth estimate follows the rate of the link within `seconds`. The link doubles its rate at 3 s
+/// and halves it later.
 pub(in super::super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
     let mut sender = Sender::new(controller, Path::new(LINK, 20));
@@ -51,7 +51,7 @@ pub(in super::super) fn follows_the_link(controller: Box<dyn Controller>, second
     }
 }
 
-/// Drops packets beyond a token bucket of 20 Mbit/s and 300 packets.
+/// Returns a function that drops the packets that exceed a token bucket of 20 Mbit/s and 300 packets.
 pub(in super::super) fn policer() -> Box<dyn FnMut(u64, Time) -> bool> {
     let (mut tokens, mut filled) = (300.0, Time::ZERO);
     Box::new(move |_, now| {
@@ -120,7 +120,8 @@ fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
 fn a_lone_flow_fills_the_link_and_keeps_the_queue_short() {
     let o = run(Box::new(Bbr::default()), Path::new(LINK, 20), 5);
     assert!(o.share > 0.97, "utilisation {:.3}", o.share);
-    // The window has room for three quanta. These 24 packets (2.9 ms) stay in the queue, as in Linux.
+    // The window has room for three additional quanta. These quanta, 24 packets or 2.9 ms, stay in the queue, as in
+    // Linux.
     assert!(o.delay < 4.5, "mean queueing delay {:.2} ms", o.delay);
     assert!((o.min_rtt - 0.02).abs() < 3e-4);
     assert_eq!(o.lost_ever, 0);

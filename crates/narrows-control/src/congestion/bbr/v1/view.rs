@@ -6,7 +6,7 @@ use crate::congestion::bbr::gain::Gain;
 use crate::congestion::bbr::model::Model;
 use crate::units::Rate;
 
-/// One ACK with the state that phases need.
+/// One ACK, and the state that the phases need to process the ACK.
 pub struct View<'a> {
     /// The ACK.
     pub ack: &'a Ack,
@@ -16,7 +16,7 @@ pub struct View<'a> {
     pub params: &'a Params,
     /// Segments in one send quantum at the current pacing rate.
     pub quantum: u32,
-    /// Whether the policer detector has found a policed rate. BBR then does not probe.
+    /// Whether the policer detector has found a policed rate. While this is true, BBR does not probe.
     pub policed: bool,
 }
 

@@ -51,7 +51,8 @@ impl Backoff {
         (cwnd / 2).max(2).min(cwnd.max(1))
     }
 
-    /// Called when a recommendation was applied. From then on, the sender responds to the next loss again.
+    /// Called when a recommendation was applied. After this call, the next loss halves the window again, even within
+    /// the same srtt.
     pub fn on_echo(&mut self) {
         self.halved_at = None;
     }
@@ -68,16 +69,16 @@ struct Outstanding {
 /// Chooses the designated packets of one flow and measures the time between them. The reports add up to the flow's
 /// lifetime, to the nanosecond (BDR-20).
 ///
-/// The time for the next report begins when a designated packet is *sent*, even if that packet is lost. The router that
-/// drops it has already counted its report on arrival. Later routers on the path miss the report.
+/// The time of the next report begins when a designated packet is *sent*, even if that packet is lost. The router that
+/// drops the packet has already counted its report on arrival. Later routers on the path miss the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
-    /// When the last designated packet was sent; `None` before the SYN.
+    /// The time at which the last designated packet was sent; `None` before the SYN.
     last_sent: Option<Time>,
     outstanding: Option<Outstanding>,
     /// Number of packets since the last designated packet, including that packet.
     packets: u32,
-    /// The paper's `time_per_cwin`, for the last window.
+    /// The paper's `time_per_cwin` of the last window.
     window_time: Span,
     data_sent: bool,
     finished: bool,
@@ -97,8 +98,8 @@ impl Designator {
         self.outstanding = None;
     }
 
-    /// Called when packet `seq` of new data is sent. If the result is `Some`, the packet is designated (BDR-33).
-    /// `rto` is the current timeout. After twice that time the last designated packet counts as lost (BDR-27).
+    /// Called when packet `seq` of new data is sent. If the result is `Some`, the packet is designated (BDR-33). `rto`
+    /// is the current timeout. After twice this timeout, the last designated packet counts as lost (BDR-27).
     pub fn on_send(&mut self, now: Time, seq: u64, rto: Span, packet_size: Bytes) -> Option<Report> {
         let patience = rto.max(RTO_MIN).scale(2, 1);
         let waiting = self.outstanding.is_some_and(|dp| now.since(dp.sent) < patience);
@@ -112,12 +113,12 @@ impl Designator {
         Some(report)
     }
 
-    /// Handles an ACK. `echo` is whether the ACK carries the echo of a designated packet. After the echo, the next
+    /// Handles an ACK. `echo` states whether the ACK carries the echo of a designated packet. After the echo, the next
     /// designated packet may be sent. If the echo was lost, an ACK of the designated packet is enough (BDR-34), because
     /// all packets before `snd_una` have arrived.
     ///
-    /// The echo has no number, so it may belong to a packet that was declared lost. It then counts for the current
-    /// designated packet, and two designated packets can be in flight.
+    /// The echo has no number, so it may belong to a packet that was declared lost. In this case, the echo counts for
+    /// the current designated packet, and two designated packets can be in flight.
     pub fn on_ack(&mut self, now: Time, echo: bool, snd_una: u64) {
         let Some(dp) = self.outstanding else { return };
         if echo || dp.seq.is_some_and(|seq| seq < snd_una) {
@@ -198,7 +199,7 @@ mod tests {
         );
     }
 
-    /// BDR-D4: the paper's reports. The designated packet of a window carries the time of the window before. SYN and
+    /// BDR-D4: the paper's reports. The designated packet of a window carries the time of the previous window. SYN and
     /// FIN report nothing.
     #[test]
     fn tv_d8_literal_reports_miss_the_handshake_and_the_last_window() {
@@ -366,7 +367,7 @@ mod tests {
                             free = true;
                         }
                     }
-                    // The SYN is retransmitted because its ACK was lost.
+                    // The SYN is retransmitted because the SYN-ACK was lost.
                     Step::Connect => {
                         prop_assert_eq!(d.connect(now, PACKET).t_rep, Span::ZERO);
                         d.on_established();

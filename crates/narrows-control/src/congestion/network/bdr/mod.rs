@@ -74,8 +74,8 @@ impl Bdr {
     /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
-            // In resolved mode the echo is a rate. The window follows from this rate and the minimum RTT, so it leaves
-            // no data for a queue (BDR-25).
+            // In resolved mode the echo is a rate. The window is the product of this rate and the minimum RTT, so the
+            // window leaves no data for a queue (BDR-25).
             Echo::Rate(rate) => {
                 self.advice = rate;
                 window.cwnd = window_of(rate, min_rtt, self.packet);
@@ -100,7 +100,7 @@ impl Controller for Bdr {
         let rtt = connection.rtt.unwrap_or(Span::ZERO);
         match connection.echo {
             Some(echo) => self.on_echo(echo, rtt, window),
-            // In the paper the SYN carries no header, so no router sets the first window.
+            // In the paper, the SYN carries no header. So no router sets the first window.
             None if self.is_literal() => {}
             // There is no BDR router on the path (BDR-32).
             None => {
@@ -151,7 +151,7 @@ impl Controller for Bdr {
     fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
         match &mut self.fallback {
             Some(cubic) => cubic.on_restart(now, idle, app_limited, window),
-            // The share may have changed during the idle time (BDR-28).
+            // The flow's fair share may have changed during the idle time (BDR-28).
             None => window.cwnd = after_idle(window.cwnd),
         }
     }
@@ -161,7 +161,7 @@ impl Controller for Bdr {
     }
 
     fn header_bytes(&self) -> u16 {
-        // Only designated packets carry a header, and only one of them is in flight at a time (BDR-33).
+        // Only designated packets carry a header, and only one designated packet is in flight at a time (BDR-33).
         if self.fallback.is_some() || self.designator.is_outstanding() {
             return 0;
         }
@@ -177,7 +177,7 @@ impl Controller for Bdr {
             let report = self.designator.connect(packet.now, size);
             (!self.is_literal()).then_some(report)
         } else if packet.again {
-            // The next new packet is designated instead (BDR-27).
+            // The next new packet is designated instead of the retransmission (BDR-27).
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.is_literal() {

@@ -115,7 +115,7 @@ mod tests {
         }
         assert_eq!(predictor.predict(&key([10, 0, 0, 77], 443)), Some(rate(1000)), "same /24, same service");
         assert_eq!(predictor.predict(&key([10, 5, 5, 5], 443)), Some(rate(1000)), "same service");
-        // The flow's service has only two samples. The protocol has five, so its average counts.
+        // The flow's service has only two samples. The protocol has five samples, so its average gives the prediction.
         let ssh = predictor.predict(&key([10, 0, 9, 1], 22)).unwrap();
         assert!(ssh > rate(10) && ssh < rate(1000));
         let untaught = Averages::<IpAddr>::new(0.25, 3, 100);

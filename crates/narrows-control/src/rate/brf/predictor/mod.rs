@@ -25,7 +25,7 @@ pub(super) trait Predictor<K: FlowIdentity>: Debug + Send {
     /// Returns the predicted use of a flow with this key, or `None` if the flow needs no limit.
     fn predict(&self, key: &K) -> Option<Rate>;
 
-    /// Returns the predicted use of a TCP flow about which nothing else is known.
+    /// Returns the predicted use of a TCP flow whose key is not known.
     fn predict_any(&self) -> Option<Rate> {
         None
     }
@@ -48,7 +48,7 @@ impl<K: FlowIdentity> Predictor<K> for Off {
     }
 }
 
-/// The model of a port, as parameters select it.
+/// The predictor that the parameters of a port select.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
     /// No prediction.

@@ -40,7 +40,7 @@ trait Rules {
         shared.bounds.longterm
     }
 
-    /// Adds the segments by which a probe exceeds a small bandwidth-delay product.
+    /// If the phase is a probe, adds segments, so that the probe exceeds a small bandwidth-delay product.
     fn with_probe(&self, segments: u32, _: &Params) -> u32 {
         segments
     }
@@ -113,7 +113,7 @@ impl Phase {
         rules!(self, rules => rules.longterm(shared))
     }
 
-    /// Adds the segments of a probe to the window's target.
+    /// If the phase is a probe, adds segments to the target of the window.
     #[inline]
     pub(super) fn with_probe(&self, segments: u32, params: &Params) -> u32 {
         rules!(self, rules => rules.with_probe(segments, params))
@@ -124,7 +124,7 @@ impl Phase {
         matches!(self, Phase::Down(_) | Phase::Cruise(_) | Phase::Refill(_) | Phase::Up(_))
     }
 
-    /// Changes the phase after an update of the model. Startup and Drain may end with the same ACK.
+    /// Changes the phase after an update of the model. One ACK may end both Startup and Drain.
     #[inline]
     pub(super) fn on_model(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window) {
         while let Some(next) = rules!(self, rules => rules.on_model(shared, ack, window)) {
@@ -147,7 +147,7 @@ impl Phase {
         }
     }
 
-    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired` is whether the estimate of the propagation time has
+    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired` is whether the shorter window of the minimum RTT has
     /// expired.
     #[inline]
     pub(super) fn on_rtt(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window, expired: bool) {

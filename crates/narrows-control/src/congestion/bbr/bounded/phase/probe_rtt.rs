@@ -13,7 +13,7 @@ pub(in super::super) struct ProbeRtt(probe_rtt::ProbeRtt);
 
 impl ProbeRtt {
     pub(super) fn enter(shared: &mut Shared, ack: &Ack, window: &Window) -> Phase {
-        // The window counts as already reduced (`true`), so the larger of the saved and the present window is kept.
+        // With `true`, `save` keeps the larger of the saved window and the present window.
         shared.saved.save(window.cwnd, true);
         shared.cycle.interrupt();
         shared.model.start_round(ack.delivered);

@@ -1,4 +1,5 @@
-//! Refill fills the pipe for one round before a probe. Losses in the probe are then due to the probe's own volume.
+//! Refill fills the pipe for one round before a probe. Because the pipe is full at the start of the probe, losses in
+//! the probe are due to the volume of the probe itself.
 
 use super::{Phase, Rules, Up};
 use crate::congestion::bbr::bounded::cycle::Feedback;
