@@ -4,10 +4,10 @@
     python benches/growth.py --points flows     # only the series with more and more flows
     python benches/growth.py --largest 100000   # leave out points with more flows or hosts
 
-Each point is a run in a process of its own. `flows`: flows of 15 kB on a fat tree of 128 hosts, started at
-random times of 10 s, so that more flows also mean more flows at a time. `nodes`: on fat trees of more and more
-hosts, each host sends to another one for 10 ms at 1 Gbit/s. The CPU time of a run is split into the simulation
-and the rest, which reads the scenario, resolves it and fills the tables.
+Each point is a run in a process of its own. The points of `flows` have flows of 15 kB on a fat tree of 128
+hosts. The flows start at random times of 10 s, so more flows also mean more flows at a time. The points of
+`nodes` are fat trees of more and more hosts. Each host sends to another host for 10 ms at 1 Gbit/s. The CPU
+time is split into the run and the rest, which reads and resolves the scenario.
 """
 
 import argparse
@@ -81,7 +81,8 @@ print(json.dumps({"nodes": len(plan["nodes"]), "flows": flows, "hops": hops, "wh
 def measure(text: str) -> dict[str, float]:
     """Run a scenario in a process of its own."""
     env = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run([sys.executable, "-c", POINT], input=text, env=env, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", POINT]
+    done = subprocess.run(command, input=text, env=env, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"the point ended with exit code {done.returncode}")
     found: dict[str, float] = json.loads(done.stdout)
@@ -89,6 +90,7 @@ def measure(text: str) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure the points, and print a row of a table for each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -350,7 +350,7 @@ class FlowInfo:
         """The flow."""
     @property
     def class_(self) -> Literal["rated", "other-tcp", "udp"]:
-        """Class of the flow's sender."""
+        """The class of the port's queue to which the flow belongs. The class depends on the flow's sender."""
     @property
     def leaf(self) -> Literal["mouse", "elephant", "other-tcp", "udp"]:
         """The leaf of the port's queue in which the flow's packets wait."""
@@ -380,7 +380,7 @@ class PortInfo:
         """Capacity of the port, L3 bytes/s."""
     @property
     def rate_controller(self) -> str:
-        """The rate controller, e.g. `brf`. Earlier agents of this protocol call this key `controller`."""
+        """The rate controller, e.g. `brf`. Older agents send this key as `controller`."""
 
 class Ports:
     """All controlled ports of an agent."""

@@ -39,7 +39,7 @@ class BulkAppPlan(TypedDict):
 
 
 class SizeAppPlan(TypedDict):
-    """The application sends `bytes` bytes, then closes the connection."""
+    """The application sends `bytes` bytes and closes the connection."""
 
     bytes: Bytes
     """Number of application bytes."""
@@ -116,8 +116,8 @@ _FlowPlan = TypedDict(
         "from": "int",
     },
 )
-"""`class`: Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`. `from`:
-Sending node."""
+"""`class`: Class for priority and HTB queues. With `share = "mark"`, BRF uses this value as the packets'
+mark. `from`: Sending node."""
 
 
 class FlowPlan(_FlowPlan):
@@ -126,7 +126,7 @@ class FlowPlan(_FlowPlan):
     app: AppPlan
     """The sending application."""
     count: NotRequired[int]
-    """Number of equal flows, which form a group."""
+    """Number of equal flows. These flows form a group."""
     name: str
     """Name in results. Flows of a group get the suffixes `.0`, `.1`, ..."""
     return_path: NotRequired[list[int] | None]
@@ -226,7 +226,7 @@ class LinkPlan(_LinkPlan):
     name: str
     """Name in results, e.g. `R0->R1`."""
     policer: NotRequired[PolicerPlan | None]
-    """A policer after the queue, which drops packets above a rate."""
+    """A policer after the queue. It drops packets that exceed its rate."""
     queue: QueuePlan
     """Queue of the link's port."""
     rate: RatePlan
@@ -307,8 +307,8 @@ class ProbePlan(TypedDict):
     """The samples that the run records."""
 
     ack_rows: NotRequired[int]
-    """Maximum number of rows of the table `acks`. At this number, every second row is dropped, and from
-    then on only every second ACK is recorded."""
+    """Maximum number of rows of the table `acks`. When the table has reached this number, every second row
+    is dropped. From then on, half as many ACKs are recorded."""
     acks: NotRequired[list[int]]
     """Indices of the TCP flows whose state is recorded after each ACK (table `acks`)."""
     flows: NotRequired[bool]
@@ -472,8 +472,8 @@ class TcpTransportPlan(TypedDict):
     ecn: NotRequired[bool]
     """Whether the ends negotiate ECN."""
     initial_window: NotRequired[int]
-    """Window of a new connection, in packets. As in Linux, the window shrinks to this size during a long
-    idle time."""
+    """Window of a new connection, in packets. As in Linux, a long idle time reduces a larger window to
+    this size."""
     kind: Literal["tcp"]
     mss: NotRequired[int]
     """Payload bytes of a full segment (1448 in a 1500-byte packet)."""
@@ -514,7 +514,7 @@ class StackTransportPlan(TypedDict):
 class ProgramTransportPlan(TypedDict):
     """Unmodified programs exchange the data.
 
-    Only real stacks can run such a flow.
+    Only real stacks can run a flow of programs.
     """
 
     cc: NotRequired[str | dict[str, bool | float | str] | None]
@@ -560,8 +560,8 @@ class Plan(TypedDict):
     """Receive buffer of each TCP connection (the maximum in Linux's `tcp_rmem`). The receiver offers half
     of the buffer as its window. `None`: Linux's default."""
     receive_memory: NotRequired[bool]
-    """Whether the receive buffer limits senders after the window has opened. If true, segments that wait
-    for a missing segment take memory from the buffer."""
+    """Whether the receive buffer limits senders after the window has reached its maximum. If true,
+    segments that wait for a missing segment take memory from the buffer."""
     sdn: NotRequired[SdnPlan | None]
     """The SDN controller of the domain."""
     seed: int

@@ -118,7 +118,7 @@ def test_the_estimate_is_a_share_of_the_links_rate() -> None:
     run = made(SEQUENCE, max_bw=rates)
     assert value("estimate_at_end", run, phase="startup", link="tight") == pytest.approx(98.0)
     assert value("estimate_after", run, link="tight", after_s=0.5) == pytest.approx(100.0)
-    # Of the estimates, BBR v1 has only `bw`.
+    # BBR v1 has no other estimate than `bw`.
     assert value("estimate_at_end", made(SEQUENCE, bw=rates), phase="drain", link="tight") == pytest.approx(
         100
     )

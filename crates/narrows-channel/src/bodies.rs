@@ -68,7 +68,7 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Capacity of the port, L3 bytes/s.
     pub capacity: Rate,
-    /// The rate controller, e.g. `brf`. Older agents that use this version of the protocol call the key `controller`.
+    /// The rate controller, e.g. `brf`. Older agents send this key as `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
     /// Parameters of the rate controller in base units. Parsing a body does not check the parameters. The code that

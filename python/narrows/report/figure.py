@@ -194,7 +194,7 @@ class _Rows(alt.Data):
     """
 
     def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """The data for Vega-Lite, with the rows in place of their name."""
+        """The data for Vega-Lite, with the rows instead of their name."""
         return {"values": self["name"].rows}
 
 

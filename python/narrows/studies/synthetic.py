@@ -1,6 +1,6 @@
 """Generates a radio trace that resembles a 5G link while driving.
 
-The trace is used in place of recorded traces if these are missing.
+A study uses this trace if the recorded traces are missing.
 """
 
 from __future__ import annotations

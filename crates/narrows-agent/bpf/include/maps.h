@@ -61,7 +61,7 @@ enum nrw_flags {
 	/*
 	 * nrw_port.unconfirmed does not include this flow. P sets this flag when it has seen packets of both
 	 * sides, which shows that the flow is not forged. A sets the flag when it frees the slot or stops
-	 * waiting for ACKs. Whoever sets the flag also subtracts one from nrw_port.unconfirmed.
+	 * waiting for ACKs. Both also subtract one from nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
 	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */

@@ -37,7 +37,7 @@ impl External {
         External { port: spec.port, sending: Sending::new(from, ports), to: to.to_owned(), received: 0 }
     }
 
-    /// Of the connections to the port, samples the one that has sent the most data. (iperf3's control connection uses
+    /// Samples that connection to the port which has sent the most data. (iperf3's control connection uses
     /// the same port.)
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         // The figures of an ended connection stay until another connection has sent at least as much data.

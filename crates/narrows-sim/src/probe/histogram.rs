@@ -14,13 +14,19 @@ pub struct Histogram {
 
 /// Nanoseconds per unit of `hdr`.
 const UNIT_NANOS: u64 = 1_000;
+/// Longest duration, in units. Durations from [`BEYOND`] on count as this duration.
+const LONGEST: u64 = 600_000_000;
+/// The end of the counts' last bucket that contains [`LONGEST`].
+const BEYOND: u64 = 1 << 30;
 
 impl Histogram {
     /// Creates an empty histogram.
     pub fn new() -> Option<Box<Self>> {
-        Hdr::new_with_bounds(1, 600_000_000, 2)
-            .ok()
-            .map(|hdr| Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
+        // The counts grow with the largest sample. In a network with many links, memory for the whole range would not
+        // fit into the processor's caches.
+        let mut hdr = Hdr::new_with_bounds(1, 2, 2).ok()?;
+        hdr.auto(true);
+        Some(Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
     }
 
     /// Adds a sample.
@@ -37,7 +43,10 @@ impl Histogram {
         }
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
-        self.hdr.saturating_record_n(nanos / UNIT_NANOS, times);
+        let value = nanos / UNIT_NANOS;
+        let value = if value < BEYOND { value } else { LONGEST };
+        // This fails only if the counts do not fit into the address space.
+        let _ = self.hdr.record_n(value, times);
     }
 
     /// Returns the quantile `q` in seconds; NaN without samples.
@@ -57,6 +66,9 @@ impl Histogram {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -67,5 +79,20 @@ mod tests {
         }
         assert_eq!(h.quantile(0.0), 0.001234567);
         assert_eq!(h.quantile(1.0), 0.080406789);
+    }
+
+    proptest! {
+        /// The same samples give the same quantiles as counts for the whole range, which do not grow.
+        #[test]
+        fn growing_counts_change_no_quantile(samples in vec((0u64..2_000_000_000_000, 1u32..4), 1..60), q in 0.0..=1.0) {
+            let mut whole = Hdr::<u32>::new_with_bounds(1, LONGEST, 2).unwrap();
+            let mut h = Histogram::new().unwrap();
+            for (nanos, times) in samples {
+                whole.saturating_record_n(nanos / UNIT_NANOS, times);
+                h.record_times(nanos, times);
+            }
+            prop_assert_eq!(h.hdr.value_at_quantile(q), whole.value_at_quantile(q));
+            prop_assert_eq!(h.hdr.len(), whole.len());
+        }
     }
 }

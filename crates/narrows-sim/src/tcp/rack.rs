@@ -19,7 +19,7 @@ const PERSIST_RECOVERIES: u8 = 16;
 /// State of the detector.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Of all delivered segments, the one that was sent last: transmission time and segment number.
+    /// Transmission time and number of the delivered segment that was sent last.
     sent: Time,
     seq: u32,
     /// RTT of the segment that was delivered last.

@@ -107,7 +107,7 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // Start anew if all buckets have expired. Otherwise the loop below could go round the ring several times.
+        // If all buckets have expired, start again. Otherwise the loop below could go round the ring several times.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
