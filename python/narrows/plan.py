@@ -71,6 +71,23 @@ class PoissonAppPlan(TypedDict):
     """Distribution of the sizes of flows, application bytes."""
 
 
+class RequestsAppPlan(TypedDict):
+    """The receiver requests objects, and the sender sends them, each on a stream of its own.
+
+    Only a [`Stack`](TransportPlan::Stack) has streams.
+    """
+
+    count: NotRequired[int | None]
+    """Number of requests; `None`: until the flow stops."""
+    kind: Literal["requests"]
+    parallel: int
+    """Number of requests that are open at the same time."""
+    size: SizePlan
+    """Distribution of the sizes of objects, application bytes."""
+    think: NotRequired[Span]
+    """Time from the last byte of an object to the next request."""
+
+
 class CapturePlan(TypedDict):
     """The places where packets are recorded.
 
@@ -571,7 +588,7 @@ class Plan(TypedDict):
     RTTs."""
 
 
-AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan
+AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan | RequestsAppPlan
 """The sending application."""
 LossPlan: TypeAlias = BernoulliLossPlan | GilbertElliottLossPlan
 """Random loss."""

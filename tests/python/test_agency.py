@@ -1,4 +1,4 @@
-"""Changes that the kernel backend sends to agents, without a kernel."""
+"""Tests the changes that the kernel backend sends to agents. A socket takes the place of the agent."""
 
 import socket
 import threading

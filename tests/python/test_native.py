@@ -134,7 +134,8 @@ def test_different_seeds_give_different_results():
 
 
 def test_the_columns_match_the_documented_tables():
-    plan = resolve(loads(SHORT + "[probes]\ntraces = true\nacks = 'all'"))
+    objects = '[[flows]]\ntransport = "quinn"\nrequests = { size = "1kB" }\n'
+    plan = resolve(loads(SHORT + objects + "[probes]\ntraces = true\nacks = ['cubic']\n"))
     output = sweep.simulator().run(plan)
     for name, schema in SCHEMAS.items():
         assert ["run", *output[name]] == schema.names, name

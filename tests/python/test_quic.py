@@ -1,6 +1,8 @@
 """QUIC of quinn as a transport of flows in the simulator."""
 
 import json
+import math
+import statistics
 from typing import get_args
 
 import pytest
@@ -8,6 +10,8 @@ from narrows import stacks, sweep
 from narrows.backends.sim import Simulator
 from narrows.cli.main import main
 from narrows.errors import ScenarioError
+from narrows.results.by_run import read_runs
+from narrows.results.measures import measure_run
 from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve
 from narrows.scenario.served import presets, unmarked
@@ -171,3 +175,52 @@ def test_a_connection_that_quinn_gives_up_is_reported(tmp_path, capsys, monkeypa
     said = " ".join(capsys.readouterr().out.split())
     assert "note: 1 of 1 flows lost their connection (the first: quinn-cubic at" in said
     assert "too many gaps in stream buffer" in said
+
+
+REQUESTS = """
+[[flows]]
+name = "page"
+transport = "quinn"
+requests = { size = "20kB", parallel = 4, count = 30, think = "10ms" }
+[[expect]]
+measure = "request_time"
+args = { statistic = "p95" }
+at_most = "2s"
+"""
+
+
+def test_objects_are_requested_and_measured():
+    results = run(DUMBBELL + REQUESTS)
+    objects = results.requests.to_pylist()
+    assert [row["request"] for row in objects] == list(range(30))
+    assert {row["size_bytes"] for row in objects} == {20_000}
+    times = [1e3 * (row["received_s"] - row["requested_s"]) for row in objects]
+    (one,) = read_runs(results)
+    assert measure_run("request_time", one).value == pytest.approx(statistics.fmean(times))
+    assert measure_run("request_time", one, statistic="p50").value == pytest.approx(statistics.median(times))
+    assert math.isnan(measure_run("request_time", one, flows="nobody").value)
+    (flow,) = flows(results)
+    assert flow["delivered_bytes"] == 30 * 20_000
+    assert flow["fct_recv_s"] == pytest.approx(max(row["received_s"] for row in objects))
+
+
+def test_runs_without_requests_have_no_time_of_a_request():
+    results = run(QUIC.format(cc='"cubic"'))
+    assert results.requests.num_rows == 0
+    (one,) = read_runs(results)
+    assert math.isnan(measure_run("request_time", one).value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('requests = { size = "1kB" }', "flows.0: expected transport = 'quinn' with requests"),
+        ('transport = "quinn"\nsize = "1kB"\nrequests = { size = "1kB" }', "not size and requests"),
+        ('transport = "quinn"\nrequests = { size = "1kB", parallel = 0 }', "flows.0.requests.parallel"),
+        ('transport = "quinn"\nrequests = { parallel = 2 }', "flows.0.requests.size"),
+    ],
+)
+def test_wrong_requests_are_refused(keys, message):
+    with pytest.raises(ScenarioError) as caught:
+        resolve(loads(DUMBBELL + "[[flows]]\n" + keys))
+    assert message in str(caught.value)

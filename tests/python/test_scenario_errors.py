@@ -97,7 +97,7 @@ def attempt(text):
             BASE + "arrivals = {rate = 1000000.0, size = '1kB'}",
             "flows.0.arrivals.rate: found 1e+06 flows per second (30000000 in all), expected at most 1000000 in all",
         ),
-        (BASE + 'size = "1kB"\napp = {rate = "1mbit"}', "flows.0: expected one of size, app and arrivals, not size and app"),
+        (BASE + 'size = "1kB"\napp = {rate = "1mbit"}', "flows.0: expected one of size, app, arrivals and requests, not size and app"),
         (BASE + 'transport = "udp"', "flows.0: expected a rate with transport = 'udp'"),
         (BASE.replace('cc = "cubic"', 'transport = "udp"\nrate = "1000tbit"'), "flows.0.rate: found 1000000gbit (2500000000000 packets), expected at most 10000000000 packets"),
         (CHAIN + '[[flows]]\nfrom = "a"\nto = "d"', "flows.0.to: found no path from 'a' to 'd', expected one"),

@@ -252,6 +252,20 @@ pub enum AppPlan {
         /// Distribution of the sizes of flows, application bytes.
         size: SizePlan,
     },
+    /// The receiver requests objects, and the sender sends them, each on a stream of its own. Only a
+    /// [`Stack`](TransportPlan::Stack) has streams.
+    Requests {
+        /// Distribution of the sizes of objects, application bytes.
+        size: SizePlan,
+        /// Number of requests that are open at the same time.
+        parallel: u32,
+        /// Number of requests; `None`: until the flow stops.
+        #[serde(default)]
+        count: Option<u32>,
+        /// Time from the last byte of an object to the next request.
+        #[serde(default)]
+        think: Span,
+    },
 }
 
 /// Distribution of flow sizes in bytes.

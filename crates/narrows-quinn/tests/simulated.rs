@@ -6,8 +6,8 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_quinn::{QUINN_CONTROLLERS, Quinn};
 use narrows_sim::capture::{Captured, Tap};
 use narrows_sim::plan::{
-    AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, StackPlan,
-    TransportPlan,
+    AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, SizePlan,
+    StackPlan, TransportPlan,
 };
 use narrows_sim::{Column, Results, Run};
 
@@ -269,4 +269,95 @@ fn the_window_is_reduced_once_for_each_episode_of_loss() {
     let (least, most) = steps[2..].iter().fold((f64::MAX, 0f64), |(a, b), &v| (a.min(v), b.max(v)));
     assert!(least > 0.8 * most, "{steps:?}");
     assert!(number(&results, "goodput_bps", 0) > 0.85 * RATE_MBIT as f64 * 1e6);
+}
+
+fn requesting(size: SizePlan, parallel: u32, count: Option<u32>, think: u64) -> FlowPlan {
+    let app = AppPlan::Requests { size, parallel, count, think: Span::from_millis(think) };
+    FlowPlan { app, ..quic("cubic") }
+}
+
+/// The times of request and receipt in seconds, and the size in bytes, of each object.
+fn objects(results: &Results) -> Vec<(f64, f64, u64)> {
+    let table = results.table("requests").expect("the table of requests");
+    let (requested, received) = (table.f64("requested_s").unwrap(), table.f64("received_s").unwrap());
+    let sizes = table.u64("size_bytes").unwrap();
+    (0..sizes.len()).map(|i| (requested[i], received[i], sizes[i])).collect()
+}
+
+#[test]
+fn a_single_request_takes_an_rtt_and_the_transmission_time() {
+    let size = SizePlan::Fixed { bytes: 1_000.0 };
+    let mut plan = plan(vec![requesting(size, 1, Some(5), 100)]);
+    plan.warmup = Span::ZERO;
+    let results = run(&plan);
+    let objects = objects(&results);
+    assert_eq!(objects.len(), 5, "{objects:?}");
+    let rtt = RTT_MS as f64 / 1e3;
+    // The handshake ends at the receiver after 1.5 RTTs.
+    assert!((objects[0].0 - 1.5 * rtt).abs() < 0.002, "{objects:?}");
+    for (i, (requested, received, size)) in objects.iter().enumerate() {
+        assert_eq!(*size, 1_000);
+        assert!((received - requested - rtt).abs() < 0.002, "object {i}: {objects:?}");
+    }
+    for pair in objects.windows(2) {
+        assert!((pair[1].0 - pair[0].1 - 0.1).abs() < 1e-9, "100 ms between objects: {objects:?}");
+    }
+    assert_eq!(number(&results, "delivered_bytes", 0), 5_000.0);
+    let end = objects[4].1;
+    assert!((number(&results, "fct_recv_s", 0) - end).abs() < 1e-9);
+    assert!(number(&results, "end_s", 0) < end + 0.5, "the connection is closed after the last object");
+    assert!(results.table("events").unwrap().str("kind").unwrap().is_empty(), "no connection was lost");
+}
+
+#[test]
+fn parallel_requests_share_the_link_and_all_objects_arrive() {
+    let size = SizePlan::Exponential { mean: 60_000.0 };
+    for (parallel, loss) in [(1, 0.0), (8, 0.0), (8, 0.02), (200, 0.01)] {
+        let mut plan = plan(vec![requesting(size.clone(), parallel, Some(150), 0)]);
+        plan.warmup = Span::ZERO;
+        plan.duration = Span::from_secs(60);
+        plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: loss })];
+        let results = run(&plan);
+        let objects = objects(&results);
+        assert_eq!(objects.len(), 150, "{parallel}, {loss}");
+        assert!(objects.iter().all(|(requested, received, _)| received > requested), "{objects:?}");
+        let bytes: u64 = objects.iter().map(|object| object.2).sum();
+        assert_eq!(number(&results, "delivered_bytes", 0), bytes as f64);
+        // At no time are more requests open than allowed.
+        for (at, _, _) in &objects {
+            let open = objects.iter().filter(|(from, to, _)| from <= at && at < to).count();
+            assert!(open <= parallel as usize, "{open} open at {at}, {parallel}, {loss}");
+        }
+        assert!(number(&results, "end_s", 0).is_finite(), "{parallel}, {loss}");
+    }
+}
+
+#[test]
+fn requests_end_when_the_flow_stops_and_the_last_objects_still_arrive() {
+    let flow = FlowPlan {
+        stop: Some(Time::ZERO + Span::from_secs(3)),
+        ..requesting(SizePlan::Fixed { bytes: 30_000.0 }, 4, None, 0)
+    };
+    let mut plan = plan(vec![flow]);
+    plan.warmup = Span::ZERO;
+    let results = run(&plan);
+    let objects = objects(&results);
+    assert!(objects.len() > 50, "{}", objects.len());
+    assert!(objects.iter().all(|(requested, received, _)| *requested < 3.0 && received.is_finite()));
+    assert!(number(&results, "end_s", 0) < 4.0);
+}
+
+#[test]
+fn requests_need_a_transport_with_streams() {
+    let size = SizePlan::Fixed { bytes: 1e3 };
+    let tcp = FlowPlan {
+        transport: FlowPlan::bulk("", (0, 1), "cubic").transport,
+        ..requesting(size.clone(), 1, None, 0)
+    };
+    let error =
+        Run::new(&plan(vec![tcp])).transports(&Quinn::default()).start().expect_err("TCP").to_string();
+    assert!(error.contains("expected a transport with streams"), "{error}");
+    for flow in [requesting(size.clone(), 0, None, 0), requesting(size, 1, Some(0), 0)] {
+        assert!(Run::new(&plan(vec![flow])).transports(&Quinn::default()).start().is_err());
+    }
 }

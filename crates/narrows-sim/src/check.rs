@@ -20,6 +20,8 @@ const MAX_DURATION: Span = Span::from_secs(1_000_000);
 const MAX_DELAY: Span = Span::from_secs(1_000);
 /// Largest initial window, packets.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 10_000;
+/// Largest number of parallel requests of a flow.
+const MAX_PARALLEL: u32 = 1_000;
 /// Largest sum of the `count`s of all flow plans.
 const MAX_FLOWS: u64 = 10_000_000;
 
@@ -280,20 +282,38 @@ fn check_flow(
             require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
             let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;
             require(&format!("{at}.arrivals.per_sec"), per_sec, rate, "above 0, at most 1e7")?;
-            let (is_valid, expected) = match size {
-                SizePlan::Fixed { bytes } => (is_size(*bytes), "at least 1 byte"),
-                SizePlan::Exponential { mean } => (is_size(*mean), "a mean of at least 1 byte"),
-                SizePlan::Pareto { mean, shape } => (
-                    is_size(*mean) && shape.is_finite() && *shape > 1.0,
-                    "a mean of at least 1 byte, a shape above 1",
-                ),
-                SizePlan::Empirical { points } => {
-                    (is_distribution(points), "rising sizes, and rising shares from 0 to 1")
-                }
-            };
-            require(&format!("{at}.arrivals.size"), size, is_valid, expected)
+            check_size(&format!("{at}.arrivals.size"), size)
+        }
+        AppPlan::Requests { size, parallel, count, .. } => {
+            let has_streams = matches!(flow.transport, TransportPlan::Stack(_));
+            require(
+                &format!("{at}.app"),
+                "requests",
+                has_streams,
+                "a transport with streams, such as quinn",
+            )?;
+            let is_valid = (1..=MAX_PARALLEL).contains(parallel);
+            require(&format!("{at}.requests.parallel"), parallel, is_valid, &format!("1 to {MAX_PARALLEL}"))?;
+            let count = count.unwrap_or(1);
+            require(&format!("{at}.requests.count"), count, count > 0, "at least 1")?;
+            check_size(&format!("{at}.requests.size"), size)
         }
     }
+}
+
+fn check_size(what: &str, size: &SizePlan) -> Result<(), Error> {
+    let (is_valid, expected) = match size {
+        SizePlan::Fixed { bytes } => (is_size(*bytes), "at least 1 byte"),
+        SizePlan::Exponential { mean } => (is_size(*mean), "a mean of at least 1 byte"),
+        SizePlan::Pareto { mean, shape } => (
+            is_size(*mean) && shape.is_finite() && *shape > 1.0,
+            "a mean of at least 1 byte, a shape above 1",
+        ),
+        SizePlan::Empirical { points } => {
+            (is_distribution(points), "rising sizes, and rising shares from 0 to 1")
+        }
+    };
+    require(what, size, is_valid, expected)
 }
 
 fn check_program(

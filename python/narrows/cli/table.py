@@ -92,7 +92,7 @@ def _taken(widths: Iterable[int]) -> int:
 
 
 def _narrowed(widths: dict[int, int], room: int) -> dict[int, int]:
-    """Narrow the widest column until all columns fit, or until all have the least width of names."""
+    """Narrow the widest column, until all columns fit or none is wider than `LEAST_NAME`."""
     while _taken(widths.values()) > room and max(widths.values(), default=0) > LEAST_NAME:
         widths[max(widths, key=lambda i: widths[i])] -= 1
     return widths

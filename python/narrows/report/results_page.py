@@ -98,6 +98,6 @@ def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
 
 
 def _figures(run: Run, runs: Sequence[Run]) -> list[Figure]:
-    """Figures of the run with the smallest seed over time, and of the completion times of all seeds."""
+    """The completion times of all seeds, and figures over time of the run with the smallest seed."""
     done = completion(runs)
     return [*([done] if done else []), *single_run(run)]

@@ -195,6 +195,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         state | u8 | | State of loss recovery, as in `flow_samples`.
         phase | float | | Phase of BBR, as its variable `phase` in `traces` (NaN: other controllers).
     """),
+    "requests": _columns("""
+        flow | u32 | | Number of the flow.
+        request | u32 | | Number of the request within the flow, from 0.
+        requested_s | float | s | Time at which the receiver sent the request.
+        received_s | float | s | Time at which the receiver had the whole object (NaN: incomplete).
+        size_bytes | u64 | bytes | Size of the object.
+    """),
 }
 """The columns of every table except `runs`."""
 

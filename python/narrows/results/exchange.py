@@ -1,11 +1,12 @@
 """Replaces the results in a folder in one step, after the new results are complete.
 
 - OUT/.narrows-part: results of the current run.
-- OUT/.narrows-old: earlier results during the replacement. They are restored if the run is killed during the
-replacement.
-- OUT/.narrows-new: new results during the replacement. The next run completes the replacement if this run is
-killed.
-- OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
+- OUT/.narrows-old: earlier results during the replacement. If the run is killed before `.narrows-new`
+exists, the next run moves them back.
+- OUT/.narrows-new: new results during the replacement. If the run is killed after this folder exists, the
+next run completes the replacement.
+- OUT/interrupted: finished runs of an interrupted sweep. They are stored here only if OUT has earlier
+results, which then stay.
 
 The folder OUT itself is never renamed. It may therefore be a mount point or the current folder, and other
 files in it stay. metadata.json is removed first and written last. Readers therefore never find a mixture of

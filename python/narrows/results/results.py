@@ -337,6 +337,11 @@ class Results:
         """A row per recorded ACK (simulations only), if any were recorded."""
         return self.table("acks")
 
+    @property
+    def requests(self) -> pa.Table:
+        """A row per object that a receiver requested (`requests` of a flow), if there were any."""
+        return self.table("requests")
+
 
 def check_name(name: str) -> None:
     """Check that there is a table of this name.

@@ -36,7 +36,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk and of an exhausted quota."""
 
-OPTIONAL = ("traces", "acks")
+OPTIONAL = ("traces", "acks", "requests")
 """Tables that are written only if they have rows."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")

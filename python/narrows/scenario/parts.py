@@ -165,6 +165,15 @@ def app(flow: Flow, duration: int, key: str) -> AppPlan:
                 f"{key}.arrivals.rate",
             )
         return {"kind": "poisson", "per_sec": arrivals.rate, "size": _size(arrivals.size)}
+    if flow.requests is not None:
+        requests = flow.requests
+        return {
+            "kind": "requests",
+            "size": _size(requests.size),
+            "parallel": requests.parallel,
+            "count": requests.count,
+            "think": requests.think,
+        }
     if flow.size is not None:
         return {"kind": "size", "bytes": flow.size}
     if flow.app is not None:

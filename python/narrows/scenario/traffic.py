@@ -104,6 +104,22 @@ class Arrivals(Table):
     """Sizes of the flows: one size, or a table with a distribution."""
 
 
+class Requests(Table):
+    """Objects that the receiver requests on one connection, as a browser does with HTTP/3.
+
+    Each object has a stream of its own. The table `requests` has the time of each object.
+    """
+
+    size: Annotated[SizeDistribution, BeforeValidator(_size, json_schema_input_type=Size | SizeDistribution)]
+    """Sizes of the objects: one size, or a table with a distribution."""
+    parallel: Annotated[Int, Field(ge=1, le=1000)] = 1
+    """Number of requests that are open at the same time."""
+    count: Annotated[Int, Field(ge=1, le=10_000_000)] | None = None
+    """Number of requests (default: until the flow stops)."""
+    think: Duration = 0
+    """Time from the last byte of an object to the next request."""
+
+
 def _ends(value: object) -> object:
     if isinstance(value, list) and (not value or not all(isinstance(name, str) for name in value)):
         raise Expected("at least one name")
@@ -197,6 +213,8 @@ class Flow(Table):
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
     """Makes this entry a source of flows."""
+    requests: Requests | None = None
+    """QUIC: [objects that the receiver requests](quic.md#requests), instead of one stream of data."""
     program: Program | None = None
     """[Programs](../how-to/programs.md) that exchange the data of the flow on real stacks."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
@@ -231,9 +249,11 @@ class Flow(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:
-        given = [key for key in ("size", "app", "arrivals") if getattr(self, key) is not None]
+        given = [key for key in ("size", "app", "arrivals", "requests") if getattr(self, key) is not None]
         if len(given) > 1:
-            raise Expected(f"one of size, app and arrivals, not {' and '.join(given)}")
+            raise Expected(f"one of size, app, arrivals and requests, not {' and '.join(given)}")
+        if self.requests is not None and not self.is_stack:
+            raise Expected("transport = 'quinn' with requests, because other transports have no streams")
         self._check_many()
         if self.program is not None:
             self._check_program(self.program)
@@ -283,8 +303,9 @@ class Flow(Table):
                 raise Expected(
                     f"no {'transport = udp' if self.transport == 'udp' else 'arrivals'} with {key}"
                 )
-        if self.demands is not None and (self.size is not None or self.app is not None):
-            raise Expected(f"no {'size' if self.size is not None else 'app'} with demands")
+        for key in ("size", "app", "requests"):
+            if self.demands is not None and getattr(self, key) is not None:
+                raise Expected(f"no {key} with demands")
 
     def _check_program(self, program: Program) -> None:
         if refused := self._changed(NOT_OF_PROGRAMS):

@@ -191,8 +191,8 @@ cc = "{cc}"
 def scenario(cell: Cell, algorithm: str, duration: str) -> str:
     """A cell's scenario file for an algorithm.
 
-    Only one link has delay and loss, so each packet passes only one relay in real time. Packets of the far
-    flow (`Flows.RTTS`) also pass a second relay, which adds the rest of this flow's longer RTT.
+    Only the bottleneck has delay and loss, so a packet on real stacks passes one relay. Only packets of the
+    far flow (`Flows.RTTS`) pass a second relay, which adds the rest of this flow's longer RTT.
     """
     pairs = [("near", algorithm, 0)]
     if cell.flows is Flows.CUBIC:

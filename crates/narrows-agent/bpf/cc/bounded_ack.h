@@ -58,7 +58,7 @@ static __always_inline __u32 nrw_bounded_losses(struct nrw_bbr *s, struct nrw_bo
  * which it leaves CWR. The number of marked packets is unknown, so the echo counts as one loss (BBR3-10).
  * Neither an echo nor the reductions before it can be undone.
  *
- * TCP also enters CWR if a queue of this host is full, but not at an ACK with an echo.
+ * TCP also enters CWR if a queue of this host is full. The flag FLAG_ECE tells an echo from a full queue.
  */
 static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					    const struct rate_sample *rs, int flag)

@@ -1,5 +1,5 @@
 //! Implements a transport of the simulator by a connection with both ends. The client sends the flow's data on one
-//! stream.
+//! stream, or objects that the server requests on streams of their own.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use quinn_proto::{
 
 use super::Congestion;
 use super::end::FlowEnd;
+use super::objects::{Requester, Responder};
 use super::observer::{ObserverFactory, SharedObservations};
 use super::plaintext::Plaintext;
 use super::seeded::{Key, endpoint_config, fill};
@@ -26,7 +27,7 @@ use crate::controller::Adapter;
 const PACKET_BYTES: u16 = 1448;
 /// Bytes per write of all other applications.
 const WRITE_BYTES: u16 = 32 << 10;
-static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
+pub(super) static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
 /// The application stops writing when it is ahead of the delivered data by this number of windows plus
 /// [`BUFFER_EXTRA_BYTES`]. The stack sends accepted data even after the application has stopped. So the limit is only
 /// high enough to keep the stack busy while it repairs losses.
@@ -51,8 +52,12 @@ pub(super) struct Flow {
     base: (Time, Instant),
     sender: Sending,
     receiver: Receiving,
+    /// Both ends of the requests, if the flow has requests.
+    objects: Option<(Responder, Requester)>,
     /// The timers of the client and of the server.
     timers: [Time; 2],
+    /// The time at which the server sends its next request. It is later than the last call.
+    requests_at: Time,
     latest_rtt: Option<Span>,
     /// The time and the reason of the connection's end, if the application did not end the connection.
     failure: Option<(Time, String)>,
@@ -107,6 +112,9 @@ impl Flow {
         let mut sending = TransportConfig::default();
         sending.initial_mtu(INITIAL_DATAGRAM_BYTES);
         sending.congestion_controller_factory(Arc::new(factory));
+        if let Some(requests) = &setup.requests {
+            sending.max_concurrent_bidi_streams(VarInt::from_u32(requests.parallel()));
+        }
         if let Some(log) = log {
             let mut qlog = QlogConfig::default();
             qlog.writer(log).title(Some(setup.name.to_owned())).start_time(base);
@@ -143,7 +151,9 @@ impl Flow {
                 is_closed: false,
             },
             receiver: Receiving::default(),
+            objects: setup.requests.map(|requests| (Responder::default(), Requester::new(requests))),
             timers: [Time::NEVER; 2],
+            requests_at: Time::NEVER,
             latest_rtt: None,
             failure: None,
         })
@@ -176,6 +186,7 @@ impl Flow {
                 break;
             }
             match end {
+                _ if self.objects.is_some() => self.serve(end, output),
                 End::Sender => self.write(now),
                 End::Receiver => self.read(now),
             }
@@ -184,6 +195,9 @@ impl Flow {
             }
         }
         self.timers[end as usize] = self.timer(end, now);
+        // A request that is due waits for a stream. The event of a new stream drives this end again.
+        let next = self.request_at();
+        self.requests_at = if next > now { next } else { Time::NEVER };
         let mut observed = self.observed.lock();
         for rtt in observed.rtts.drain(..) {
             let rtt = Span::from_nanos(rtt.as_nanos() as u64);
@@ -204,12 +218,12 @@ impl Flow {
 
     fn on_event(&mut self, end: End, now: Time, event: Event) {
         match (end, event) {
-            (End::Sender, Event::Connected) => {
+            (End::Sender, Event::Connected) if self.objects.is_none() => {
                 if let Some(connection) = self.client.connection() {
                     self.sender.stream = connection.streams().open(Dir::Uni);
                 }
             }
-            (End::Sender, Event::Stream(StreamEvent::Finished { .. })) => {
+            (End::Sender, Event::Stream(StreamEvent::Finished { .. })) if self.objects.is_none() => {
                 self.sender.acked_at = Some(now);
                 self.sender.is_closed = true;
                 let instant = self.instant(now);
@@ -217,9 +231,17 @@ impl Flow {
                     connection.close(instant, VarInt::from_u32(0), Contents::new());
                 }
             }
+            (End::Receiver, Event::Connected) => {
+                if let Some((_, requester)) = &mut self.objects {
+                    requester.begin(now);
+                }
+            }
             (End::Sender, Event::ConnectionLost { reason }) => {
                 self.sender.is_closed = true;
-                self.failure = Some((now, reason.to_string()));
+                // After the last object, the receiver closes the connection.
+                if self.objects.is_none() || !self.receiver.is_closed {
+                    self.failure = Some((now, reason.to_string()));
+                }
             }
             (End::Receiver, Event::ConnectionLost { .. }) => self.receiver.is_closed = true,
             (End::Receiver, Event::Stream(StreamEvent::Opened { dir: Dir::Uni })) => {
@@ -229,6 +251,40 @@ impl Flow {
             }
             _ => {}
         }
+    }
+
+    /// Lets one end of the requests read and write. After the last object, the receiver closes the connection.
+    fn serve(&mut self, end: End, output: &mut Output<'_>) {
+        let instant = self.instant(output.now());
+        let Some((responder, requester)) = &mut self.objects else { return };
+        match end {
+            End::Sender => {
+                let Some(connection) = self.client.connection() else { return };
+                responder.accept(connection);
+                let window = connection.congestion_state().window();
+                let most = requester.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES;
+                responder.drive(connection, most);
+                self.sender.written = responder.written;
+            }
+            End::Receiver if !self.receiver.is_closed => {
+                let Some(connection) = self.server.connection() else { return };
+                let is_done = requester.drive(connection, output);
+                self.receiver.delivered = requester.delivered;
+                if is_done {
+                    self.receiver.is_closed = true;
+                    self.receiver.received_at = requester.received_at;
+                    self.sender.acked_at = requester.received_at;
+                    connection.close(instant, VarInt::from_u32(0), Contents::new());
+                }
+            }
+            End::Receiver => {}
+        }
+    }
+
+    /// Returns the time at which the receiver sends its next request.
+    fn request_at(&self) -> Time {
+        let open = self.objects.as_ref().filter(|_| !self.receiver.is_closed);
+        open.map_or(Time::NEVER, |(_, requester)| requester.wake())
     }
 
     /// Writes as much data of the application as the stack accepts.
@@ -314,7 +370,7 @@ impl Transport for Flow {
     }
 
     fn next_timer(&self) -> Time {
-        self.timers[0].min(self.timers[1]).min(self.sender.wake)
+        self.timers[0].min(self.timers[1]).min(self.sender.wake).min(self.requests_at)
     }
 
     fn on_timer(&mut self, output: &mut Output<'_>) {
@@ -325,7 +381,11 @@ impl Transport for Flow {
             if is_due && let Some(connection) = self.peer(end).connection() {
                 connection.handle_timeout(instant);
             }
-            if is_due || end == End::Sender && self.sender.wake <= now {
+            let has_work = match end {
+                End::Sender => self.sender.wake <= now,
+                End::Receiver => self.requests_at <= now,
+            };
+            if is_due || has_work {
                 self.drive(end, output);
             }
         }

@@ -10,6 +10,7 @@
 
 mod end;
 mod flow;
+mod objects;
 mod observer;
 mod plaintext;
 mod seeded;

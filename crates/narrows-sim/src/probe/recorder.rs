@@ -28,6 +28,8 @@ pub struct Recorder {
     pub traces: Table,
     /// A row per recorded ACK.
     pub acks: Table,
+    /// A row per requested object.
+    pub requests: Table,
 }
 
 impl Recorder {
@@ -145,6 +147,16 @@ impl Recorder {
         );
         let events = Table::new("events", &[("t_s", 'f'), ("kind", 's'), ("entity", 's'), ("value", 'f')]);
         let traces = Table::new("traces", &[("t_s", 'f'), ("entity", 's'), ("key", 's'), ("value", 'f')]);
+        let requests = Table::new(
+            "requests",
+            &[
+                ("flow", 'u'),
+                ("request", 'u'),
+                ("requested_s", 'f'),
+                ("received_s", 'f'),
+                ("size_bytes", 'u'),
+            ],
+        );
         Recorder {
             flows,
             flow_samples,
@@ -156,6 +168,7 @@ impl Recorder {
             events,
             traces,
             acks: acks::empty(),
+            requests,
         }
     }
 
@@ -170,7 +183,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the finished tables. The table of ACKs is left out if it has no rows.
+    /// Returns the finished tables. The tables of ACKs and of requests are left out if they have no rows.
     pub fn into_tables(self) -> Vec<Table> {
         let mut tables = vec![
             self.flows,
@@ -183,7 +196,7 @@ impl Recorder {
             self.events,
             self.traces,
         ];
-        tables.extend(Some(self.acks).filter(|acks| acks.rows() > 0));
+        tables.extend([self.acks, self.requests].into_iter().filter(|table| table.rows() > 0));
         tables
     }
 }

@@ -54,7 +54,7 @@ impl App {
             AppPlan::Limited { rate, on, off } => {
                 Source::Limited { rate: *rate, on: on.unwrap_or(Span::MAX), off: off.unwrap_or(Span::ZERO) }
             }
-            AppPlan::Bulk | AppPlan::Poisson { .. } => Source::Bulk,
+            AppPlan::Bulk | AppPlan::Poisson { .. } | AppPlan::Requests { .. } => Source::Bulk,
         };
         App { source, stop, start, taken: 0, is_finished: false }
     }

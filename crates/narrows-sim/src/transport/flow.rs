@@ -2,7 +2,7 @@
 
 use narrows_control::units::{Bytes, Time};
 
-use super::{Datagram, Ecn, End, Output, Transport, TransportState};
+use super::{Datagram, Ecn, End, Object, Output, Transport, TransportState};
 use crate::flow::Delays;
 use crate::packet::{Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::tcp::{Io, RttStats};
@@ -18,6 +18,7 @@ pub(crate) struct StackFlow {
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
     outgoing: Vec<(End, Datagram)>,
+    pub(crate) objects: Vec<Object>,
 }
 
 impl StackFlow {
@@ -36,6 +37,7 @@ impl StackFlow {
             sent: 0,
             sent_bytes: 0,
             outgoing: Vec::new(),
+            objects: Vec::new(),
         }
     }
 
@@ -84,7 +86,12 @@ impl StackFlow {
 
     /// Runs `act` on the transport, and turns the datagrams that the transport sends into packets of the simulator.
     fn drive(&mut self, io: &mut Io<'_>, act: impl FnOnce(&mut dyn Transport, &mut Output<'_>)) {
-        let mut output = Output { now: io.now, sent: &mut self.outgoing, rtts: &mut self.rtts };
+        let mut output = Output {
+            now: io.now,
+            sent: &mut self.outgoing,
+            rtts: &mut self.rtts,
+            objects: &mut self.objects,
+        };
         act(&mut *self.transport, &mut output);
         for (from, datagram) in self.outgoing.drain(..) {
             let length = datagram.contents.len() as u16; // `Output::send` bounds it

@@ -7,11 +7,13 @@
 //! a [`StackPlan`]. The crate `narrows-quinn` is an example.
 
 mod flow;
+mod requests;
 
 use narrows_control::catalogue::{Controllers, FlowNumber, Problem};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 pub(crate) use self::flow::StackFlow;
+pub use self::requests::{Object, Requests};
 use crate::packet::UDP_HEADER_BYTES;
 pub use crate::plan::StackPlan;
 use crate::plan::TransportPlan;
@@ -125,6 +127,7 @@ pub struct Output<'a> {
     now: Time,
     sent: &'a mut Vec<(End, Datagram)>,
     rtts: &'a mut RttStats,
+    objects: &'a mut Vec<Object>,
 }
 
 impl Output<'_> {
@@ -141,6 +144,19 @@ impl Output<'_> {
         }
     }
 
+    /// Records a request of the receiver, and returns the number of its object in this flow.
+    pub fn record_request(&mut self, size: Bytes) -> usize {
+        self.objects.push(Object { requested_at: self.now, received_at: None, size });
+        self.objects.len() - 1
+    }
+
+    /// Records that the receiver has the whole object with this number.
+    pub fn record_object(&mut self, number: usize) {
+        if let Some(object) = self.objects.get_mut(number) {
+            object.received_at = Some(self.now);
+        }
+    }
+
     /// Reports an RTT that the sender has measured.
     pub fn report_rtt(&mut self, rtt: Span) {
         self.rtts.add(self.now, rtt);
@@ -154,6 +170,8 @@ pub struct FlowSetup<'a> {
     pub stack: &'a StackPlan,
     /// The sending application.
     pub app: App,
+    /// The receiver's requests. If there are any, the sender sends only the requested objects.
+    pub requests: Option<Requests>,
     /// Seed for all random choices. Each flow has its own seed, which is derived from the plan's seed.
     pub seed: u64,
     /// The flow's number.

@@ -28,13 +28,7 @@ impl Arrivals {
 
     /// Draws the next flow's size in bytes, at least one.
     pub fn draw_size(&mut self) -> u64 {
-        let bytes = match &self.size {
-            SizePlan::Fixed { bytes } => *bytes,
-            SizePlan::Exponential { mean } => self.random.exponential(*mean),
-            SizePlan::Pareto { mean, shape } => self.random.pareto(*mean, *shape),
-            SizePlan::Empirical { points } => quantile(points, self.random.unit()),
-        };
-        (bytes.min(1e15) as u64).max(1)
+        draw_size(&self.size, &mut self.random)
     }
 
     /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, it first draws the gap to the next
@@ -49,6 +43,17 @@ impl Arrivals {
             })
         })
     }
+}
+
+/// Draws a size in bytes, at least one.
+pub(crate) fn draw_size(size: &SizePlan, random: &mut Random) -> u64 {
+    let bytes = match size {
+        SizePlan::Fixed { bytes } => *bytes,
+        SizePlan::Exponential { mean } => random.exponential(*mean),
+        SizePlan::Pareto { mean, shape } => random.pareto(*mean, *shape),
+        SizePlan::Empirical { points } => quantile(points, random.unit()),
+    };
+    (bytes.min(1e15) as u64).max(1)
 }
 
 /// Returns the size that this share of the flows does not exceed, by linear interpolation between two points. The share

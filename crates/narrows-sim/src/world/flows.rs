@@ -16,7 +16,7 @@ use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::{AckRecorder, Histogram};
 use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
-use crate::transport::{FlowSetup, StackFlow, Transport};
+use crate::transport::{FlowSetup, Requests, StackFlow, Transport};
 
 /// Maximum number of flows that are sampled. Samples of more flows would make the table too long for a reader.
 const SAMPLED_FLOWS: u32 = 1_000;
@@ -202,7 +202,8 @@ impl World<'_> {
                 let number = FlowNumber { id: meta.id, entry: index, member: meta.member };
                 let (seed, controllers) = (random.bits(), self.controllers);
                 let name = &plan.flow_name(meta.member);
-                let setup = FlowSetup { stack, app, seed, flow: number, name, controllers };
+                let requests = Requests::new(&plan.app, random.bits(), app.stop());
+                let setup = FlowSetup { stack, app, requests, seed, flow: number, name, controllers };
                 self.stack_flow(self.transports.build(setup), meta, template, reverse)
             }
             // `plan::check` refuses programs, so this branch is never reached.

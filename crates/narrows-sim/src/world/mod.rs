@@ -33,6 +33,7 @@ use crate::plan::{Plan, check};
 use crate::probe::{AckLog, Recorder, Table};
 use crate::tcp::Io;
 use crate::transport::{NoTransports, Transports};
+pub(crate) use arrivals::draw_size;
 pub use arrivals::{Arrivals, starts};
 use captures::Captures;
 use domain::Domain;

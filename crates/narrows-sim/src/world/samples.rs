@@ -309,6 +309,17 @@ impl World<'_> {
         if let Some(h) = histogram {
             self.recorder.record_distribution("flow", m.id, "rtt", h);
         }
+        if let Body::Stack(stack) = &flow.body {
+            for (number, object) in stack.objects.iter().enumerate() {
+                self.recorder.requests.push(row![
+                    m.id,
+                    number as u64,
+                    object.requested_at.as_secs_f64(),
+                    object.received_at.map(Time::as_secs_f64),
+                    object.size.get(),
+                ]);
+            }
+        }
         if let Some((at, reason)) = &totals.failure {
             let kind = format!("{CONNECTION_LOST}{reason}");
             self.recorder.events.push(row![at.as_secs_f64(), kind.as_str(), name.as_str(), f64::NAN]);

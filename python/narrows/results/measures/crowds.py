@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows import metrics
-from narrows.errors import NarrowsError, hint
+from narrows.errors import NarrowsError, choice, hint
 from narrows.results.measures.registry import measure
 from narrows.results.runs import Run
 
@@ -34,6 +34,29 @@ def fct(
     packets, times = completions(run, packet_bytes, after_s, flows)
     chosen = (packets >= least_packets) & (packets <= most_packets)
     return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
+
+
+@measure("Time of a request", "ms", "ours")
+def request_time(run: Run, statistic: str = "mean", after_s: float = 0.0, flows: str = "*") -> float:
+    """Time from a request to the last byte of its object.
+
+    The value is the mean, the median (`p50`), the p95 or the p99 of the complete objects that were requested
+    after `after_s`. It is NaN without such objects.
+    """
+    quantiles = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+    if statistic != "mean" and statistic not in quantiles:
+        raise NarrowsError(f"statistic: {choice(statistic, ['mean', *quantiles])}")
+    if "requested_s" not in run.tables.get("requests", {}):
+        return math.nan
+    numbers = run.column("flows", "flow")[run.flows(flows)]
+    requested = run.column("requests", "requested_s")
+    chosen = np.isin(run.column("requests", "flow"), numbers) & (requested > after_s)
+    times = (run.column("requests", "received_s") - requested)[chosen]
+    times = times[np.isfinite(times)]
+    if not times.size:
+        return math.nan
+    value = times.mean() if statistic == "mean" else np.quantile(times, quantiles[statistic])
+    return 1e3 * float(value)
 
 
 @measure("Exponent of the completion time over the size", "", "MET-70")

@@ -27,7 +27,8 @@ _MODULES = ("core", "network", "internet", "point-to-point", "applications", "ni
 _SAMPLE_S = 0.05
 """Sampling interval, kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
-"""Samples: segments, seconds, bytes delivered since the previous sample."""
+"""Keys of a flow's samples: the window in segments, the smoothed RTT in seconds, and the bytes that were
+delivered since the previous sample."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
 """Columns that the program's output must have for each flow."""
 MOST_SEEDS = 3

@@ -239,8 +239,8 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// Passes a round with a loss outside of probes to the bounds. The best sample of the round has the rate `latest`
-    /// and the volume `volume`.
+    /// Gives `Bounds` a round with a loss while the flow does not probe. The best sample of the round has the rate
+    /// `latest` and the volume `volume`. Returns the short-term bounds on the bandwidth and the volume.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);

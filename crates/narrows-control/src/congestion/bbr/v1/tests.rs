@@ -237,7 +237,7 @@ fn recovery_conserves_packets_for_a_round_and_restores_the_window() {
     };
     bbr.on_congestion(&event, &mut window);
     let at = |ms| ack_at(Time::ZERO + Span::from_millis(ms));
-    // With this bandwidth, the window would grow without packet conservation.
+    // This bandwidth is so high that the window would grow if BBR did not conserve packets.
     let rate = RateSample { delivered: 200, interval: Span::from_millis(20), ..RateSample::default() };
     let ack =
         Ack { state: State::Recovery, acked: 2, lost: 3, in_flight: 60, delivered: 200, rate, ..at(20) };

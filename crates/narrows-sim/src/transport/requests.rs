@@ -1,0 +1,90 @@
+//! Requests for objects on one connection, and the record of their times.
+
+use narrows_control::units::{Bytes, Span, Time};
+
+use crate::engine::Random;
+use crate::plan::{AppPlan, SizePlan};
+use crate::world::draw_size;
+
+/// The requests of a flow: their sizes, and when the receiver sends them.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    random: Random,
+    size: SizePlan,
+    parallel: u32,
+    left: Option<u32>,
+    think: Span,
+    stop: Time,
+}
+
+impl Requests {
+    /// Returns the requests of an application that stops at this time; `None` if the application has no requests.
+    /// Equal seeds give equal sizes.
+    pub fn new(plan: &AppPlan, seed: u64, stop: Time) -> Option<Self> {
+        let AppPlan::Requests { size, parallel, count, think } = plan else { return None };
+        Some(Requests {
+            random: Random::scattered(seed, 0),
+            size: size.clone(),
+            parallel: *parallel,
+            left: *count,
+            think: *think,
+            stop,
+        })
+    }
+
+    /// Returns the number of requests that are open at the same time.
+    pub fn parallel(&self) -> u32 {
+        self.parallel
+    }
+
+    /// Returns the time from the last byte of an object to the next request.
+    pub fn think(&self) -> Span {
+        self.think
+    }
+
+    /// Returns the time from which on there are no new requests.
+    pub fn stop(&self) -> Time {
+        self.stop
+    }
+
+    /// Returns the size of the next object; `None` if there are no more requests.
+    pub fn next_size(&mut self, now: Time) -> Option<Bytes> {
+        if now >= self.stop || self.left == Some(0) {
+            return None;
+        }
+        self.left = self.left.map(|left| left - 1);
+        Some(Bytes::new(draw_size(&self.size, &mut self.random)))
+    }
+}
+
+/// A requested object.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// The time at which the receiver sent the request.
+    pub requested_at: Time,
+    /// The time at which the receiver had the whole object; `None` if it is incomplete.
+    pub received_at: Option<Time>,
+    /// Size of the object.
+    pub size: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_end_with_their_number_or_with_the_flow() {
+        let size = SizePlan::Exponential { mean: 1e4 };
+        let plan = AppPlan::Requests { size, parallel: 2, count: Some(3), think: Span::ZERO };
+        let stop = Time::ZERO + Span::from_secs(1);
+        let sizes = |now: Time, seed| {
+            let mut requests = Requests::new(&plan, seed, stop).unwrap();
+            std::iter::from_fn(|| requests.next_size(now)).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(Time::ZERO, 1).len(), 3);
+        assert_eq!(sizes(Time::ZERO, 1), sizes(Time::ZERO, 1));
+        assert_ne!(sizes(Time::ZERO, 1), sizes(Time::ZERO, 2));
+        assert!(sizes(stop, 1).is_empty());
+        assert!(Requests::new(&AppPlan::Bulk, 1, stop).is_none());
+    }
+}
