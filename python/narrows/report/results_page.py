@@ -1,4 +1,4 @@
-"""The report of any results: tables, an overview of a sweep, completion times, and each point over time."""
+"""The report of any results: tables, overview of a sweep, completion times, and figures over time."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
 
 
 def _figures(run: Run, runs: Sequence[Run]) -> list[Figure]:
-    """Figures of the run with the smallest seed over time, and of the completion times of all seeds."""
+    """Figures over time of the run with the smallest seed, and the completion times of all seeds."""
     done = completion(runs)
     return [*([done] if done else []), *single_run(run)]

@@ -27,7 +27,8 @@ _MODULES = ("core", "network", "internet", "point-to-point", "applications", "ni
 _SAMPLE_S = 0.05
 """Sampling interval, kSample of `cell.cc`."""
 _SERIES = ("windows", "srtts_s", "bytes")
-"""Samples: segments, seconds, bytes delivered since the previous sample."""
+"""The sampled series: windows in segments, smoothed RTTs in seconds, and bytes delivered since the previous
+sample."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
 """Columns that the program's output must have for each flow."""
 MOST_SEEDS = 3
@@ -43,7 +44,7 @@ def build(folder: Path) -> Path:
     """The program, compiled if it is older than its sources. Each version of ns-3 has its own program.
 
     Raises:
-        NarrowsError: without a compiler or the libraries.
+        NarrowsError: if the compiler or the libraries are missing.
     """
     if shutil.which("g++") is None or not _HEADERS.is_file():
         raise NarrowsError("ns-3 needs g++ and libns3-dev (Debian: apt-get install g++ libns3-dev)")
