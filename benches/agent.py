@@ -3,9 +3,10 @@
     python benches/agent.py            # print
     python benches/agent.py --write    # also into docs/explanation/performance.md
 
-All measurements need cargo and clang. The measurements of the eBPF programs and of the bridge also need root,
-iperf3 and iproute2. If tools are missing, the script prints a message and leaves out the measurements that
-need them. The script uses only the standard library.
+All measurements need cargo and clang. Without them, the script fails. The measurements of the eBPF programs
+and of the bridge also need root, iperf3 and iproute2. If one of these is missing, the script prints a message
+and leaves out the measurements of the eBPF programs and of the bridge. The script uses only the standard
+library.
 """
 
 import argparse

@@ -73,9 +73,9 @@ PATHS = [
 
 
 def shared(cc: str, seconds: int, seed: int) -> str:
-    """Two flows with RTTs of 10 and 50 ms at 100 Mbit/s, as in experiment G1 of the study bbr-gain.
+    """A scenario at 100 Mbit/s with two flows, as in experiment G1 of the study bbr-gain.
 
-    The buffer is five times the BDP of the flow with 50 ms.
+    The RTTs are 10 and 50 ms. The buffer is five times the BDP of the flow with 50 ms.
     """
     return (
         f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
@@ -86,7 +86,10 @@ def shared(cc: str, seconds: int, seed: int) -> str:
 
 
 def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
-    """Runs a scenario until a run is sound, or `TRIES` times. Returns the last run's flows and soundness."""
+    """Repeats a scenario until a run is sound, at most `TRIES` times.
+
+    Returns the last run's flows and soundness.
+    """
     for _ in range(1 if isinstance(backend, Vm) else TRIES):
         results = sweep.run(loads(text), backend=backend)
         trusted = bool(results.soundness["0"]["sound"])
@@ -96,7 +99,7 @@ def sound(backend: Kernel | Vm, text: str) -> tuple[list[dict[str, Any]], bool]:
 
 
 def where(backend: Kernel | Vm) -> str:
-    """One line that describes the machine of the measurement."""
+    """One line that describes the machine, and the guest if the runs are in a guest."""
     if not isinstance(backend, Vm):
         return machine()
     guest = backend.facts()["guest"]
@@ -110,20 +113,21 @@ def amount(runs: int, seconds: float) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """The values' mean, minimum and maximum; only the value if there is one."""
+    """The mean, the minimum and the maximum of the values. A single value is printed alone."""
     if len(values) == 1:
         return f"{values[0]:.1f}"
     return f"{statistics.mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
 def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
-    """Rows of the comparison with the kernel's BBR."""
+    """The table rows that compare BBR v1 in eBPF with the kernel's BBR."""
     for path in PATHS:
         goodput: dict[str, list[float]] = {cc: [] for cc in PAIR}
         rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
         doubtful = 0
         for run in range(runs):
-            # The order of the two algorithms alternates, so that other load affects both equally.
+            # The order of the two algorithms alternates, so that other load on the machine disturbs both
+            # alike.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
                 (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)
@@ -179,7 +183,7 @@ def main(arguments: Sequence[str]) -> int:
             seconds = options.seconds or seconds
             body = []
             for row in rows(backend, options.runs, seconds):
-                print(" | ".join(row), flush=True)  # the next row may take half an hour
+                print(" | ".join(row), flush=True)  # print now: the next row may take half an hour
                 body.append(row)
             name = part if options.on == "kernel" else f"{part}-vm"
             figures = "; mean, smallest and largest value" if options.runs > 1 else ""

@@ -5,8 +5,8 @@
 
 The cluster has two nodes on this machine, each with half of the cores. The first sweep runs in threads, and
 the second on the cluster. During the third sweep, the script kills a node and adds another node. Then the
-script kills the driver, and starts a new driver with --reuse. All three sweeps must give identical tables.
-The script needs the extra `ray`.
+script kills the driver, and starts a new driver with the option `--reuse`. All three sweeps must give
+identical tables. The script needs the extra `ray`.
 """
 
 import argparse

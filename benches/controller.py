@@ -93,7 +93,7 @@ class Bench:
         self.time(str(body["type"]), lambda: self.domain.handle(self.now_ns, event))
 
     def run(self) -> None:
-        """Passes the messages of `SECONDS` seconds to the domain."""
+        """Passes to the domain all messages that the agents send in `SECONDS` seconds."""
         for number in range(PORTS):
             self.domain.handle(self.now_ns, AgentUp(f"a{number}", "127.0.0.1:1"))
             self.say(number, ports(self.kind, number))

@@ -5,9 +5,10 @@
     python benches/growth.py --largest 100000   # leave out points with more flows or hosts
 
 Each point is a run in a process of its own. The points of `flows` have flows of 15 kB on a fat tree of 128
-hosts. The flows start at random times of 10 s, so more flows also mean more flows at a time. The points of
-`nodes` are fat trees of more and more hosts. Each host sends to another host for 10 ms at 1 Gbit/s. The CPU
-time is split into the run and the rest, which reads and resolves the scenario.
+hosts. All flows start at random times within 10 s. If a point has more flows, more of them are therefore
+active at the same time. The points of `nodes` are fat trees of more and more hosts. Each host sends to
+another host for 10 ms at 1 Gbit/s. The table has the CPU time of the run. "Other CPU" is the time that the
+process needs to import Narrows, and to read and resolve the scenario.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Measures the CPU of a congestion controller in Python relative to the same controller in Rust.
+"""Measures the CPU time of a congestion controller in Python, relative to the same controller in Rust.
 
 Usage: python benches/python_controller.py [RUNS]
 

@@ -52,7 +52,7 @@ class Scenario:
         name: The letter that names the scenario in both programs.
         what: Description in the legend of the table.
         seconds: Simulated time, s.
-        ns3: Whether ns-3 runs the scenario, too, or only Narrows.
+        ns3: Whether ns-3 runs the scenario, too. Otherwise, only Narrows runs it.
         speed: Whether the speed table contains the scenario. All other scenarios measure only memory.
         completions: Whether the table of flow completion times contains the scenario.
     """

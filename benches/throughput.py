@@ -63,7 +63,7 @@ def timed(command: list[str], folder: Path, env: dict[str, str]) -> float:
 
 
 def overhead_ms(out: Path, wall_s: float, runs: int) -> float:
-    """Time that all cores together spend on other work than simulations, in ms per run."""
+    """Wall time of all cores together, without the time of the simulations, in ms per run."""
     with (out / "timing.csv").open(encoding="utf-8", newline="") as file:
         simulated = sum(float(row["wall_s"]) for row in csv.DictReader(file))
     return (wall_s * CORES - simulated) / runs * 1e3

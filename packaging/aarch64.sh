@@ -47,6 +47,7 @@ unshare --mount --propagation private bash -euc '
   chroot "$root" bash -euc "cd /source; export HOME=/root CARGO_HOME=/cargo
     CARGO_ENCODED_RUSTFLAGS=\$(packaging/rustflags.sh -Ctarget-feature=+crt-static)
     export CARGO_ENCODED_RUSTFLAGS; $build_line --target-dir /cargo/target
-    # This machine may have no strip for aarch64 (see packaging/agent-wheel/build.py).
+    # Run strip inside the root file system, because this machine may have no strip for aarch64 (see
+    # packaging/agent-wheel/build.py).
     aarch64-linux-gnu-strip /cargo/target/'"$target"'/release/narrows-agent"'
 install -D -m 755 "$root/cargo/target/$target/release/narrows-agent" "target/$target/release/narrows-agent"

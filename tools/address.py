@@ -31,7 +31,7 @@ def team(repository: str) -> str:
 
 
 def replacements(old: tuple[str, str], new: tuple[str, str]) -> dict[str, str]:
-    """The texts that depend on the old address, and their replacements."""
+    """For each text that depends on the old addresses, its replacement."""
     return dict(zip((*old, team(old[0])), (*new, team(new[0])), strict=True))
 
 

@@ -21,7 +21,7 @@ omega,a_up,a_down,b_up,b_down,c_up,c_down
 
 
 def gains(omega: int) -> tuple[int, ...]:
-    """Gains in units of 1/256: for BBR-A, BBR-B and BBR-C, the gain up and the gain down of each."""
+    """Gains in units of 1/256: first up and down of BBR-A, then up and down of BBR-B, and of BBR-C."""
     variants = [GAINS[name] for name in ("bbr-a", "bbr-b", "bbr-c")]
     real = [gain(omega / 1024) for gains in variants for gain in (gains.up, gains.down)]
     return tuple(math.floor(256 * gain + 0.5) for gain in real)

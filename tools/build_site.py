@@ -4,9 +4,9 @@
     python tools/build_site.py --no-rust    # without the crates' documentation
 
 Every page must be reachable from docs/index.md: the home page links to the index of each section, and the
-index of a section links to its pages. The navigation follows the order of these links. The index of a section
-may also link to Markdown files outside of docs/, such as LIMITATIONS.md, which then become pages. All other
-links out of docs/ lead to the source on the web.
+index of a section links to its pages. The navigation follows the order of these links. If the index of a
+section links to a Markdown file outside of docs/, e.g. LIMITATIONS.md, this file also becomes a page. All
+other links out of docs/ lead to the source on the web.
 """
 
 import argparse
@@ -237,7 +237,7 @@ def search_from_files(out: Path) -> None:
 
 
 def rustdoc(out: Path) -> None:
-    """Puts the documentation of the libraries' crates into rust/ of the site."""
+    """Puts the documentation of the crates in `CRATES` into the folder rust/ of the site."""
     packages = [word for crate in CRATES for word in ("--package", crate)]
     # Use a separate folder, because target/doc may also contain the documentation of other crates.
     target = ROOT / "target/rustdoc"

@@ -2,9 +2,9 @@
 
     python tools/clean_install.py dist/narrows-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
 
-pip installs the wheel into a new virtual environment in a temporary folder, with binary packages only. PATH
-contains only the programs of this environment, so the installation cannot use a compiler or the repository.
-The script prints the times, and does not check them.
+In a temporary folder, pip installs the wheel into a new virtual environment. It installs only binary
+packages. PATH contains only the programs of this environment, so the installation cannot use a compiler or
+the repository. The script prints the times, and does not check them.
 """
 
 from __future__ import annotations

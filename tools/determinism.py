@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The only files with wall times, which differ between runs.
+# Only these files contain wall times, which differ between runs.
 NOT_COMPARED = {"timing.csv"}
 
 

@@ -30,7 +30,7 @@ INPUTS = ROOT / "tests/fuzz"
 RESULTS = ROOT / "results/fuzz"
 WRAPPER = ROOT / "crates/narrows-fuzz/rustc-with-coverage"
 LIMITS = ("-timeout=25", "-rss_limit_mb=1024", "-print_final_stats=1")
-"""libFuzzer reports an input that runs for 25 s. On an idle machine, the slowest valid input takes 20 ms."""
+"""An input fails if it runs for 25 s. On an idle machine, the slowest valid input takes 20 ms."""
 JOBS = 2
 
 
@@ -97,7 +97,10 @@ class Outcome:
 
     @property
     def runs(self) -> str:
-        """Number of inputs, from the line `Done`, because Atheris does not print libFuzzer's statistics."""
+        """Number of inputs that were run.
+
+        It comes from the line `Done`, because Atheris does not print libFuzzer's statistics.
+        """
         lines = [line.split() for line in self.output.splitlines() if line.startswith("Done ")]
         return lines[-1][1] if lines else "-"
 

@@ -95,7 +95,10 @@ def two_paths(results: Results) -> str:
 
 
 def buffers(results: Results) -> str:
-    """The table of experiment G2 or G7. Each cell has two goodputs and Jain's index."""
+    """The table of experiment G2 or G7.
+
+    Each cell has the goodputs of the near and of the far flows, and Jain's index.
+    """
     runs = Runs(results, [QUEUE, CC])
 
     def cell(point: Point) -> str:

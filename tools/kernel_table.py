@@ -39,7 +39,7 @@ def point(pair: Pair, experiment: Experiment) -> str:
 
 
 def cells(pair: Pair) -> list[str]:
-    """The values of kernel and simulator, and their difference, which is bold if above the tolerance."""
+    """The values of simulator and kernel, and their difference. It is bold if it exceeds the tolerance."""
     difference = f"{100 * pair.difference:+.1f} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
     if pair.judged and not pair.a and pair.b:
         difference = "from 0"

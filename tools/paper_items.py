@@ -56,8 +56,9 @@ class Item:
 def items_of(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Item]:
     """The items of a list, with the experiments, figures and claims of the study that belong to them.
 
-    An experiment, a figure or a claim belongs to an item if its section, caption or source cites the item's
-    `at`. A claim also belongs to an item if its sentence matches the item's `says`.
+    An experiment belongs to an item if its section cites the item's `at`. So does a figure if its caption
+    cites `at`, and a claim if its source cites `at`. A claim also belongs to an item if its sentence matches
+    the item's `says`.
     """
     items = []
     for row in rows:

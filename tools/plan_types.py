@@ -62,7 +62,7 @@ def _is_plain(schema: Schema) -> bool:
 
 
 def _variant(union: str, schema: Schema) -> str:
-    """The class name of a variant: kind `fq-codel` of `QueuePlan` is `FqCodelQueuePlan`."""
+    """The class name of a variant, e.g. `FqCodelQueuePlan` for the kind `fq-codel` of `QueuePlan`."""
     return "".join(word.capitalize() for word in schema["properties"]["kind"]["const"].split("-")) + union
 
 

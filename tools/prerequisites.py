@@ -29,7 +29,7 @@ SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and the Debian package that contains it."""
+    """A tool and its Debian package. If rustup installs the tool, `package` is empty."""
 
     name: str
     package: str
@@ -212,7 +212,7 @@ def left_out() -> str | None:
 def prepare() -> int:
     """Install what is missing, if possible, and print what is left out."""
     lacking = [tool for part in PARTS.values() for tool in part.missing()]
-    # rustup does not need root.
+    # Components of Rust can always be installed, because rustup does not need root.
     chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]
     report(install(chosen))
     if line := left_out():

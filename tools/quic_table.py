@@ -47,10 +47,10 @@ FIGURES = {
     "rtt_mean_s": ("mean RTT, ms", 1e-3, 1),
     "resent": ("lost or sent again, %", 1e-2, 2),
 }
-"""The title, unit and digits of each figure."""
+"""The title, the unit and the number of decimals of each figure."""
 
 LOST = "lost"
-"""Number of runs in which the connection was lost. Medians are taken over all other runs."""
+"""Key of the number of runs in which the connection was lost. The medians leave out these runs."""
 
 Values = dict[str, float]
 """Median of each figure over the runs of a cell, for the tested flow (`near`)."""

@@ -27,8 +27,9 @@ FIGURES = {
     "S4-loss": "fast-by-loss",
     "S5": "fast-beside-ranking",
 }
-"""The study's ranking for each part of the page. A part's name is that of an experiment, optionally
-followed by a hyphen and a factor.
+"""For each part of the page, the study's figure with the ranking.
+
+The name of a part begins with the id of an experiment. Some names continue with a hyphen and a factor.
 """
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 

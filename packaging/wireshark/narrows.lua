@@ -1,5 +1,5 @@
 -- Wireshark dissector for Narrows. It shows the rate option and the report of a designated packet (BDR) in TCP headers.
--- It also shows congestion headers in IPv4 headers, which only captures of simulations have.
+-- It also shows congestion headers, which are IPv4 options and occur only in captures of simulations.
 --
 -- Copy this file into Wireshark's folder of personal Lua plugins (Help, About, Folders), or run
 -- tshark -X lua_script:narrows.lua -r FILE. docs/reference/wire-format.md of the project describes the formats.
@@ -48,8 +48,8 @@ local function add_report(tree, value)
   tree:add(fields.age, value, bit.band(report, 0x3fffff))
 end
 
--- Adds a congestion header to the tree. Its first four bytes are option, length, kind and flags. Fields of 32 bits
--- follow.
+-- Adds a congestion header to the tree. The first four bytes of the header are option, length, kind and flags. Fields
+-- of 32 bits follow.
 local KINDS = { "RCP", "XCP", "BDR", "BDR member", "OBP", "custom" }
 local ECHO = 0x80
 local CUSTOM = 6

@@ -34,4 +34,4 @@ class Options:
     trees: int = 32
     depth: int = 4
     quantile: float = 0.9
-    """Share of flows that should use no more than the model predicts."""
+    """Share of flows whose bandwidth should be at most the predicted bandwidth."""

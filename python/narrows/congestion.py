@@ -160,7 +160,7 @@ def registered(name: str) -> str:
 
 
 def chosen(flow: FlowPlan) -> str:
-    """The congestion controller of the kernel that a plan's flow uses; empty for UDP and other stacks."""
+    """The name of the kernel's congestion controller for a plan's flow; empty for UDP and other stacks."""
     transport = flow["transport"]
     if transport["kind"] not in ("tcp", "program"):
         return ""

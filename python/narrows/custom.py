@@ -99,7 +99,7 @@ def load(name: str, folder: Path) -> ClassFile:
 
     Args:
         name: the file and the class, as FILE.py:CLASS.
-        folder: the folder to which the file is relative.
+        folder: the folder from which a relative path of the file starts.
 
     Raises:
         ScenarioError: if the file cannot be read or imported, or if it has no such class.
@@ -148,7 +148,7 @@ def check_parameters(factory: Callable[..., object], name: str, params: Mapping[
     """Check that a class takes these parameters.
 
     Raises:
-        ScenarioError: if it does not.
+        ScenarioError: if the class does not take them.
     """
     target = factory.cls if isinstance(factory, ClassFile) else factory
     try:
@@ -217,8 +217,8 @@ def _import(path: str, text: str) -> _Imported:
 def _take_neighbours(known: set[str], folder: Path) -> list[str]:
     """Remove the folder's newly imported modules from `sys.modules`, and return their texts.
 
-    Otherwise, a file in another folder that imports the same names would get these modules. A changed file
-    would not be read again either.
+    If they stayed there, a file in another folder that imports the same names would get these modules, and a
+    changed file would not be read again.
     """
 
     def is_neighbour(name: str) -> bool:
@@ -232,7 +232,7 @@ def _take_neighbours(known: set[str], folder: Path) -> list[str]:
 
 
 class BuiltIn:
-    """A built-in congestion controller, which a Python class can use or change.
+    """A built-in congestion controller, which a Python class can call, or extend as a subclass.
 
     A subclass that overrides nothing behaves exactly like the built-in controller:
 

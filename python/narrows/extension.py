@@ -1,4 +1,4 @@
-"""A native module with additional congestion controllers, whose path is in the variable `NARROWS_NATIVE`.
+"""Loads a native module with additional congestion controllers from the path in `NARROWS_NATIVE`.
 
 The folder `examples/own-controller` of the repository has such a module.
 """
@@ -49,7 +49,7 @@ class _Loader(ExtensionFileLoader):
         try:
             return super().create_module(spec)
         except ImportError as error:
-            trouble = str(error).removeprefix(f"{self.path}: ")  # the dynamic linker puts the path first
+            trouble = str(error).removeprefix(f"{self.path}: ")  # the linker puts the path first
             raise NarrowsError(f"{VARIABLE}: {self.path}: {trouble}") from None
 
     def exec_module(self, module: ModuleType) -> None:

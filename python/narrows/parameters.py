@@ -55,7 +55,7 @@ class Parameter:
     module: Module | None
 
     def base(self, value: object) -> Value:
-        """Convert a scenario's value to base units. A number may be a share such as ``"95%"``.
+        """Convert a scenario's value to base units. A number may be written in percent, such as ``"95%"``.
 
         Raises:
             Expected: if the value is of another kind or outside the range.

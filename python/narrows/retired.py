@@ -35,7 +35,7 @@ ADDED: dict[str, list[str]] = {"flows": ["delay_mean_s"]}
 
 _QUEUE_KEY = re.compile(rf"(^|\.)(?<=queue\.)({'|'.join(QUEUE_KEYS)})(?=\.|$)")
 _WITH_QUEUES = ("topology", "links", "sweep")
-"""Top-level keys of a scenario whose tables contain keys of queues."""
+"""Top-level keys of a scenario. Only the tables with these keys contain keys of queues."""
 
 
 @cache

@@ -27,7 +27,7 @@ def undisturbed() -> Iterator[None]:
     """Ignore Ctrl-C, SIGTERM and SIGHUP during a clean-up that must be complete."""
 
     def ignore(number: int, frame: FrameType | None) -> None:
-        """Do nothing. Unlike SIG_IGN, this handler is not inherited by programs that start meanwhile."""
+        """Do nothing. Programs that start during the clean-up do not inherit this handler, unlike SIG_IGN."""
 
     with _handled(ignore, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield

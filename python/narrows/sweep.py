@@ -224,7 +224,7 @@ def _check_dataset(
     """Check that a sweep can write a dataset.
 
     Raises:
-        NarrowsError: if it cannot.
+        NarrowsError: if the sweep cannot write a dataset.
     """
     if backend.name in _KERNELS:
         raise NarrowsError(
@@ -505,7 +505,7 @@ def _end(executor: Executor, store: Store) -> None:
 
 
 def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iterator[Job]:
-    """The runs that are not kept, as jobs. Each point is resolved once, because its runs share the plan."""
+    """Jobs for the runs that the store does not have yet. All runs of a point share one plan."""
     previous: Run | None = None
     plan: Plan | None = None
     for item in runs:

@@ -113,7 +113,7 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
         options: size of the model and quantile.
 
     Raises:
-        NarrowsError: if there are too few records, or an invalid one.
+        NarrowsError: if there are too few records, or if a record is invalid.
     """
     extras.require("train", "narrows train")
     options = options or Options()

@@ -17,13 +17,14 @@ from narrows.errors import ScenarioError
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# A background job ignores SIGINT, and its children inherit this. Some tests interrupt their children.
+# If these tests run as a background job, SIGINT is ignored, and child processes inherit this. Some tests send
+# SIGINT to a child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class FakeBackend:
-    """Simulates nothing. It computes the figures of a run from the plan and the seed."""
+    """Does not simulate. Computes the figures of a run from the plan and the seed."""
 
     name = "fake"
     most_jobs = None

@@ -46,7 +46,7 @@ def _journaled(app, journal, die_at):
 
 
 def _entry(environ):
-    """Makes a line of the journal, and keeps the request's body readable."""
+    """Makes the journal's entry of a request. The server can still read the request's body."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     headers = {

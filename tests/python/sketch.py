@@ -17,7 +17,7 @@ KEPT_UNDER_LOSS = {"cubic": lambda p: min(1.0, 0.0085 / math.sqrt(p) * 0.8), "bb
 
 
 class Sketch:
-    """Draws tables for any plan."""
+    """Makes random tables for any plan."""
 
     name = "sketch"
     most_jobs: int | None = None
@@ -102,7 +102,7 @@ class _Drawing:
         }
 
     def output(self) -> dict[str, Any]:
-        """All tables."""
+        """All tables of the run."""
         begins = np.array([flow["start"] for flow in self.flows])
         active = begins[:, None] < self.t[None, :]
         lag = np.array([{"brf": 0.01, "bbr": 1.4, "cubic": 0.7}.get(flow["cc"], 1.0) for flow in self.flows])

@@ -22,7 +22,7 @@ def a_run(
     start: tuple[float, ...] = (0.0, 0.0),
     end: tuple[float, ...] = (math.nan, math.nan),
 ) -> Run:
-    """Flows with rates in Mbit/s, in bins of 0.1 s."""
+    """A run whose flows have these rates in Mbit/s, in bins of 0.1 s."""
     count, k = len(told), len(capacity)
     t = np.round(0.1 * (np.arange(k) + 1), 9)
     nothing = np.full(count * k, math.nan)
@@ -58,8 +58,8 @@ def test_the_error_of_the_allotted_rate_is_relative_to_the_share(column: str) ->
 
 
 def test_shares_follow_the_flows_that_are_active_and_the_capacity() -> None:
-    # The second flow is active at the second and third sample, and the capacity halves at the fourth. So the
-    # first flow's shares are 100, 50, 50 and 50.
+    # The second flow is active only at the second and the third sample. At the fourth sample, the capacity is
+    # halved. So the first flow's shares are 100, 50, 50 and 50.
     nan = math.nan
     run = a_run(
         [[100, 50, 50, 50], [nan, 50, 50, 90]], [100, 100, 100, 50], start=(0.0, 0.15), end=(nan, 0.35)
@@ -97,7 +97,7 @@ def test_the_response_ends_when_a_flow_is_near_its_new_share() -> None:
 
 
 def test_max_min_shares_are_computed_from_the_routes() -> None:
-    # f.0 crosses l (100 Mbit/s) and m (40), and f.1 crosses only l. The shares are 40 and 60.
+    # f.0 crosses l (100 Mbit/s) and m (40 Mbit/s), and f.1 crosses only l. The shares are 40 and 60.
     routes = {"f.0": ["l", "m"], "f.1": ["l"]}
     assert measure_run("jain_max_min", a_run([[20], [30]], [100]), routes=routes).value == pytest.approx(1.0)
     uneven = measure_run("jain_max_min", a_run([[30], [30]], [100]), routes=routes).value
@@ -115,7 +115,8 @@ def test_the_count_of_flows_has_an_error_a_bias_and_an_rms() -> None:
     }
     flows = {"start_s": np.array([0.5, 2.5]), "fct_s": np.array([math.nan, math.nan])}
     run = Run({}, 1, {"traces": traces, "flows": flows})
-    # Two counts are later than 1.5 s: 1.2 for one flow (+20 %), and 1 for two flows (-50 %).
+    # Two estimates are later than 1.5 s: 1.2 while one flow is active (+20 %), and 1.0 while two flows are
+    # active (-50 %).
     args = {"link": "l", "after_s": 1.5}
     values = {
         s: measure_run("flow_count_error", run, **args, statistic=s).value for s in ("mean", "bias", "rms")

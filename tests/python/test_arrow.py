@@ -1,4 +1,4 @@
-"""Arrow arrays made without pandas equal those made by pyarrow."""
+"""Arrow arrays that Narrows makes without pandas are equal to those that pyarrow makes."""
 
 import math
 

@@ -1,9 +1,9 @@
 """The behaviour version of the simulator (`narrows_sim::BEHAVIOUR`) changes whenever an output changes.
 
 Otherwise a cache would return results of an older behaviour. tests/vectors/behaviour.json has the version and
-the hash of the outputs of short runs. Together, the runs use every congestion controller, rate controller,
-queue, kind of traffic and QUIC. If an output changes, increase BEHAVIOUR in crates/narrows-sim/src/lib.rs and
-run this file with NARROWS_BEHAVIOUR=write.
+the hash of the outputs of short runs. Together, the runs use QUIC, and every congestion controller, rate
+controller, queue and kind of traffic. If an output changes, increase BEHAVIOUR in
+crates/narrows-sim/src/lib.rs and run this file with NARROWS_BEHAVIOUR=write.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ RATE = {
     f"rate {name}": DUMBBELL.format(more="", flow=f'cc = "{name}"')
     + f'[[rate_controllers]]\nlink = "bottleneck"\nkind = "{name}"\n'
     for name, _ in _native.rate_controllers()
-    if name != "pacec"  # pacec needs an SDN controller, and runs in two of the scenario files
+    if name != "pacec"  # needs an SDN controller; two of the scenario files have one
 }
 FAT_TREE = """
 duration = "1s"
@@ -126,7 +126,7 @@ def test_equal_plans_give_equal_results_as_long_as_the_version_is_equal():
 
 
 IDEAL = ("ideal_fct_s", "rtt_empty_s")
-"""These columns depend on the mean rate of a link over the whole duration of the plan."""
+"""In these columns, a stopped run differs: they depend on a link's mean rate over the whole plan."""
 
 
 def test_a_stopped_run_has_the_output_of_a_shorter_plan():

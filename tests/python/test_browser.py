@@ -170,7 +170,7 @@ def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_all_charts_are_printed_on_white(browser: Any, plain: Path, theme: str, tmp_path: Path) -> None:
-    """Charts outside of the visible part of the page are printed, too, and always in light colours."""
+    """All charts are printed in light colours, also those outside of the visible part of the page."""
     page = browser.new_context(viewport={"width": 1200, "height": 400}, color_scheme=theme).new_page()
     strokes = "[...document.querySelectorAll('.chart .mark-line path')].map(p => p.getAttribute('stroke'))"
     page.add_init_script(

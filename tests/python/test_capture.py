@@ -89,7 +89,7 @@ REPEATED = " || ".join(
         "keep_alive",
     )
 )
-"""A filter for packets with data that the host has sent before."""
+"""A filter for packets whose data the host has sent before."""
 
 
 @pytest.mark.parametrize(

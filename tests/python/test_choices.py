@@ -26,7 +26,7 @@ def an_experiment(**more: Any) -> Experiment:
 
 
 def over(goodputs: dict[Any, float], name: str = "loss", **factors: Any) -> Runs:
-    """Two seeds of one algorithm at each value of an input."""
+    """Runs of one algorithm, with two seeds for each value of an input."""
     return Runs(
         a_run("bbr", seed, goodput + 0.1 * seed, **factors, **{name: value})
         for value, goodput in goodputs.items()
@@ -208,7 +208,8 @@ def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))
     assert study.readings
-    # Computed models have only one reading. Readings differ in how phases end, and models have no phases.
+    # The readings of a paper differ in how phases end. Computed models have no phases, and so only one
+    # reading.
     for experiment in (experiment for experiment in study.experiments if experiment.computed is None):
         text = (study.folder / experiment.scenario).read_text()
         for claim in _claims(study, experiment):

@@ -111,7 +111,7 @@ def test_results_of_a_changed_class_are_not_reused(folder: Path) -> None:
 
 
 def test_a_changed_neighbour_changes_the_class(folder: Path) -> None:
-    """The change keeps the file's length and modification time."""
+    """The changed file keeps its length and its modification time."""
     neighbour = folder / "own/neighbour.py"
     before = neighbour.stat()
     first = narrows.run(folder / "my.toml", out=folder / "out")

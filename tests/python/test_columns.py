@@ -1,4 +1,4 @@
-"""Reading tables run by run gives the same figures as reading them whole, and reads only some columns."""
+"""If tables are read run by run, the values are the same, and unused columns are not read."""
 
 from __future__ import annotations
 

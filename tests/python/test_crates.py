@@ -133,13 +133,14 @@ def test_a_controller_with_a_header_of_its_own_keeps_the_queue_short(own_crate: 
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     (link,) = (row for row in report["links"] if row["name"] == "bottleneck")
-    # HPCC keeps each link at 95 % of its rate. The additive steps of both flows together add up to 2 %.
+    # HPCC keeps each link at 95 % of its rate. Together, the additive steps of both flows add at most 2 %.
     assert link["utilisation"] == pytest.approx(0.96, abs=0.02)
     assert link["dropped_packets"] == 0
     assert link["sojourn_p95_s"] < 1e-3
     goodputs = [row["goodput_bps"] for row in report["flows"]]
     assert min(goodputs) / max(goodputs) > 0.7
-    # Without the rate controller, headers stay empty, and the window stays at 10 segments for each RTT.
+    # Without the rate controller, headers stay empty, and the window stays at 10 segments. Each flow sends
+    # one window per RTT.
     alone = ["run", "telemetry.toml", "--set", "rate_controllers=[]"]
     assert "no [[rate_controllers]] of kind 'telemetry' exists" in _narrows(own_crate, *alone).stdout
     (first, second) = json.loads(_narrows(own_crate, *alone, "--json").stdout)["flows"]

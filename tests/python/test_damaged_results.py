@@ -49,7 +49,7 @@ def test_every_column_is_asked_for(results):
         path = results / f"{name}.parquet"
         if not path.exists():
             continue
-        # Results of an earlier version may lack these columns.
+        # Results that an earlier version of Narrows wrote may lack these columns.
         last = [column for column in schema.names if column not in retired.ADDED.get(name, [])][-1]
         sweep.tables.write(path, table.drop_columns([last]))
         with pytest.raises(OutputError, match=f"{name}.parquet: found no column '{last}'"):

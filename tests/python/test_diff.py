@@ -15,7 +15,10 @@ SEEDS = 8
 
 
 class Noisy:
-    """The goodput depends on the seed, and on a factor, which simulates two versions of an algorithm."""
+    """The goodput depends on the seed and on `slower`.
+
+    Two values of `slower` act as two versions of an algorithm.
+    """
 
     def __init__(self, backend, slower=1.0, *, noise=0.02, unsound=(), stream=0):
         self._backend, self._slower, self._noise = backend, slower, noise
@@ -73,7 +76,10 @@ def test_runs_whose_links_differ_are_not_identical(backend):
 
 
 def test_runs_with_the_same_seed_are_paired(backend):
-    """Both runs of a pair have the same noise, so even a change smaller than the noise is found."""
+    """Both runs of a pair have the same noise.
+
+    So `diff` finds even a change that is smaller than the noise.
+    """
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))
     result = diff(base, head)
     assert outcomes(result) == {"cubic": Outcome.CHANGED, "bbr": Outcome.CHANGED}
@@ -182,7 +188,10 @@ def test_the_correction_counts_all_figures_of_all_scenarios(backend):
 
 
 def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(backend):
-    """At 95 % confidence, about 5 alarms are expected in 105 comparisons, which are not independent."""
+    """At 95 % confidence, about 5 alarms are expected in 105 comparisons.
+
+    More are allowed, because the comparisons are not independent.
+    """
     base = [side("", Noisy(backend, stream=stream), seeds=5) for stream in range(15)]
     alarms = [diff(a, b).is_changed for i, a in enumerate(base) for b in base[:i]]
     assert sum(alarms) <= 14

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
-"""Duration of a run: one second after the latest start of a flow in the example."""
+"""Each run ends one second after the last flow of the example has started."""
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 
 
@@ -162,7 +162,7 @@ def test_links_of_the_readme_also_work_on_pypi():
 def test_examples_of_scenarios_run(number, folder):
     text = blocks("docs/reference/scenarios.md", "toml")[number]
     shown = tomllib.loads(text)
-    # An example of a large network has a short duration of its own.
+    # Examples with a large network set a short duration, which the test keeps.
     data = example(shown) | ({} if str(shown.get("duration")).endswith("ms") else LENGTH)
     results = sweep.run(Scenario(**data).with_source(str(folder / "my.toml")), seeds=1)
     delivered = results.flows["delivered_bytes"].to_pylist()
@@ -202,7 +202,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """A scenario that lists all parameters of the page gives the same run as one with only the mode."""
+    """A scenario with all parameters of the page gives the same run as a scenario that sets only the mode."""
     row = rate.catalogue()["brf"]
     defaults = {p.name: p.default for p in row.parameters.values()} | (
         row.literal if mode == "literal" else {}

@@ -15,7 +15,7 @@ from narrows.cli.console import WIDEST, plain
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
-    """A machine that has neither extras nor the agent. Prevents `doctor` from testing qdiscs."""
+    """A machine that has neither extras nor the agent, and on which `doctor` tests no qdiscs."""
     monkeypatch.setattr(extras, "missing", lambda extra: list(extras.MODULES[extra]))
     monkeypatch.setattr(agents, "find", lambda: None)
     monkeypatch.setattr(features, "qdiscs", list)
@@ -108,7 +108,8 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
 
 
 def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
-    # `doctor` also checks the saved guest, which contains the program. So the file of the program must exist.
+    # `doctor` also checks the saved guest, which contains narrows-agent. So a file of narrows-agent must
+    # exist.
     program = tmp_path / "narrows-agent"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)

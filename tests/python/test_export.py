@@ -117,11 +117,11 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
-    # At the end of a flow, its counters are set to 0, because the viewer repeats the last value.
+    # When a flow ends, the export sets its counters to 0. Otherwise, the viewer would go on to show the last
+    # value.
     times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
     (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
     assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
-    # The drops of all intervals add up to the drops of the run.
     row = runs[1].link("bottleneck")
     _, drops = _counter(trace, processes["link bottleneck"], "drops")
     assert sum(drops) == runs[1].column("links", "dropped_packets")[row] > 0

@@ -26,7 +26,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
 }
-# pandas is not removed, because pyarrow takes None in sys.modules for a broken installation.
+# This list leaves out pandas. If sys.modules had None for it, pyarrow would report a broken installation.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
 SCENARIO = f'duration = "1s"{SLOW}[[flows]]\ncc = "cubic"\n'

@@ -18,7 +18,7 @@ VARIANTS = ("bbr-a", "bbr-b", "bbr-c")
 
 
 def two_flows(algorithm: str = "bbr", *, longest_queue_s: float = 0.25, seconds: float = 30.0) -> Solution:
-    """Flows with RTTs of 10 and 50 ms, each with half of the link."""
+    """Solves the model for flows with RTTs of 10 and 50 ms. Each flow starts with half of the link."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + longest_queue_s, 0.5, up) for p in (0.01, 0.05)]
     return solve(flows, seconds, 0.08)
@@ -90,7 +90,8 @@ def test_rates_add_up_to_the_link_or_the_queue_is_empty(seed: int) -> None:
     assert (total[~full] <= 1.0 + 1e-9).all()
     assert (found.queueing_s >= 0).all()
     rtts = found.queueing_s[:, None] + np.array([flow.rtprop_s for flow in flows])
-    # By equation 9, the data in flight of a flow is g p B, where B is at most the link's rate.
+    # By equation 9, the data in flight of a flow is its gain times its propagation RTT times its bandwidth
+    # estimate. The estimate is at most the link's rate.
     assert (found.share * rtts <= found.gain * [flow.rtprop_s for flow in flows] + 1e-9).all()
 
 
@@ -131,7 +132,7 @@ def test_a_larger_gain_makes_a_longer_queue() -> None:
 
 @pytest.mark.parametrize("algorithm", ["bbr", *VARIANTS])
 def test_a_smaller_step_gives_the_same_solution(algorithm: str) -> None:
-    """The step has no effect, because all delays are whole numbers of steps."""
+    """The step has no effect, because the period of each flow (8 RTTs) is a whole number of steps."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + 0.1, 0.5, up) for p in (0.01, 0.05)]
     coarse, fine = solve(flows, 12.0, 0.08), solve(flows, 12.0, 0.01)

@@ -28,7 +28,7 @@ def test_colours_have_contrast_on_their_page() -> None:
 
 
 def oklab(colour: str) -> tuple[float, float, float]:
-    """A colour in OKLab (Ottosson 2020), where distance is the visible difference."""
+    """A colour in OKLab (Ottosson 2020), where the distance of two colours is their visible difference."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     l_ = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)

@@ -44,7 +44,7 @@ FAIR = 0.5 * 1448 / 1500 * 100e6
 
 
 def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], seed: int = 1) -> Run:
-    """A run of a pair: goodput, mean RTT, and goodput in bins of 500 ms for each flow."""
+    """A run of a case. Each flow has a goodput, a mean RTT, and a goodput in each bin of 500 ms."""
     ccs = [name.split("-")[0] for name in flows]
     samples = [
         (flow, 0.5 * (i + 1), rate) for flow, of in enumerate(flows.values()) for i, rate in enumerate(of[2])
@@ -101,7 +101,7 @@ def harmed(**figures: float) -> dict[str, Interval]:
 
 
 def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[Cell]:
-    """Cells in which the first controller suffers this harm from the second."""
+    """A cell for each pair in `harms`: the harm that the first controller suffers from the second."""
     return [
         Cell("1bdp", own, rival, 2, **harmed(harm_goodput=harm, share=share))
         for (own, rival), harm in harms.items()
@@ -172,7 +172,8 @@ def test_two_shares_sum_to_one_and_harm_is_relative_to_a_run_alone(measured):
                 assert one.jain.mean == pytest.approx(other.jain.mean)
             alone = cell(found, buffer, a, None)
             beside = cell(found, buffer, a, b)
-            # Harm is (solo - with) / solo (Ware et al., 2019). All seeds have nearly the same solo rate.
+            # Harm is (solo - with) / solo (Ware et al., 2019). All seeds have nearly the same solo rate, so
+            # the means can be divided.
             expected = 1 - beside.goodput_bps.mean / alone.goodput_bps.mean
             assert beside.harm_goodput.mean == pytest.approx(expected, abs=1e-2)
             assert beside.seeds == 2
@@ -403,7 +404,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Figures do not show that a link has random loss, so the page must say it."""
+    """Figures do not show that a link has random loss or marks, so the page must state both."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

@@ -200,7 +200,7 @@ def test_max_min_never_exceeds_demand_or_capacity(demands: list[float], capacity
 
 
 def test_max_min_over_two_links() -> None:
-    # A long flow crosses both links, and a short flow crosses each of them.
+    # A long flow crosses both links. Each link also has one short flow.
     shares = metrics.max_min_shares([10.0, 6.0], [[0, 1], [0], [1]])
     assert shares == pytest.approx([3.0, 7.0, 3.0])
 
@@ -285,7 +285,7 @@ def test_processor_sharing_and_estimates() -> None:
 
 
 def test_the_cost_of_feedback() -> None:
-    # Twelve bytes in a full packet, and eight in an ACK of 60 bytes (MET-82).
+    # Feedback takes 12 bytes of a full packet, and 8 bytes of an ACK of 60 bytes (MET-82).
     assert metrics.feedback_share(12 + 8, 1500 + 60) == pytest.approx(0.01282, abs=1e-5)
     assert metrics.feedback_rate(500, 20.0) == 25.0
 
@@ -301,7 +301,7 @@ def test_quantile_of_a_stored_distribution() -> None:
 
 # --- differences of two sides
 
-# Student's data on sleep (Biometrika 6, 1908), and the results of R's t.test for these data.
+# The data are Student's, on sleep (Biometrika 6, 1908). The expected results are those of R's t.test.
 FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 
@@ -320,7 +320,10 @@ def test_met_92_unpaired_difference_of_a_published_example() -> None:
 
 
 def test_met_93_correction_of_a_published_example() -> None:
-    """15 p-values of Benjamini and Hochberg (1995), section 3.2. Four are rejected at 0.05."""
+    """These are the 15 p-values of Benjamini and Hochberg (1995), section 3.2.
+
+    At 0.05, four hypotheses are rejected.
+    """
     published = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
     published += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     found = metrics.adjusted(published)
@@ -336,7 +339,7 @@ def test_differences_without_spread_are_judged_by_exact_tests() -> None:
     assert metrics.unpaired_difference([2, 2, 2], [1, 1]).p == 1 / 10
     rounded = [1 - 1e-16] * 9 + [1.0]
     assert metrics.unpaired_difference([1.0] * 10, rounded).p == 1
-    # These differences would be equal without rounding.
+    # Without rounding, these differences would be equal.
     assert metrics.paired_difference([0.15, 0.25, 0.35], [0.1, 0.2, 0.3]).p == 2 / 2**3
     assert metrics.paired_difference([0.1 + 0.2, 0.7 + 0.1], [0.3, 0.8]).p == 1
 

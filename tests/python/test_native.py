@@ -116,7 +116,7 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
 
 
 def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
-    """A link counts a packet when its transmission begins, so the throughput can exceed the capacity."""
+    """A link counts a packet when its transmission begins, so its throughput can exceed its capacity."""
     beyond = []
     for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
         results = sweep.run(loads(FULL.replace("WARMUP", warmup)))

@@ -25,7 +25,7 @@ s3fs = pytest.importorskip("s3fs")
 _numbers = itertools.count()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
-"""Number of the Parquet file during whose upload the server kills itself. The sweep writes more files."""
+"""The server kills itself during the upload of the ninth Parquet file. The sweep writes more files."""
 DIE_LATER_AT = 20
 """Like `DIE_AT`, but for two workers that write at the same time. A segment has six files, so at least one
 segment is complete before this upload.

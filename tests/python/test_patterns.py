@@ -76,7 +76,10 @@ def test_hosts_of_other_networks():
 
 @pytest.mark.parametrize(("k", "most"), [(2, 1), (4, 4)])
 def test_all_equal_paths_are_known(k, most):
-    """Between two pods, there are (k/2)^2 paths, which have only the links of the hosts in common."""
+    """Two hosts in different pods have (k/2)^2 equal paths.
+
+    Only the two hosts' own links are on all of these paths.
+    """
     text = TREE.replace("k = 4", f"k = {k}") + f"from = 'h1'\nto = 'h{k**3 // 4}'"
     seen = survey(loads("ecmp = true\n" + text))
     path = seen.paths[0]
@@ -90,7 +93,7 @@ def test_all_equal_paths_are_known(k, most):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_equal_links_are_those_of_all_shortest_paths(data):
-    """The expected links are found by a search of all simple paths for the shortest ones."""
+    """The test lists all simple paths. The expected links are those of the shortest paths."""
     nodes = data.draw(st.integers(2, 6))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
     links = []
@@ -197,7 +200,7 @@ def test_too_many_pairs_are_refused_before_they_are_made():
 
 
 def test_few_arrivals_do_not_mix_flows_of_seeds_in_the_summary():
-    """The number of arriving flows depends on the seed, and so do the indices of later flows."""
+    """The number of flows of `web` depends on the seed, and so does the index of the flow `bulk`."""
     text = (
         "duration = '2s'\n[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n"
         "[[flows]]\nname = 'web'\narrivals = { rate = 2, size = '5kB' }\n"

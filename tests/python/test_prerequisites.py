@@ -17,7 +17,7 @@ def bare(tmp_path):
     """Runs the script with only the programs in `tmp_path`."""
 
     def call(*words, **environment):
-        # The script also searches the folders of system programs. Here, it must not find them.
+        # The script also searches the folders of system programs. In these tests, it must not find them.
         source = SCRIPT.read_text().replace('"/usr/local/sbin:/usr/sbin:/sbin"', '""')
         copy = tmp_path / "prerequisites.py"
         copy.write_text(source)
@@ -70,8 +70,8 @@ echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
 def root(bare, tmp_path):
     """Runs the script as root.
 
-    Stubs of apt-get and rustup record their calls. Each package that apt-get installs becomes a program.
-    apt-get does not know the packages in `refuses`.
+    Stubs of apt-get and rustup record their calls. The stub of apt-get makes a program with the name of each
+    package. It does not know the packages in `refuses`.
     """
 
     def call(*words, refuses=(), rustup=0, **environment):
@@ -130,7 +130,7 @@ def test_a_package_that_apt_does_not_know_leaves_the_others(root):
 
 
 def test_a_required_part_is_installed_and_looked_at_again(root):
-    # The stub gives each program the name of its package. Programs with other names stay missing.
+    # The stub gives each program the name of its package. If a program needs another name, it stays missing.
     done, calls = root("require", "agent")
     assert "autoconf" in calls[1]
     assert done.returncode == 2

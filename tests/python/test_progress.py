@@ -228,7 +228,7 @@ def test_results_of_stopped_runs_do_not_replace_other_results(tmp_path):
             raise KeyboardInterrupt
 
     backend = sweep.simulator()
-    for _ in range(2):  # the same simulator runs twice
+    for _ in range(2):  # a simulator can run again after an interruption
         with pytest.raises(sweep.Interrupted) as caught:
             sweep.run(scenario("1000000s"), out=tmp_path / "x", backend=backend, clock=clock)
         assert caught.value.stopped.folder == tmp_path / "x-stopped-2"

@@ -232,7 +232,7 @@ def test_an_interrupted_run_resumes_with_the_missing_transfers(tmp_path: Path) -
     third = Fake()
     run(tmp_path, third, seeds=1, reuse=True)
     assert third.made == []
-    # Transfers are made again on another kernel, with another duration, and without --reuse.
+    # Transfers are repeated if the kernel or the duration is another one, and always without --reuse.
     for other, more in ((Fake(release="6.1"), {"reuse": True}), (Fake(), {"quick": True, "reuse": True})):
         run(tmp_path, other, seeds=1, **more)
         assert len(other.made) == 15

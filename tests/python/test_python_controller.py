@@ -81,7 +81,7 @@ def test_a_python_controller_can_pace() -> None:
 def test_an_exception_in_a_controller_ends_the_run_and_is_raised() -> None:
     with pytest.raises(ZeroDivisionError, match="on purpose") as caught:
         goodput_mbit("broken", broken=Broken)
-    # The handshake takes one RTT (40 ms). The first ACK arrives after one more RTT and the transmission time.
+    # The handshake takes one RTT (40 ms). The first ACK arrives one RTT later, plus the transmission time.
     (note,) = caught.value.__notes__
     assert note.startswith("in Broken.on_ack, at 0.08") and note.endswith(" s of the simulation")
 

@@ -48,7 +48,7 @@ def test_rcp_and_xcp_run_in_both_forms_in_every_scenario(experiment: Any) -> Non
 
 
 def _paths(plan: Any) -> dict[str, list[str]]:
-    """The links of the path with the least delay for each flow, by Dijkstra's algorithm."""
+    """For each flow, the links of the path with the least delay, found by Dijkstra's algorithm."""
     links: dict[Any, list[tuple[Any, int, str]]] = {}
     for link in plan["links"]:
         links.setdefault(link["from"], []).append((link["to"], link["delay"][0][1], link["name"]))

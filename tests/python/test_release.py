@@ -25,7 +25,7 @@ lazy:
 
 @pytest.fixture
 def project(tmp_path, monkeypatch, capsys):
-    """A project with a part that works, a part that fails, and a part that leaves no file."""
+    """A project with three parts. One part is built, one fails, and one leaves no file."""
     (tmp_path / "Makefile").write_text(MAKEFILE)
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "old.whl").write_text("of an earlier release")

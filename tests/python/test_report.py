@@ -103,7 +103,8 @@ def test_every_chart_is_valid_vega_lite(
     assert len(networks) == len(outcome.runs)
     assert len(drawn) == len(outcome.study.figures) + len(networks)
     monkeypatch.setattr(figure, "VALIDATE", True)
-    # Figures of a kind have the same code, and the validation of a figure takes seconds.
+    # The validation of a figure takes seconds. All figures of a kind have the same code, so one of each kind
+    # is validated.
     of_each_kind = {spec.kind: spec.id for spec in outcome.study.figures}
     for name in [*of_each_kind.values(), networks[0]]:
         assert drawn[name].specs()
@@ -503,7 +504,7 @@ def test_links_over_time_are_the_links_that_had_a_queue() -> None:
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
 def test_goodput_above_the_link_rate_is_explained_if_it_occurs(rate: float, said: bool) -> None:
-    """The flow has a mean of 1 bit/s and a maximum of 2. So a link of 0.5 bit/s cannot be on its path."""
+    """The flow's goodput is 1 bit/s on average, and 2 at most. A link of 0.5 bit/s cannot be on its path."""
     run = many_flows(1, 0, [0])
     run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
     run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)

@@ -262,7 +262,8 @@ def test_the_shortest_way_wins_and_a_return_path_may_differ():
         return_path = ["c", "a"]
     """
     plan = plan_of(ring.replace('delay = "10ms"', 'delay = "10ms"\nqueue = "1bdp"', 1))
-    # The path over b has less delay than the direct link. The BDP is 1 MB/s x (10 + 10 + 50) ms.
+    # Data goes over b, because this path has less delay than the direct link. ACKs take the direct link. The
+    # BDP is 1 MB/s x (10 + 10 + 50) ms.
     assert link(plan, "a->b")["queue"]["limit"]["bytes"] == 70_000
     assert plan["flows"][0]["return_path"] == [2, 0]
 

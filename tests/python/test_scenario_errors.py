@@ -270,7 +270,7 @@ def test_keys_that_are_not_dotted_keys(key):
 
 
 def accepts_or_explains(data):
-    """A scenario either resolves, or fails with one line."""
+    """Checks that a scenario resolves, or fails with an error of one line."""
     try:
         for run in expand(Scenario(**data).with_source(str(SCENARIOS / "x.toml")))[:3]:
             resolve(run.scenario, CCS, ["brf"])

@@ -13,7 +13,7 @@ U64 = np.uint64
 
 
 def a_run(*, ports: int = 2, counted: float = 1.0) -> Run:
-    """Two flows that send 1500 and 60 bytes. If `counted` is 0, `sent_bytes` is 0."""
+    """A run of two flows that send 1500 and 60 bytes. If `counted` is 0, all byte counts of flows are 0."""
     counts = {
         "rewritten_data": 30,
         "rewritten_acks": 10,

@@ -107,7 +107,7 @@ def test_pages_load_nothing_from_outside(site):
 
 
 def test_links_in_generated_parts_lead_somewhere(site):
-    """The site generator does not check links in the generated reference, so this test does."""
+    """The site generator does not check the links in the generated reference. This test checks them."""
     pages = {page: page.read_text() for page in site.glob("**/*.html")}
     anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
     for page, text in pages.items():

@@ -36,7 +36,7 @@ def samples(seconds, goodput):
 
 
 def judged(found, *faults):
-    """The worst figures of rated flows and of other flows, and the number of stalls."""
+    """The worst figures of rated connections and of orphans, and the number of stalls."""
     figures = judge(found, [Disturbance(0, 0, "the start"), *faults], (1, 2), CAPACITY_BPS)
     return figures.rated, figures.orphans, figures.stalls
 
@@ -83,7 +83,10 @@ def test_only_a_deleted_link_excuses_an_agent_that_ends():
     ],
 )
 def test_an_agent_that_ends_must_say_that_its_interface_is_missing(log, is_excuse, tmp_path):
-    """The message is an excuse only if the interface was deleted. Logs of earlier starts are ignored."""
+    """The message excuses the end only if the interface was deleted.
+
+    The logs of earlier starts are ignored.
+    """
     assert is_without_interface(log) == is_excuse
     (kind,) = (kind for kind in KINDS if kind.name == "link deleted")
     for is_deleted, is_earlier in [(True, False), (True, True), (False, False)]:

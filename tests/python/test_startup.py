@@ -26,7 +26,7 @@ print(json.dumps({"out": out.getvalue(), "modules": sorted(sys.modules)}))
 
 
 def call(*words, **environment):
-    """The command's output, and the modules that it imported."""
+    """The output of a command, and the modules that the command imported."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *words],
         env={**os.environ, **environment},

@@ -67,7 +67,7 @@ def test_measures_of_a_state():
     assert measure_run("time_in_state", run, link="A->B", state="alloc").value == 0.0
     late = measure_run("time_in_state", run, link="A->B", state="congestion", after_s=0.5).value
     assert late == pytest.approx(40.0)
-    # The event of a new flow does not end the state `congestion`.
+    # A new flow also causes an event. This event does not end the state `congestion`.
     assert measure_run("length_of_state", run, link="A->B", state="congestion").value == pytest.approx(0.3)
     assert math.isnan(measure_run("length_of_state", run, link="A->B", state="absent").value)
     assert math.isnan(measure_run("time_in_state", a_run([]), link="A->B", state="congestion").value)

@@ -69,7 +69,7 @@ def test_order_is_decided_by_the_paired_difference() -> None:
     above = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     finding = judge(above, RUNS)
     assert finding.verdict is Verdict.REPRODUCED
-    # The pairs with equal seeds are 91 and 82, 92 and 84, and 93 and 86.
+    # For the three seeds, the pairs are 91 and 82, 92 and 84, and 93 and 86.
     assert finding.cases[0].interval.mean == pytest.approx(8.0)
     assert finding.cases[0].interval.low == pytest.approx(8.0 - 4.30265 / math.sqrt(3), abs=1e-4)
     below = above.model_copy(update={"expect": above.expect.model_copy(update={"above": 10.5})})
@@ -110,7 +110,7 @@ def test_sides_that_differ_by_rounding_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("goodputs", "every", "some"),
     [
-        # Each of two cases has the goodputs of two seeds. The claim is that goodputs are above 50.
+        # There are two cases, each with the goodputs of two seeds. The claim is that the goodput is above 50.
         ([(90, 91), (49, 51)], Verdict.UNJUDGED, Verdict.REPRODUCED),
         ([(10, 11), (49, 51)], Verdict.NOT_REPRODUCED, Verdict.UNJUDGED),
         ([(10, 11), (20, 21)], Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED),
@@ -150,7 +150,7 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
 
 
 def test_identical_seeds_are_one_run() -> None:
-    """All seeds give the same run, and an interval of zero width must not decide a claim."""
+    """If all seeds give the same run, the interval would have no width. It must not decide a claim."""
     claim = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     same = [
         a_run(name, seed, goodput, loss=0.1)
@@ -163,7 +163,7 @@ def test_identical_seeds_are_one_run() -> None:
     assert finding.why.startswith(
         "one run has no confidence interval; 2 of 3 seeds repeat another seed's run"
     )
-    # The runs of side B differ, but the runs of side A are identical.
+    # Only the runs of side B differ. Those of side A are identical.
     half = [
         run if run.factors["algorithm"] == "brf" else a_run("bbr", run.seed, 80 + run.seed, loss=0.1)
         for run in same
@@ -172,7 +172,7 @@ def test_identical_seeds_are_one_run() -> None:
     # One run can decide a limit that every run must meet.
     limit = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 50.0})
     assert judge(limit, {"E": Runs(same)}).verdict is Verdict.REPRODUCED
-    # Two of three seeds give different runs, so there are two replicates.
+    # The seeds 1 and 2 give the same run, and seed 3 gives another. So there are two replicates.
     most = [a_run("brf", seed, 90 + (seed == 3), loss=0.1) for seed in (1, 2, 3)]
     above = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
     finding = judge(above, {"E": Runs(most)})
@@ -211,7 +211,7 @@ def test_identical_runs_are_named() -> None:
     )
     some = finding(lambda seed, loss, buffer: 90 + seed + (buffer if loss == 0.1 else 0))
     assert some.endswith("are identical in 1 of 2 cases")
-    # Runs are not identical if one seed differs, even in the last digit.
+    # If the runs of one seed differ, even in the last digit, the runs are not identical.
     assert "identical" not in finding(lambda seed, loss, buffer: 90 + loss + (seed == 2) * buffer * 1e-9)
 
 
@@ -281,7 +281,10 @@ def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
 
 
 def test_opposite_words_for_one_effect_never_share_a_limit() -> None:
-    """C5 of BRF says "gently", and C7 says "rapidly". Only C7 has a limit, so C5 is never judged."""
+    """In the study of BRF, claim C5 says "gently", and claim C7 says "rapidly".
+
+    Only C7 has a limit, so C5 is never judged.
+    """
     claims = {claim.id: claim for claim in load_study(find_study("brf")).claims}
     assert "no number" in claims["C5"].cannot
     rapidly = claims["C7"].expect
@@ -321,8 +324,8 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 @pytest.mark.parametrize(
     ("expect", "bound", "verdict"),
     [
-        # The interval is 9.97 to 10.03, and censored times bound the true value on one side. The verdict is
-        # decided if all possible values give the same verdict.
+        # The interval is 9.97 to 10.03. Because times are censored, it bounds the true value only from above
+        # (UPPER) or only from below (LOWER). A verdict is given if all possible values lead to it.
         ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
         ({"above": 20.0, "against": 5.0}, Bound.UPPER, Verdict.UNJUDGED),
@@ -368,7 +371,7 @@ def test_factors_in_base_units(text: Any, value: Any) -> None:
 
 
 def test_every_study_at_hand_is_sound() -> None:
-    """Files are valid, measures and figures exist, scenarios expand, and `--quick` keeps some runs."""
+    """Study files are valid, their measures and kinds of figures exist, and `--quick` keeps some runs."""
     from narrows.report.kinds import KINDS
     from narrows.scenario.load import expand
     from narrows.studies import MEASURES
@@ -393,7 +396,10 @@ def test_every_study_at_hand_is_sound() -> None:
 
 
 def test_the_buffer_is_that_of_both_routers() -> None:
-    """With BRF, the bottleneck is at R0, so a sweep over the buffer must also change the buffer of R0."""
+    """With BRF, the bottleneck is at R0.
+
+    So if a sweep changes the buffer, it must also change the buffer of R0.
+    """
     from narrows.scenario.load import expand
     from narrows.scenario.resolve import resolve
 
@@ -416,7 +422,7 @@ def test_the_buffer_is_that_of_both_routers() -> None:
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_variants_with_a_memory_of_a_minute_have_longer_runs(quick: bool) -> None:
-    """In shorter runs, `bbr-a-recent` behaves as `bbr-a`."""
+    """In runs of less than 90 s, `bbr-a-recent` would behave as `bbr-a`."""
     study = load_study(find_study("bbr-gain"))
     seen = 0
     for experiment in (experiment for experiment in study.experiments if experiment.scenario):
@@ -435,7 +441,7 @@ def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
     study = load_study(find_study("bbr-gain"))
 
     def round_trips(plan: dict[str, Any]) -> list[float]:
-        """Two-way propagation delay of each host, in ms."""
+        """For each sending host, the two-way propagation delay in ms."""
         delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
         return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
 
@@ -513,7 +519,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted({run.factors["algorithm"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
-    # A value is not a factor if it is the same in all runs.
+    # A key whose value is the same in all runs is not a factor.
     assert all(set(run.factors) == {"algorithm", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
     assert found["C6"].verdict is Verdict.REPRODUCED  # sketched CUBIC is slow under loss
@@ -550,7 +556,7 @@ def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
     total = len(runs) + len(varied)
     assert said[0] == f"{total} runs, {60 * total:,} s of simulated time, 2 at a time"
     assert any(line.startswith("E3: ") and line.endswith(" left") for line in said)
-    # Tables of other seeds are not reused.
+    # Tables are reused only if they have the same seeds.
     assert len(run(3, reuse=True).runs["E3"]) == len(runs) and "E3: read" in said[0]
     assert {found.seed for found in run(4, reuse=True).runs["E3"]} == {1, 2, 3, 4}
     assert {found.seed for found in run(None, reuse=True).runs["E3"]} == {1, 2, 3, 4}

@@ -16,7 +16,7 @@ from test_study import a_claim, a_run
 
 
 def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
-    """Two flows. The second flow joins at 1 s. `rates` are its rates (Mbit/s) in bins of 100 ms."""
+    """A run of two flows. The second flow starts at 1 s, and has `rates` (Mbit/s) in bins of 100 ms."""
     t = np.round(0.1 * (np.arange(10 + len(rates)) + 1), 9)
     late = np.concatenate([np.full(10, math.nan), np.array(rates) * 1e6])
     first = np.where(np.isnan(late), 100e6, 100e6 - np.nan_to_num(late))
@@ -29,7 +29,7 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
             "source": ["f"] * 2,
             "start_s": np.array([0.0, 1.0]),
             "end_s": np.array([math.nan, math.nan]),
-            "sent_packets": np.array([seed, 1]),  # runs of different seeds differ
+            "sent_packets": np.array([seed, 1]),  # the seed, so that runs of different seeds differ
         },
         "flow_samples": {
             "t_s": np.tile(t, 2),
@@ -48,7 +48,7 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
 
 
 def test_power_has_two_delays() -> None:
-    """MET-13: the paper's delay may be the RTT or the one-way delay."""
+    """MET-13: the delay in the power can be the RTT or the one-way delay."""
     run = a_run("pacec", 1, 50.0)
     run.tables["flows"].update(rtt_mean_s=np.array([0.05, 0.1]), delay_mean_s=np.array([0.025, math.nan]))
     assert measure_run("one_way_delay", run, flows="long").value == pytest.approx(25.0)
@@ -119,7 +119,10 @@ def test_a_measure_is_computed_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
-    """There are two links of 100 Mbit/s. In five of ten samples, their queueing delays add up to 7 ms."""
+    """The queueing delay of the first link is always 3 ms.
+
+    That of the second is 4 ms in five of ten samples.
+    """
     t = np.tile(np.round(0.1 * np.arange(1, 11), 9), 2)
     queued = np.concatenate([np.full(10, 37_500.0), np.where(np.arange(10) < 5, 50_000.0, 0.0)])
     tables = {
@@ -145,10 +148,10 @@ def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "compare", "expect", "verdict"),
     [
-        # A lower bound above the limit decides the claim. A lower bound below the limit does not.
+        # The value is censored, so it is a lower bound. If it is above the limit, it decides the claim.
         (NEVER, None, "value", {"at_most": 0.5}, Verdict.NOT_REPRODUCED),
         (NEVER, None, "value", {"at_most": 5.0}, Verdict.UNJUDGED),
-        # The side with a finished flow is faster, but the exact ratio is unknown.
+        # Only side A converges. So it is faster, but the exact ratio is unknown.
         (FAST, NEVER, "difference", {"below": 0.0}, Verdict.REPRODUCED),
         (FAST, NEVER, "ratio", {"about": 0.1, "within": 0.05}, Verdict.UNJUDGED),
         (FAST, NEVER, "ratio", {"about": 0.5, "within": 0.1}, Verdict.NOT_REPRODUCED),
@@ -181,7 +184,7 @@ def test_measures_read_the_tables() -> None:
 
 
 def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
-    """One flow with these queueing delays in successive bins."""
+    """A run of one flow, which has these queueing delays in successive bins."""
     k = len(delays_ms)
     flows = {
         "flow": np.array([7]),
@@ -203,10 +206,9 @@ def test_rises_are_counted_in_every_window() -> None:
     args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
     assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2
     assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)
-    # In one of the seconds, the delay does not rise, so rises do not recur.
+    # For one second, the delay does not rise. So rises do not recur.
     pause = rising * 2 + [0.0] * 10 + rising * 2
     assert measure_run("recurrences", delay_run(pause), **args).value == 0
-    # A constant delay never rises.
     for still in (9.0, 0.2):
         run = delay_run([still] * 30)
         assert measure_run("recurrences", run, **args).value == 0

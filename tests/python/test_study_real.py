@@ -25,7 +25,7 @@ DISTURBED = "the processors were 100 % busy, allowed are 90 %"
 
 
 class Fake(Sketch):
-    """A stand-in for real stacks. It reports whether runs are sound, and it can lack BRF."""
+    """A stand-in for real stacks. It reports whether runs are sound, and can refuse BRF."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -87,7 +87,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert len(real.runs) == len(outcome.real.runs["E6"]) == 3
     assert len(outcome.runs["E6"]) == 9
     found = {finding.claim.id: finding for finding in outcome.real.findings}
-    # One run can decide C24, a claim about every run. C22 needs an interval, and so several seeds.
+    # C24 is a claim about every run, so one run can decide it. C22 needs an interval, and so several seeds.
     assert found["C24"].verdict is Verdict.REPRODUCED
     assert found["C22"].verdict is Verdict.UNJUDGED and "one run" in found["C22"].why
     large = outcome.real.comparisons["E6"].large
@@ -146,7 +146,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # C22 cannot be judged with one run. This reason remains.
+    # C22 keeps another reason: one run cannot decide it.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 
@@ -176,7 +176,7 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
 
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
-    """A report must not be replaced by a report without runs."""
+    """Nothing may be written, because a report without runs could replace an earlier report."""
     with pytest.raises(NarrowsError, match=r"--on kernel: E7 is not run on real stacks: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
     assert "\n" not in str(refused.value)

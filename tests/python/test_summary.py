@@ -69,7 +69,6 @@ def with_flows(backend, **columns):
 
 
 def test_shares_are_computed_from_the_goodputs_in_the_same_table(backend):
-    # Shares are computed from goodputs, and not from the delivered bytes (1000 and 2000).
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
     assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]
@@ -106,7 +105,7 @@ def test_random_losses_are_shown_for_an_idle_link_without_drops(backend):
 
 
 def test_flows_are_in_the_order_of_the_scenario(backend):
-    # In results, flows are in the order of their starts. Here, bbr starts first.
+    # In the results, flows are in the order of their starts, and bbr starts first.
     names = ["bbr", "cubic"]
     results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, name=names, source=names))
     assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]

@@ -42,7 +42,7 @@ def files(folder):
 
 
 def same(a, b):
-    """Whether two tables have the same columns and values. NaN equals NaN here."""
+    """Whether two tables have the same columns and values, where NaN is equal to NaN."""
     return a.schema == b.schema and a.to_pandas().equals(b.to_pandas())
 
 
@@ -468,7 +468,7 @@ def test_ctrl_c_again_does_not_cut_a_clean_up_short(tmp_path, backend):
     cleaned = []
 
     def run(_plan):
-        time.sleep(0.1)  # the pool starts in this time
+        time.sleep(0.1)  # meanwhile, the pool starts
         os.kill(os.getpid(), signal.SIGINT)
         backend.cancelled.wait(10)
         for _ in range(5):
@@ -493,7 +493,7 @@ def test_runs_go_side_by_side(backend):
 
 
 def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, monkeypatch):
-    """A run is finished once its folder is renamed, so its soundness must be stored before the renaming."""
+    """A run is finished when its folder is renamed. So its soundness must be stored before that."""
     seen = []
 
     def rename(path: Path, target: Path) -> None:

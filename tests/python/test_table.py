@@ -77,7 +77,7 @@ def terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, backend):
-    """A folder with `wide.toml`. `doctor` does not test the kernel."""
+    """Tests run in a folder with `wide.toml`, and `doctor` tests no qdiscs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     monkeypatch.setattr(features, "qdiscs", list)
@@ -156,7 +156,7 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
         narrows("run", "wide.toml")
         narrows("run", "wide.toml", "--seed", "7", "--out", "results/other")
     if call[0] == "doctor":
-        # Both calls get the same list, because other tests may load controllers into the kernel.
+        # Other tests may load controllers into the kernel between the two calls, so both calls get this list.
         known = features.congestion_controls()
         monkeypatch.setattr(features, "congestion_controls", lambda: known)
     if "loads" in call:

@@ -303,7 +303,7 @@ def test_topohub_agrees_with_abilene_as_we_have_it():
     lengths = {frozenset((e.a, e.b)): e.km for e in theirs.edges}
     assert {frozenset((e.a, e.b)) for e in ours.edges} == set(lengths)
     for edge in ours.edges:
-        # Distances of SNDlib are rounded up, and topohub uses a slightly smaller radius of the Earth.
+        # SNDlib rounds distances up. topohub computes them with a slightly smaller radius of the Earth.
         assert lengths[frozenset((edge.a, edge.b))] == pytest.approx(edge.km, rel=0.005)
     demands = {(d.source, d.to): d.mbit for d in theirs.demands}
     assert demands == {(d.source, d.to): d.mbit for d in ours.demands}

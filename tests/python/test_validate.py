@@ -29,7 +29,10 @@ CELL = Cell(20, 20, 1.0, 0.0, Flows.SINGLE)
 
 
 class Real(Sketch):
-    """A stand-in for real stacks. Its goodput is 10 % below the simulated goodput. It counts its runs."""
+    """A stand-in for real stacks.
+
+    Its goodput is 10 % below the simulated goodput. It lists the algorithms of its runs.
+    """
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -349,7 +352,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # a file with the name of the folder for pictures
+    (tmp_path / "img").touch()  # because of this file, the folder for pictures cannot be made
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"
@@ -455,7 +458,7 @@ def test_with_equal_losses_runs_of_equal_seeds_are_compared(tmp_path):
     lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
     class Second(Real):
-        """Real stacks with a disturbed first run."""
+        """Real stacks whose run with seed 1 is disturbed."""
 
         def run(self, plan: Any) -> dict[str, Any]:
             self.disturbed = plan["seed"] == 1

@@ -42,7 +42,7 @@ cc = "dctcp"
 
 
 def entries(data: bytes) -> list[tuple[str, int, int, bytes]]:
-    """Name, mode, time and content of each entry."""
+    """Name, mode, time and content of each entry of a cpio archive."""
     found, at = [], 0
     while True:
         fields = [int(data[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
@@ -171,7 +171,7 @@ def test_netem_gets_delay_and_loss():
 
 def test_a_marking_fifo_gets_the_queueing_time_of_its_threshold():
     layout = lay_out(link('queue = { kind = "threshold", mark = 20, limit = "100p" }'))
-    # The link needs 20 ms for 20 packets of 1500 bytes at 12 Mbit/s.
+    # At 12 Mbit/s, the link needs 20 ms for 20 packets of 1500 bytes.
     assert "ce_threshold 20000.000us" in layout.ports[0].queue.leaf.words()
     assert layout.disciplines == {"codel"}
 
@@ -409,7 +409,7 @@ def test_a_turn_ends_with_its_process_however_that_ends(tmp_path):
     for process in (waiting, first):
         process.kill()
         process.communicate()
-    with turn(tmp_path, 1, cancelled, said.append):  # a slot is free after the death of its process
+    with turn(tmp_path, 1, cancelled, said.append):  # the slot of a killed process is free
         assert len(said) == 1
     assert not list(tmp_path.glob("ticket-*"))
 

@@ -51,8 +51,8 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
     original = path.read_text(encoding="utf-8")
     clean = tree / CLEAN
     commit = clean.read_text()
-    # If this call is killed, the tree keeps the mutation. The next call then exports the tree again, because
-    # it does not find this file.
+    # If this file is missing, the next call exports the tree again. So if this call is killed, its mutation
+    # does not stay in the tree.
     clean.unlink()
     path.write_text(apply(original, mutation), encoding="utf-8")
     try:
@@ -121,7 +121,7 @@ def is_found(result: Diff) -> bool:
 
 
 def evidence(result: Diff) -> str:
-    """The number of changed figures and the figure with the smallest p-value, or a dash without changes."""
+    """The number of changed figures and the one with the smallest p-value; a dash if no figure changed."""
     found = [
         (item.p, part.name, item)
         for part in result.parts
@@ -137,7 +137,7 @@ def evidence(result: Diff) -> str:
 
 
 def unequal(result: Diff) -> str:
-    """The number of pairs of runs with the same seed whose results differ."""
+    """How many of the pairs of runs with equal seeds have different results."""
     pairs = sum(point.pairs for point in result.points)
     return f"{pairs - sum(point.identical for point in result.points)} of {pairs}"
 

@@ -48,7 +48,10 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """A forged IPv4 packet of a flow. Its sequence numbers, rate option and payload length are random."""
+    """A forged IPv4 packet of a flow.
+
+    The sequence numbers, the rate option and the payload length of the packet are random.
+    """
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)
@@ -80,7 +83,7 @@ def forge(reports: Path, server: End, seed: int) -> None:
 
 
 def pester(seed: int, ports: list[int]) -> None:
-    """Repeatedly connects to ports of loopback and sends random bytes."""
+    """Connects to ports of loopback again and again, and sends random bytes."""
     dice = random.Random(seed)
     held: list[socket.socket] = []
     while True:

@@ -26,14 +26,14 @@ class Sample:
     open: int
     """Number of open connections, of long and short flows."""
     received: dict[int, int]
-    """Bytes of each long flow."""
+    """Bytes of each long flow that have arrived."""
     since_s: dict[int, float]
     """Start of the current connection of each long flow."""
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault that may reduce a flow's share. It ends when it is repaired and its program answers."""
+    """A fault that may reduce a flow's share. It ends when the fault is repaired and the program answers."""
 
     begin_s: float
     end_s: float
@@ -51,7 +51,10 @@ class Worst:
     """Smallest goodput in a window, as a part of the fair share."""
     least_where: str = ""
     longest_s: float = 0.0
-    """Longest time in which a flow had less than half of its fair share, without the times of faults."""
+    """Longest time during which a flow had less than half of its fair share.
+
+    The time of a fault does not count.
+    """
     longest_where: str = ""
 
 
@@ -67,7 +70,7 @@ class Figures:
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
-    """For each sample, the bytes that one fair share could carry since the first sample.
+    """For each sample, the bytes that a flow with its fair share would have delivered since the first sample.
 
     All open connections get equal shares. Short connections often use less than their share, so the true fair
     share of a long flow can be larger.
@@ -82,7 +85,7 @@ def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
 def judge(
     samples: Sequence[Sample], faults: Sequence[Disturbance], flows: Sequence[int], capacity_bps: float
 ) -> Figures:
-    """Finds the worst window of the flows and their longest recovery."""
+    """Finds the worst window of any flow, and the longest time that a flow took to recover its share."""
     figures = Figures()
     times = [sample.at_s for sample in samples]
     fair = fair_bytes(samples, capacity_bps)

@@ -1,11 +1,11 @@
-"""The network of a soak, in namespaces: two senders, a router, a receiver, and an attacker off their path.
+"""The network of a soak, in namespaces: two senders, a router, a receiver and an attacker.
 
     s1 --+
     s2 --+-- router == c        == 100 Mbit/s, controlled at the router
     x  --+
 
-Each interface of the router has the name of the host behind it. The interface of each host is called `r`.
-The base class and the keys come from the controller's tests.
+The attacker x is not on the path of the flows. Each interface of the router has the name of the host behind
+it. The interface of each host is called `r`. The base class and the keys come from the controller's tests.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from schedule import AGENTS, CONTROLLERS, Fault
 
 STEP_S = 0.05
 WARM_S = 5.0
-"""Time without load before the programs are measured, both before and after the load."""
+"""The programs are measured after this time without load: once before the load, and once after it."""
 GOODPUT_BPS = RATE_MBIT * 1e6 * 0.98 * 1448 / 1514
 """The payload rate that BRF allocates to all flows together: eta is 0.98, and headers take 66 bytes."""
 LEAST_PART = 0.5
@@ -43,7 +43,7 @@ class Soak:
         self.begin_s = 0.0
 
     def start(self) -> None:
-        """Starts agents and controllers without load, and measures them."""
+        """Starts agents and controllers, measures them without load, and starts the traffic."""
         self.result.inventories["before"] = inventory(self.network.net)
         for program in self.programs.deployed.values():
             program.start()
@@ -153,7 +153,7 @@ class Soak:
                     self.result.fail(f"{name}: {word} in its log: {log[log.index(word) :][:2000]}")
 
     def _compare(self, before: str, after: str) -> None:
-        """Waits until no count of objects exceeds its value in the phase `before`. Fails after `START_S`."""
+        """Waits until no kind has more objects than in the phase `before`. Adds a failure after `START_S`."""
 
         def left() -> dict[str, int]:
             now = self.result.inventories[after] = inventory(self.network.net)

@@ -29,7 +29,7 @@ class Kind:
     to_program: bool = True
     to_guardian: bool = False
     disturbs: bool = True
-    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged."""
+    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged, too."""
 
     @property
     def ends_program(self) -> bool:

@@ -31,7 +31,7 @@ after the client closes it.
 """
 SHORT_EVERY_S = 0.5
 SHORT_BYTES = (10_000, 2_000_000)
-"""Range of the sizes of short flows, which have a Pareto distribution."""
+"""Smallest and largest size of a short flow. The sizes have a Pareto distribution."""
 SHAPE = 1.1
 KEEPALIVE_S = 20
 

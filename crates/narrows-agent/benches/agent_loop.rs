@@ -111,7 +111,7 @@ impl Plane {
         s.code.set(grant.to_bits());
     }
 
-    /// Simulates what all flows send in a time of `span`.
+    /// Simulates the packets that all flows send during the time `span`.
     fn run(&self, now: Time, span: Span) {
         for (number, s) in self.0.iter().enumerate().filter(|(_, s)| s.flags.get() != 0) {
             let rate = RateCode::from_bits(s.code.get()).decode().unwrap_or(Rate::ZERO);

@@ -80,8 +80,8 @@ impl Net {
         command
     }
 
-    /// Goodput of one connection, in bit/s. `algorithm` replaces the host's default. If the default is BBR, pacing
-    /// would limit the connection instead of the cost of a packet.
+    /// Goodput of one connection, in bit/s. `algorithm` replaces the host's default. A default of BBR would be
+    /// unsuitable: its pacing limits the goodput, so the goodput does not show the cost of a packet.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;

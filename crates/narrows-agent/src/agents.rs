@@ -1,4 +1,4 @@
-//! Runs the three agents (switch, sender and receiver), from their configuration until they stop.
+//! Runs the agents of the three roles (switch, sender and receiver) until they stop.
 
 use caps::Capability;
 use narrows_control::units::Span;
@@ -98,8 +98,8 @@ impl Host for host::Receiver {
     }
 }
 
-/// Returns the capabilities to keep in reserve. An agent with `[[namespaces]]` needs one to enter namespaces that
-/// appear after its start.
+/// Returns the capabilities to keep in reserve. An agent with `[[namespaces]]` needs a capability to enter namespaces
+/// that appear after its start.
 fn reserve(scope: &config::Scope) -> &'static [Capability] {
     if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }

@@ -69,7 +69,7 @@ pub enum Error {
         /// How long this process has waited for this holder.
         patience: Duration,
     },
-    /// The kernel refused to mount.
+    /// The kernel refused to mount bpffs.
     #[error(
         "found no bpffs at {PATH}, and could not mount one: {0}; mount it yourself (`mount -t bpf bpf {PATH}`)"
     )]
@@ -77,7 +77,7 @@ pub enum Error {
 }
 
 /// Locks bpffs against all other processes that use this module. The kernel releases the lock when the process dies. If
-/// another process holds the lock, one line on standard error names it.
+/// this process must wait, one line on standard error names the process that holds the lock.
 ///
 /// # Errors
 /// If the lock file cannot be created or does not belong to this user, or if one process holds it for too long.
@@ -116,7 +116,7 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     }
 }
 
-/// Locks a file. Fails if the same process holds the lock for longer than `patience`.
+/// Locks a file. Fails if one other process holds the lock for longer than `patience`.
 fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     let (mut last, mut waited) = (None, Duration::ZERO);
     loop {

@@ -35,9 +35,9 @@ fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// Returns all network namespaces that may hold objects of agents: the current one, all with a name, and those of all
-/// processes. Each namespace is listed once, with a text for messages such as ` in namespace a`. For the current
-/// namespace, the text is empty and there is no `Netns`.
+/// Returns all network namespaces that may hold objects of agents: the current namespace, all named namespaces, and the
+/// namespaces of all processes. Each namespace is listed once, with a text for messages such as ` in namespace a`. For
+/// the current namespace, the text is empty and there is no `Netns`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {

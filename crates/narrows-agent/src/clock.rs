@@ -8,7 +8,7 @@ pub fn now() -> Time {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Returns the time of day (UTC) at which the clock of [`now`] was zero, by the system's clock.
+/// Returns the time of day (UTC, from CLOCK_REALTIME) at which the clock of [`now`] was zero.
 pub fn time_of_day_at_zero() -> Span {
     const DAY: u64 = narrows_control::rate::kit::features::DAY.as_nanos();
     let today = read(ClockId::CLOCK_REALTIME).since(Time::ZERO).as_nanos() % DAY;

@@ -111,8 +111,8 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     }
 }
 
-/// Logs the record of a flow, from which `narrows train` trains a bandwidth model. Records have their own target: the
-/// filter `info,narrows_agent::records=debug` logs them without other decisions.
+/// Logs the record of a flow, from which `narrows train` trains a bandwidth model. Records have their own target: with
+/// the filter `info,narrows_agent::records=debug`, the log has the records, but no other events of the level `debug`.
 fn record(port: &str, features: &Features, rate: Rate, limited: bool) {
     let [
         source_high,

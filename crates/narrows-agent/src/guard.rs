@@ -35,7 +35,7 @@ pub enum Charge {
     Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
-    /// The default congestion control of the guardian's network namespace, which is restored.
+    /// The default congestion control of the guardian's network namespace. The guardian restores the earlier default.
     Default(DefaultBefore),
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io:
     let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
     let mut opts = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
-        // The kernel returns links only if there is also an array for programs.
+        // The kernel returns links only if the caller also provides an array for programs.
         prog_ids: programs.as_mut_ptr(),
         link_ids: links.as_mut_ptr(),
         ..Default::default()

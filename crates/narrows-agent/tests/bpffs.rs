@@ -48,7 +48,7 @@ fn pin_foreign(path: &Path) {
 const PROCESS: &str = "NARROWS_TEST_PROCESS";
 
 /// Starts this program again in the calling thread's mount namespace. The process loads the algorithm. If `what` is
-/// "load", its exit code is the outcome. If `what` is "wait", it waits after loading.
+/// "load", the exit code of the process is the outcome. If `what` is "wait", the process waits after loading.
 fn process(what: &str, variant: Variant, place: &Place) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);

@@ -1,5 +1,5 @@
-//! Tests congestion control algorithms of papers on this kernel: loading, refused requests, and the gain model. The
-//! tests need root.
+//! Tests the algorithms of `narrows-agent cc` on this kernel: loading, refused requests, and the gain model. The tests
+//! need root.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::ffi::OsString;

@@ -198,7 +198,7 @@ fn entry(variant: Variant) -> Entry {
     Entry::new("recorded", Family::Model, "a recorded controller", build)
 }
 
-/// A flow at a bottleneck of 50 Mbit/s with an RTT of 20 ms, which it shares with `others` CUBIC flows.
+/// A flow with an RTT of 20 ms. It shares a bottleneck of 50 Mbit/s with `others` CUBIC flows.
 #[derive(Copy, Clone)]
 struct Case {
     name: &'static str,
@@ -261,7 +261,7 @@ fn plan(case: &Case) -> Plan {
 fn compile(variant: Variant, folder: &Path) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join("cc");
-    // Rust's debug output of a structure becomes a C initializer with a few replacements.
+    // A few replacements turn Rust's debug output of a structure into a C initializer.
     let text = format!("{:?}", cc::params(variant)).replace("nrw_params", "").replace("nrw_gain_pair", "");
     let fields = text.split(", __pad").next().unwrap_or_default().trim_end_matches([' ', '}']);
     let params = format!("{fields} }}").replace("{ ", "{ .").replace(", ", ", .").replace(": ", " = ");
@@ -390,7 +390,7 @@ fn compare(variant: Variant) -> Vec<(Case, Differences)> {
     CASES.iter().map(compare).collect()
 }
 
-/// Checks that no value differs in a larger share of events than its case accepts.
+/// Checks in each case that no value differs in a larger share of events than the case accepts.
 fn check(variant: Variant) {
     for (Case { name, most, .. }, found) in compare(variant) {
         assert!(found.events > 20_000, "{name}: {found:?}");
@@ -412,8 +412,8 @@ fn v2_decides_as_the_simulator() {
 }
 
 /// To decide when a probe ends, the kernel's BBR estimates the number of packets in the network. The simulator's BBR
-/// uses the number of packets in flight, so gains differ at some ACKs. With marks and spurious losses, the two
-/// detectors of policers give different results.
+/// uses the number of packets in flight, so gains differ at some ACKs. With marks and spurious losses, the policer
+/// detectors of the kernel's BBR and of the simulator's BBR give different results.
 #[test]
 fn v1_and_bbq_have_the_model_and_the_phases_of_the_simulator() {
     for variant in [Variant::V1, Variant::Bbq] {

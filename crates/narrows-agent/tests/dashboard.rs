@@ -52,7 +52,7 @@ fn queries(dashboard: &Value) -> Vec<(String, String)> {
     targets.chain(variables.filter(|(query, _)| !query.is_empty())).collect()
 }
 
-/// Returns the metrics in a query.
+/// Returns the names of the metrics in a query.
 fn metrics(query: &str) -> BTreeSet<String> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("narrows_")).map(str::to_owned).collect()

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const PACKET: Bytes = Bytes::new(1500);
-/// The retransmission timeout that the program assumes for its RTT of 100 ms.
+/// The retransmission timeout that the C header assumes: 200 ms plus the program's RTT of 100 ms.
 const RTO: Span = Span::from_millis(300);
 
 struct Native {

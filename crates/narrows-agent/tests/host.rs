@@ -52,7 +52,8 @@ fn within(packets: &[Seen], packet: &Seen, from: f64, to: f64) -> bool {
     (from..to).contains(&((packet.at_ns as f64 - start) / NS))
 }
 
-/// Returns the rate between two times, in L3 bytes/s. The times are in seconds after the first packet.
+/// Returns the rate from the time `from` to the time `to`, in L3 bytes/s. The times are in seconds after the first
+/// packet.
 fn rate(packets: &[Seen], from: f64, to: f64) -> f64 {
     packets.iter().filter(|p| within(packets, p, from, to)).map(|p| p.l3 as f64).sum::<f64>() / (to - from)
 }
@@ -88,8 +89,8 @@ fn the_rate_applies_from_the_first_packets_on() {
     });
 }
 
-/// The kernel does not pace the first ten packets. ACKs cannot pace a rate below one packet per RTT. In this test, a
-/// packet takes 300 ms, which is many RTTs.
+/// The kernel does not pace the first ten packets. ACKs cannot pace a rate below one packet per RTT. In this test, the
+/// rate is one packet in 300 ms, which is many RTTs.
 #[test]
 fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
     patiently(|| {
@@ -155,7 +156,7 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
         assert_eq!(marked, orphan.len(), "every data packet is marked");
         // Do not measure before 6 s, because CUBIC's queue at the switch must drain first. If CUBIC has begun a
-        // recovery, the recovery also ends by CUBIC's rules first.
+        // recovery, the recovery must also end first, by CUBIC's rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
@@ -193,7 +194,7 @@ fn the_next_sender_takes_over_open_connections() {
                 assert_eq!((counters.rated, counters.orphaned), (1, 0), "{counters:?}");
                 assert_near("without a pause", between, WRITTEN as f64, 0.1);
             }
-            // CUBIC may have left packets in the queue.
+            // CUBIC may have left packets in the queue, so do not measure at once.
             assert_near("taken over", rate(&packets, 2.5 + pause, 4.8 + pause), WRITTEN as f64, 0.03);
             let marked = packets.iter().filter(|p| within(&packets, p, 2.5 + pause, 4.8 + pause));
             let marked = marked.filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();

@@ -101,7 +101,7 @@ fn bytes_packets_queue_and_drops_of_a_burst_are_counted() {
                 let _ = blast.send_to(&[0; 1472], "10.99.0.2:9");
             }
             // Without a classifier, all packets are in the default class, other TCP. 100 datagrams of 1500 bytes enter
-            // a link of 1 Mbit/s. The burst and the queue hold 21 of them, and the socket's buffer may hold the rest.
+            // a link of 1 Mbit/s. The burst and the queue hold 21 of them, so the queue drops some of the rest.
             let stats = htb.stats().unwrap().unwrap();
             let other = stats[Leaf::OtherTcp as usize];
             assert!(other.queued_packets > 10 && other.queued_packets <= 20, "{other:?}");

@@ -99,7 +99,8 @@ impl Agent {
         }
         let mut client = Client::connect(&self.folder.path().join("s.sock"), &Request::default()).unwrap();
         assert!(client.next().unwrap().unwrap().flow_count >= before);
-        // The endpoint answers two requests that follow shortly after each other with the same page, so wait.
+        // If two requests follow shortly after each other, the endpoint answers both with the same page. Therefore
+        // wait.
         thread::sleep(Duration::from_millis(250));
         let (before, begun) = (self.beats.load(Ordering::Relaxed), clock::now());
         let page = self.get("/metrics");

@@ -1,6 +1,6 @@
-//! Tests that query, stop and kill an agent's process. Without root, the test is skipped.
+//! This test queries, stops and kills an agent's process. Without root, the test is skipped.
 //!
-//! This test does not use Rust's test harness. If its first argument is a command of `narrows-agent`, this program acts
+//! This test does not use Rust's test harness. If the first argument is a command of `narrows-agent`, this program acts
 //! as `narrows-agent`. Such an agent only publishes its state and waits.
 
 use std::fs;

@@ -33,8 +33,8 @@ skeleton!(receiver);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): log only the costs.
 const STATISTICS: u32 = 4;
-/// A cost may exceed its baseline by the fraction 1 / `SHARE` and by a fixed amount. The fixed amount matters for short
-/// programs.
+/// A cost may exceed its baseline by the fraction 1 / `SHARE` of the baseline plus a fixed amount. The fixed amount
+/// matters for short programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;
@@ -192,7 +192,7 @@ macro_rules! load {
     }};
 }
 
-/// Returns whether the test can run: as root, and on at least this kernel version.
+/// Returns whether the test can run. It needs root, BTF, clang and at least this kernel version.
 fn can_load(least: (u32, u32)) -> bool {
     if !can_run(&[Need::Root, Need::Btf, Need::Tool("clang --version")]) {
         return false;
@@ -210,7 +210,7 @@ fn named(prefix: &str, costs: Costs) -> Costs {
     costs.into_iter().map(|(name, cost)| (format!("{prefix}{name}"), cost)).collect()
 }
 
-/// Loads the switch with slots for flows, and without them for BDR.
+/// Loads the switch twice: with slots for flows, and without slots, as for BDR.
 #[test]
 fn the_switch_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((5, 12)) {
@@ -237,7 +237,7 @@ fn the_receiver_costs_the_verifier_no_more_than_its_baseline() {
     check("receiver", &costs);
 }
 
-/// Loads the sender as `brf` with all programs, and in cap-only mode.
+/// Loads the sender twice: as `brf` with all programs, and in cap-only mode.
 #[test]
 fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((6, 12)) {
@@ -259,7 +259,7 @@ fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     check("sender", &costs);
 }
 
-/// The verifier removes the code of other variants, so each variant has its own programs.
+/// Loads the programs once for each variant, because the verifier removes the code of the other variants.
 #[test]
 fn the_congestion_controls_cost_the_verifier_no_more_than_their_baselines() {
     if !can_load((6, 10)) {

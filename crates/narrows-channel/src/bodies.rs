@@ -103,7 +103,7 @@ pub struct FlowChange {
 pub struct FlowInfo {
     /// The flow.
     pub key: FlowKey,
-    /// The class of the port's queue to which the flow belongs. The class depends on the flow's sender.
+    /// The class of the flow in the port's queue. It depends on the flow's sender.
     pub class: Class,
     /// The leaf of the port's queue in which the flow's packets wait.
     pub leaf: Leaf,
@@ -147,8 +147,8 @@ impl ToController {
         .map_err(|error| format!("{kind}: {error}"))
     }
 
-    /// Returns whether the agent may drop this body while it waits to be sent. The agent may drop every body except the
-    /// list of ports, because newer bodies replace the dropped body.
+    /// Returns whether the agent drops this body if the body still waits when a new list of ports must be sent. Only a
+    /// list of ports is never dropped.
     pub fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports(_))
     }

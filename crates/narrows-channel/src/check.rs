@@ -1,4 +1,4 @@
-//! Checks the conditions on a body that the types of its fields do not ensure.
+//! Checks those conditions on a body that the types of its fields do not ensure.
 
 use narrows_control::units::Rate;
 
@@ -6,7 +6,7 @@ use crate::{FLOWS_MAX, FlowInfo, PORTS_MAX, PortInfo, ToController};
 
 /// Maximum length of a word in characters.
 const WORD_MAX: usize = 64;
-/// Numbers that the controller displays or computes with must be below this limit.
+/// If the controller displays a number or computes with it, the number must be below this limit.
 const NUMBER_MAX: u64 = 1 << 63;
 
 impl ToController {

@@ -22,13 +22,13 @@ pub use schema::schema;
 pub const VERSION: u32 = 2;
 /// Maximum length of a line in bytes, including the end of the line.
 pub const LINE_MAX: usize = 1 << 20;
-/// Maximum length of a greeting or of its answer, in bytes, including the end of the line. Without TLS, any program on
-/// the host can send a greeting.
+/// Maximum length in bytes of a greeting or of its answer, including the end of the line. This limit is low, because
+/// without TLS, any program on the host can send a greeting.
 pub const GREETING_MAX: usize = 4096;
 /// The body that the controller sends to keep the connection alive. It has no other purpose.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
-/// Maximum number of flows in one body. The controller displays these flows to users, who do not need more. A line with
-/// grants for 9,000 flows would exceed [`LINE_MAX`].
+/// Maximum number of flows in one body. The controller displays flows to users, who do not need more of them. A line
+/// with grants for 9,000 flows would exceed [`LINE_MAX`].
 pub const FLOWS_MAX: usize = 1000;
 /// Maximum number of ports of an agent.
 pub const PORTS_MAX: usize = 1024;

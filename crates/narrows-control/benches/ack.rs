@@ -7,7 +7,7 @@
 //!
 //! Run all controllers with `cargo bench -p narrows-control --bench ack`. Add the name of a controller to run only this
 //! controller, for example under callgrind. The benchmark prints medians over batches. A batch takes a few
-//! microseconds, so most batches are undisturbed on a busy machine. The benchmark asserts nothing about times.
+//! microseconds, so even on a busy machine, most batches are undisturbed. The benchmark asserts nothing about times.
 
 use std::time::Instant;
 
@@ -83,8 +83,8 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Returns the nanoseconds per ACK of each batch, and the sum of the windows. The returned sum prevents the compiler
-/// from removing the work.
+/// Returns the time per ACK for each batch, in nanoseconds, and the sum of the windows. The returned sum prevents the
+/// compiler from removing the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

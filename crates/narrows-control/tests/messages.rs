@@ -110,7 +110,7 @@ fn deliver(messages: &[Message]) {
 /// Texts that replace a number.
 const INSTEAD: [&str; 8] = ["-1", "1e999", "NaN", "18446744073709551616", "null", "\"\"", "1.5", "[]"];
 
-/// Replaces the `nth` number of a text by `instead`.
+/// Replaces the `nth` number of a text with `instead`.
 fn with_number(text: &str, nth: usize, instead: &str) -> String {
     let starts: Vec<usize> = text
         .char_indices()

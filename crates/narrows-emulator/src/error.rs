@@ -6,7 +6,7 @@ use std::path::Path;
 /// The reason why a run did not start or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The spec contradicts itself or the plan.
+    /// A value in the spec is invalid, or contradicts another value in the spec or the plan.
     #[error("{what}: found {found}, expected {expected}")]
     Invalid {
         /// Location in the spec, e.g. `relays[1].link`.

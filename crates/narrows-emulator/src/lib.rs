@@ -4,7 +4,7 @@
 //! [`emulate`] carries packets over the links, runs the flows, takes samples, and returns the simulator's tables.
 //!
 //! * [`spec`], `check`: the input, and its validation.
-//! * `relay`: moves packets between interfaces, with the simulator's link model.
+//! * `relay`: moves packets between interfaces, according to the simulator's link model.
 //! * `endpoint`: senders and receivers on the kernel's sockets.
 //! * `sample`: reads the kernel's statistics of connections, queues and processors.
 //! * `track`, `watch`: convert samples into tables.

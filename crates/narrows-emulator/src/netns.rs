@@ -12,7 +12,8 @@ use crate::error::Error;
 
 /// Runs `task` inside the namespace at `path`.
 ///
-/// # Errors If there is no such namespace, if the process may not enter it, or if `task` fails.
+/// # Errors
+/// If there is no such namespace, if the process may not enter it, or if `task` fails.
 pub(crate) fn inside<T: Send>(
     path: &Path,
     task: impl FnOnce() -> Result<T, Error> + Send,

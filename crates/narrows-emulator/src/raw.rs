@@ -160,7 +160,8 @@ impl ReceiveBatch {
     }
 
     /// Returns packet `i` of the last call of [`receive`](Self::receive), and its CLOCK_REALTIME timestamp. If the
-    /// packet was too long for its buffer, the result is empty, or only its beginning if `keeps_heads` is set.
+    /// packet was too long for its buffer, only its beginning is returned. Without `keeps_heads`, the result is empty
+    /// in this case.
     pub(crate) fn packet(&self, i: usize) -> (&[u8], Option<u64>) {
         let length = self.lengths.get(i).copied().unwrap_or(0);
         let start = i * self.frame_max;

@@ -110,7 +110,7 @@ struct Stage {
 impl Stage {
     fn build(spec: &Spec) -> Result<Self, Error> {
         let plan = &spec.plan;
-        // A spec without flows, which has only relays, needs no paths.
+        // A spec may have only relays and no flows. Such a spec needs no paths.
         let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
         let registry = Arc::new(Registry::default());
         let mut stage =

@@ -135,8 +135,8 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // With `receive_memory`, the simulator's receivers have the same receive windows as the kernel's. If the
-            // receive window limits a flow, this is therefore no reason to distrust the run.
+            // With `receive_memory`, the simulator's receivers have the same receive windows as the kernel's receivers.
+            // A flow that the receive window limits is therefore no reason to distrust the run.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {
@@ -183,7 +183,7 @@ impl Soundness {
     }
 }
 
-/// Adds a method to the plan of a flow. It returns whether this plan limits the flow's window.
+/// Adds a method to the plan of a flow. The method returns whether this plan limits the flow's window.
 trait LimitsWindow {
     fn limits_window(&self) -> bool;
 }

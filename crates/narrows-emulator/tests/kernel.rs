@@ -160,7 +160,7 @@ fn the_relay_serves_a_trace_and_keeps_its_queue() {
         lab.no_offloads("a");
         let spec = lab.spec(3.0, |s| {
             // Rates of 20 and 5 Mbit/s alternate every half second. HTB does not support a changing rate, so the relay
-            // implements it.
+            // implements this rate.
             s["plan"]["links"][0]["rate"] =
                 json!({"kind": "steps", "steps": [[0, 2_500_000], [500_000_000, 625_000]], "period": 1_000_000_000});
             s["plan"]["links"][0]["queue"] = json!({"kind": "fifo", "limit": {"packets": 60}});

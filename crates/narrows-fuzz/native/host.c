@@ -63,8 +63,8 @@ static void leave(__u8 flags, __u32 payload)
 	ctx.args[0] = byte() & 1 ? BPF_WRITE_HDR_TCP_CURRENT_MSS : 0;
 	nrw_sockops(&ctx);
 	/*
-	 * The sender reserves room only in handshake segments, so data segments keep their MSS. A sender that
-	 * designates packets reserves room for a report in data segments, too.
+	 * A sender that designates packets reserves room for a report in any segment. Other senders reserve room only
+	 * in handshake segments, so that their data segments keep the full MSS.
 	 */
 	CHECK(is_syn || !w.reserved || (designates && w.reserved == NRW_REPORT_LEN));
 	nrw_receiver(&ctx);

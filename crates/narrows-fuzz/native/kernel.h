@@ -62,7 +62,7 @@ static __u32 word(void)
 	return value << 24 | byte() << 16 | byte() << 8 | byte();
 }
 
-/* Returns a value from 0 to `most`. Small values are as likely as large values. */
+/* Returns a value from 0 to `most`. Values with few bits are as likely as values with many bits. */
 static __u64 up_to(__u64 most)
 {
 	__u64 value = (__u64)word() << 32 | word();
@@ -79,7 +79,7 @@ static __u32 fill(__u8 *to, __u32 most)
 	return len;
 }
 
-/* Writes a TCP header with options from the input. Most headers have a rate option somewhere. */
+/* Writes a TCP header with options from the input. Most headers have a rate option at some position. */
 static __u32 tcp_header(__u8 *to, __u8 flags)
 {
 	__u8 options[40];

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator with a count of the bytes in use.
+/// The system's allocator, which also counts the bytes in use.
 struct Counting;
 
 #[global_allocator]

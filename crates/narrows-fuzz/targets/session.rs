@@ -27,7 +27,7 @@ const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
 /// Memory limit for one input. The buffer for a line doubles when it grows, so the buffer takes up to twice the longest
-/// line. The sent text takes as much again, and TLS takes the rest.
+/// line. The sent text takes as much memory again, and the rest of the limit is for TLS.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {
@@ -82,7 +82,7 @@ impl Ends {
         let mut lines = Vec::new();
         let received = self.agent.receive(wire, &mut lines);
         if self.controller.is_some() {
-            // Even if records were changed, the agent must read only text that the controller sent.
+            // Even if the input changes records, the agent must read only text that the controller sent.
             assert!(self.sent[self.read..].starts_with(&lines), "the agent reads {lines:?}");
             self.read += lines.len();
         }
@@ -159,7 +159,7 @@ fn run(input: &mut Unstructured<'_>, agent: &Arc<ClientConfig>, server: &Arc<Ser
         let kind: u8 = input.arbitrary()?;
         let length = usize::from(input.arbitrary::<u8>()?);
         let text = input.bytes(length.min(input.len()))?.to_vec();
-        // With enough repetitions, the text exceeds the maximum length of a line.
+        // Many repetitions make the text longer than the maximum length of a line.
         let times = if kind & 3 == 2 { 1 << (kind >> 4).min(REPEAT_MAX_LOG2) } else { 1 };
         for _ in 0..times {
             let mut wire = match kind & 3 {

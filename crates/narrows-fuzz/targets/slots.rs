@@ -1,5 +1,5 @@
-//! Fuzzes the control loop with any messages from the controller and any counters. The slots of flows also have any
-//! contents, because a pinned data plane can contain anything. The input is a list of steps.
+//! Fuzzes the control loop with any messages from the controller and any counters. The contents of the flows' slots are
+//! arbitrary as well, because a pinned data plane can contain anything. The input is a list of steps.
 #![no_main]
 
 use std::cell::RefCell;
@@ -121,7 +121,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             0 => slots.borrow_mut()[place % SLOTS as usize] = slot(input)?,
             1 => switch.newcomers(now, &[place as u32 % 16], &mut asked),
             2 => {
-                // The message arrives as JSON, and each port gets it once.
+                // The message arrives as JSON. Each port gets the message once.
                 let text: &[u8] = input.arbitrary()?;
                 if let Ok(message) = serde_json::from_slice(text) {
                     (0..=PORTS.len()).for_each(|port| switch.on_message(now, port, &message, &mut asked));

@@ -31,14 +31,14 @@ const PACKETS_MAX: usize = 24;
 /// Longest option that the program inserts: two NOPs and six bytes.
 const GROWTH: usize = 8;
 
-/// libFuzzer reads these counters in the same way as the compiler's counters (FuzzerExtraCounters.cpp).
+/// libFuzzer reads these counters in the same way as the counters of the compiler (FuzzerExtraCounters.cpp).
 #[allow(unsafe_code, reason = "the section by which libFuzzer finds the counters")]
 // SAFETY: libFuzzer reads and clears these bytes only between two inputs.
 #[unsafe(link_section = "__libfuzzer_extra_counters")]
 static EFFECTS: [AtomicU8; 1 << 14] = [const { AtomicU8::new(0) }; 1 << 14];
 
-/// Source port of the next input's flow. Each input uses a new port, so that it finds no table entries of an earlier
-/// input.
+/// Source port of the next input's flow. Each input uses a new port, so that the program finds no table entries of an
+/// earlier input.
 static PORT: AtomicU16 = AtomicU16::new(1024);
 
 thread_local! {

@@ -62,7 +62,8 @@ impl Hosts {
 
     /// Creates a host with its loopback interface up.
     ///
-    /// # Panics If a command fails. The same applies to all methods below, except those that return a `Result`.
+    /// # Panics
+    /// If a command fails. The methods below that run a command also panic if it fails, unless they return a `Result`.
     pub fn add(&mut self, host: &str) {
         let space = self.name(host);
         must(&format!("ip netns add {space}"));
@@ -80,12 +81,13 @@ impl Hosts {
         format!("{}{host}", self.prefix)
     }
 
-    /// Returns the file of the host's namespace.
+    /// Returns the path of the host's namespace.
     pub fn path(&self, host: &str) -> PathBuf {
         PathBuf::from("/run/netns").join(self.name(host))
     }
 
-    /// Connects two hosts, each given as (host, interface), and sets both interfaces up.
+    /// Connects two hosts by a veth pair, and sets both interfaces up. Each argument is the name of a host and the name
+    /// of its interface.
     pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
         let (here, there) = (self.name(a.0), self.name(b.0));
         must(&format!("ip -n {here} link add {} type veth peer name {} netns {there}", a.1, b.1));
@@ -98,8 +100,8 @@ impl Hosts {
         must(&format!("ip -n {} {arguments}", self.name(host)));
     }
 
-    /// Disables offloads of an interface. Its packets are then the same as on the wire: they are not larger than the
-    /// MTU, and have complete checksums.
+    /// Disables the offloads of an interface. Without offloads, its packets are not larger than the MTU, and have
+    /// complete checksums, as on the wire.
     pub fn no_offloads(&self, host: &str, interface: &str) {
         let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
         self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));
@@ -128,7 +130,7 @@ impl Hosts {
         command
     }
 
-    /// Runs `work` at a host, in a separate thread.
+    /// Runs `work` in a separate thread, in the host's namespace.
     pub fn inside<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
         let space = File::open(self.path(host)).expect("the namespace is there");
         thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! Shared code of tests that need a real kernel. Only tests use this crate.
 //!
-//! - [`can_run`]: checks that the test runs as root and that its tools are installed. If something is missing, it
-//!   prints a message, or panics if NARROWS_REQUIRE_KERNEL is 1.
+//! - [`can_run`]: checks the requirements of a test, such as root and installed tools. If a requirement is not met, it
+//!   prints a message. If NARROWS_REQUIRE_KERNEL is 1, it panics instead.
 //! - [`Hosts`]: network namespaces and cables between them, removed on drop. Hosts also reserve a part of the machine
 //!   ([`Room`]) for their test.
 //! - [`with_own_mounts`]: a mount namespace that ends with the test.

@@ -5,10 +5,10 @@ use std::io::Write;
 
 use crate::says;
 
-/// A requirement that a machine may not meet.
+/// A requirement of a test. Some machines do not meet it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// The user is root, for namespaces, packet sockets and eBPF.
+    /// The test runs as root. Namespaces, packet sockets and eBPF need root.
     Root,
     /// The kernel's type information, `/sys/kernel/btf/vmlinux`.
     Btf,
@@ -47,7 +47,7 @@ pub fn can_run(needs: &[Need]) -> bool {
     }
 }
 
-/// Reports that a test is skipped, with the reason.
+/// Reports that a test is skipped, and prints the reason.
 ///
 /// # Panics
 /// If NARROWS_REQUIRE_KERNEL is 1.

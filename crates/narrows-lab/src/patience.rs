@@ -10,13 +10,14 @@ const ATTEMPTS: usize = 5;
 /// Number of failures on an undisturbed machine after which the test fails.
 const FAIR: usize = 3;
 
-/// Runs a test that checks measurements in real time, and repeats it if it fails. A virtual machine may stop for a
-/// moment when its host has other work. A rate that was measured during such a stop says nothing about the program
+/// Runs a test that checks measurements in real time, and repeats the test if it fails. A virtual machine may stop for
+/// a moment when its host has other work. A rate that was measured during such a stop says nothing about the program
 /// under test. The test therefore fails only after three failures on an undisturbed machine. If all attempts fail, but
-/// fewer than three of them on an undisturbed machine, the test passes. A message then says that the result was not
-/// judged.
+/// fewer than three of them were on an undisturbed machine, the test passes. In this case, a message says that the
+/// result was not judged.
 ///
-/// # Panics If the test fails, with the panic of the last attempt on an undisturbed machine.
+/// # Panics
+/// If the test fails. This function passes on the panic of the last failure on an undisturbed machine.
 pub fn patiently(test: impl Fn()) {
     let mut fair = 0;
     let mut last = String::new();

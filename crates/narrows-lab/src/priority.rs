@@ -1,4 +1,4 @@
-//! Lets threads run before the threads of other programs.
+//! Gives threads priority over normal threads.
 
 /// Priority of a real-time thread, which runs before all normal threads (`SCHED_FIFO` of sched(7)).
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -7,11 +7,12 @@ pub(crate) enum Priority {
     Highest,
 }
 
-/// Lets the calling thread, and the threads and programs that it starts, run before all threads of other programs.
+/// Gives the calling thread a real-time priority, so that it runs before all normal threads. Threads and programs that
+/// it starts inherit this priority.
 ///
 /// Tests that measure a rate need this priority. If the sender or a switch in user space waits for a processor, the
-/// rate is too low. A thread with this priority must sleep most of the time, because no other thread can use its
-/// processor while it runs. Without the permission (CAP_SYS_NICE), this function has no effect.
+/// rate is too low. While a thread with this priority runs, no normal thread can use its processor. Such a thread must
+/// therefore sleep most of the time. Without the permission (CAP_SYS_NICE), this function has no effect.
 pub fn run_before_others() {
     run_first(Priority::Lowest);
 }

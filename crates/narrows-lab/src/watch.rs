@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::priority::{Priority, run_first};
 
 const TICK_NS: u64 = 1_000_000;
-/// If a thread of the highest priority wakes late by more than this time, other threads of this machine are not the
-/// cause.
+/// If a thread of the highest priority wakes later than planned by more than this time, the cause is not another thread
+/// of this machine.
 const LATE_NS: u64 = 4_000_000;
 /// The machine counts as disturbed if the share of lost time is above this value.
 const SERIOUS: f64 = 0.01;
@@ -87,8 +87,8 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Binds the calling thread to this processor, and gives it the highest priority. A thread without the permission for
-/// this priority wakes late more often.
+/// Binds the calling thread to this processor, and gives it the highest priority. Without the permission for this
+/// priority, the thread wakes late more often.
 #[allow(unsafe_code, reason = "no wrapper of ours has it")]
 fn prefer(processor: usize) {
     // SAFETY: this is a plain system call for the calling thread, and the set outlives the call.

@@ -41,8 +41,7 @@ fn added(entry: &RateEntry) -> Json {
     })
 }
 
-/// Returns the parameters whose defaults in literal mode differ from the defaults without a mode, with their defaults
-/// in literal mode.
+/// Returns the parameters' defaults in literal mode, if they differ from the defaults without a mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

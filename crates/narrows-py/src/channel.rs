@@ -1,6 +1,6 @@
 //! Python objects for the bodies that agents send to the SDN controller. A body is one line of JSON, and Rust parses it
-//! only once. Python passes the messages as Rust objects to `Sdn` or `Pacec`, and sends the answers of these two to the
-//! agents. Python reads only the attributes that it needs.
+//! only once. Python passes the parsed bodies and messages to `Sdn` or `Pacec`, and sends the answers of `Sdn` or
+//! `Pacec` to the agents. Python reads only the attributes that it needs.
 
 use narrows_channel::{FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController, to_agent};
 use narrows_control::rate::{FlowKey, Message, PortId};
@@ -228,7 +228,7 @@ pub(crate) fn outgoing(out: &mut Vec<(PortId, Message)>) -> Outgoing {
     out.drain(..).map(|(port, message)| (port, PyMessage(message))).collect()
 }
 
-/// A parsed body of an agent.
+/// A parsed body that an agent has sent.
 #[derive(IntoPyObject)]
 pub(crate) enum Body {
     Ports(PyPorts),

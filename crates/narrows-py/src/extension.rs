@@ -1,4 +1,4 @@
-//! Builds the Python module with congestion controllers of another crate.
+//! Builds the Python module for a crate that adds controllers.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(crate) fn catalogue() -> &'static Catalogue {
 }
 
 /// Adds the simulator, your own congestion controllers and your own rate controllers to the Python module `_native`.
-/// Every command of `narrows` then accepts their names.
+/// Every command of `narrows` accepts the names of these controllers.
 ///
 /// # Errors
 /// If the [`Catalogue`] refuses a controller, or if this process has already loaded the module.

@@ -89,7 +89,8 @@ fn parse(plan_json: &str) -> PyResult<Plan> {
     serde_json::from_str(plan_json).map_err(|e| PlanError::new_err(format!("plan: {e}")))
 }
 
-/// The controllers of a run: the user's classes first, then the built-in controllers.
+/// The controllers of a run: the user's classes and the catalogue's controllers. If a name is in both, the class is
+/// used.
 struct WithClasses<'a> {
     classes: &'a BTreeMap<String, Py<PyAny>>,
     shared: &'a Shared,
@@ -119,7 +120,7 @@ impl Controllers for WithClasses<'_> {
     }
 }
 
-/// The names of the user's classes. These names are used only to check a plan, so the classes are never instantiated.
+/// The names of the user's classes. The names are enough to check a plan, so no class is instantiated.
 struct ClassNames(Vec<String>);
 
 impl Controllers for ClassNames {
@@ -177,7 +178,7 @@ fn run<'py>(
     tables(py, results)
 }
 
-/// Runs a plan, and writes the packets that it captures into files in a folder.
+/// Runs a plan, and writes the captured packets into files in a folder.
 fn captured(simulation: Run<'_>, plan: &Plan, folder: &Path) -> std::io::Result<Result<Results, Error>> {
     let mut files = Folder::create(folder, plan)?;
     let logs = Logs::new(folder);
@@ -215,7 +216,7 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
     Ok(out)
 }
 
-/// Validates a plan in the same way as `run`, without running it.
+/// Validates a plan in the same way as `run`, but does not run the plan.
 #[pyfunction]
 #[pyo3(signature = (plan_json, congestion=Vec::new()))]
 fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {

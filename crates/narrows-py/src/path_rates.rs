@@ -56,8 +56,8 @@ impl PyParams {
         self.0.period().as_nanos()
     }
 
-    /// Returns the parameters for a port without an agent in the same domain. The counters of such a port do not
-    /// distinguish classes of traffic. Resolved mode needs the classes, so incremental mode is used instead.
+    /// Returns the parameters for those ports of the same domain that have no agent. The counters of these ports do not
+    /// distinguish classes of traffic. Resolved mode needs the classes, so incremental mode replaces it.
     fn of_counted(&self) -> Self {
         let &Params { sample, samples, eta, floor_packets, idle_after, max_flows, .. } = &self.0;
         let mode = if self.0.mode == Mode::Literal { Mode::Literal } else { Mode::Incremental };

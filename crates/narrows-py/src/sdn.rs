@@ -1,4 +1,4 @@
-//! BRF's part of the SDN controller, which consists of the detector and the polls.
+//! BRF's part of the SDN controller: the detector of congestion, and the polls.
 
 use narrows_control::rate::brf::congestion;
 use narrows_control::rate::brf::domain::{Params, Sdn};

@@ -1,8 +1,7 @@
 //! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
 //! lists all scenarios.
 //!
-//! This program does not measure its CPU time. The caller measures it, so the program can also run under `perf` and
-//! callgrind.
+//! This program does not measure its CPU time. Its caller does, so the program can also run under `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;

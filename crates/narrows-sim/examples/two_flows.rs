@@ -1,4 +1,4 @@
-//! Simulates CUBIC and BBR at one bottleneck and prints the goodput of both.
+//! Simulates a CUBIC flow and a BBR flow at one bottleneck, and prints their goodputs.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example two_flows

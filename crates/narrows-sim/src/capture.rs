@@ -53,7 +53,7 @@ pub struct Captured<'a> {
     pub header: Header,
     /// The echo of a congestion header.
     pub echo: Option<Echo>,
-    /// The copy of another crate's congestion header in an ACK.
+    /// In an ACK: the copy of a congestion header that another crate defines.
     pub copy: Option<Custom>,
     /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
@@ -68,7 +68,7 @@ pub struct FlowName {
     pub id: u32,
     /// The flow's name in the results.
     pub name: String,
-    /// The congestion controller, or `udp`.
+    /// The name of the congestion controller; `udp` for UDP.
     pub cc: String,
 }
 

@@ -13,8 +13,8 @@ use crate::plan::{
 use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
 
-/// Longest duration of a run. The event queue limits it, because a time has 64 bits (in nanoseconds), and an event's
-/// sequence number has 36 bits.
+/// Longest duration of a run. In the event queue, a time has 64 bits (in nanoseconds), and the sequence number of an
+/// event has 36 bits. A longer run could exceed these ranges.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
@@ -343,7 +343,7 @@ fn is_size(bytes: f64) -> bool {
     bytes.is_finite() && bytes >= 1.0
 }
 
-/// Whether the points define a distribution: see [`SizePlan::Empirical`].
+/// Returns whether the points define a distribution; see [`SizePlan::Empirical`].
 fn is_distribution(points: &[(f64, f64)]) -> bool {
     let rises = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
     let [Some(first), Some(last)] = [points.first(), points.last()] else { return false };

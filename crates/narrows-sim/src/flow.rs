@@ -56,7 +56,7 @@ impl FlowIndex {
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
     }
 
-    /// Returns the identity that all late packets of ended flows share.
+    /// Returns the identity of all packets that arrive after their flow has ended.
     pub(crate) fn of_late_packets(proto: Proto) -> Self {
         FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), service: 0, proto }
     }
@@ -134,7 +134,7 @@ impl Delays {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Returns the mean in seconds, or `None` without segments.
+    /// Returns the mean in seconds; `None` if no segment was counted.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / f64::from(self.count) / 1e9)
     }
@@ -288,7 +288,8 @@ impl Flow {
         }
     }
 
-    /// Returns the times at which the flow's ends need to be woken: (timer, send).
+    /// Returns the times at which the flow's next Timer event and its next Send event are due; [`Time::NEVER`] for no
+    /// event.
     #[inline]
     pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
         match &self.body {

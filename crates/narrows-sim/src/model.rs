@@ -1,5 +1,6 @@
-//! The parts of the simulator that the real-time backend also uses, so that both run the same plan. The parts are the
-//! link model, the application model, the arrivals of flows with their random streams, and the result tables.
+//! The parts of the simulator that the real-time backend also uses, so that both backends interpret a plan in the same
+//! way. The parts are the link model, the application model, the arrivals of flows with their random streams, and the
+//! result tables.
 
 pub use crate::engine::Random;
 pub use crate::flow::EmptyPath;

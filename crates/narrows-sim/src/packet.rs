@@ -166,7 +166,7 @@ impl Packet {
         }
     }
 
-    /// Sets the index of a header of another crate. The packet already has [`flag::HEADER`].
+    /// Sets the index of a header of another crate. The caller sets [`flag::HEADER`].
     pub(crate) fn set_custom(&mut self, at: u32) {
         if self.is(flag::REVERSE) {
             self.echo = at + 1;

@@ -1,8 +1,8 @@
 //! The packets in the network, and the contents of datagrams.
 //!
 //! A TCP segment or a datagram of constant size has no contents, only a length. A datagram of a [`Transport`] has the
-//! bytes that the transport wrote. A segment may have a congestion header of another crate ([`Custom`]). This module
-//! stores the contents and these headers, and frees them together with their packet.
+//! bytes that the transport wrote. A segment may have a congestion header of a kind that another crate defines
+//! ([`Custom`]). This module stores the contents and these headers, and frees them together with their packet.
 //!
 //! [`Transport`]: crate::transport::Transport
 
@@ -98,8 +98,8 @@ impl Packets {
         ack.set_custom(self.headers.insert(header));
     }
 
-    /// Replaces the header of a packet in the network. A router cannot change the size of a packet, so a header of
-    /// another crate is replaced only by a header of another crate with the same size.
+    /// Replaces the header of a packet in the network. A router cannot change the size of a packet. A [`Custom`] header
+    /// is therefore replaced only by a [`Custom`] header of the same size.
     pub(crate) fn replace_header(&mut self, packet: u32, header: Header) {
         let p = self.packets.get_mut(packet);
         match (p.custom(), header) {

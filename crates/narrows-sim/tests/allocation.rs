@@ -59,8 +59,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns the numbers of allocations and packet-hops of a run of this length. Each event in the results stores two
-/// names. The allocations of these names are not counted.
+/// Returns the numbers of allocations and packet-hops of a run of this length. Each row of the table `events` stores
+/// two names. Their allocations are not counted.
 fn cost(mut plan: Plan, seconds: u64) -> (u64, u64) {
     plan.duration = Span::from_secs(seconds);
     plan.probes.interval = Span::ZERO;
@@ -120,7 +120,7 @@ fn idle_flows(n: u32) -> Plan {
     plan
 }
 
-/// A plan whose link constantly has one second's packets in flight.
+/// A plan whose link has a delay of one second and is always full, so the packets of one second are in flight.
 fn packets_in_flight(rate_mbit: u64) -> Plan {
     let mut plan = path(mbit(rate_mbit), ms(0), fifo(LimitPlan::default()), 1);
     plan.links[0].delay = vec![(Time::ZERO, ms(1_000))];

@@ -1,7 +1,8 @@
 //! HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019) with a congestion header of its own.
 //!
-//! Each router writes its rate, the time, its sent bytes and its queue into the header of each data packet. The
-//! receiver returns these words, and the sender computes its window from them (Algorithm 1 of the paper).
+//! Each router writes four words into the header of each data packet: the link's rate, the time, the bytes that the
+//! link has sent, and the bytes in the queue. The receiver returns these words, and the sender computes its window from
+//! them (Algorithm 1 of the paper).
 
 use narrows_control::catalogue::{Entry, Family, Feedback, Group, Needs, RateEntry, Service};
 use narrows_control::congestion::{Ack, Congestion, Controller, Departing, Recovery, Window};
@@ -89,16 +90,16 @@ impl HeaderController for Telemetry {
     }
 }
 
-/// The row for the rate controller. Scenarios can then use `kind = "telemetry"`.
+/// The row for the rate controller. With this row, scenarios can use `kind = "telemetry"`.
 pub const TELEMETRY: RateEntry =
     RateEntry::new("telemetry", "in-band telemetry for HPCC", |_, _, _| Box::new(Telemetry { rate: 0, sent: 0 }));
 
 narrows_control::parameters! {
     /// Parameters of [`Hpcc`].
     pub struct Params {
-        /// Part of each link that flows may use together (eta).
+        /// Share of each link that all flows together may use (eta).
         pub target: f64 = 0.95, number(0.1, 1.0).from("HPCC, section 3.3");
-        /// Number of consecutive additive steps (maxStage).
+        /// Maximum number of consecutive additive steps (maxStage).
         pub stages: u32 = 5, whole(0, 100).from("HPCC, section 3.3");
         /// Additive step of the window (W_AI).
         pub step: f64 = 0.5, number(0.0, 1000.0).unit("segments").from("this example");

@@ -32,7 +32,8 @@ impl Controller for Constant {
     }
 }
 
-/// The row of the catalogue. Scenarios can then use `cc = "constant"`, or `cc = { name = "constant", segments = 20 }`.
+/// The row of the catalogue. With this row, scenarios can use `cc = "constant"`, or
+/// `cc = { name = "constant", segments = 20 }`.
 pub const CONSTANT: Entry = Entry {
     parameters: &[Group::of::<Params>("")],
     ..Entry::new("constant", Family::Loss, "a constant window", |values| {

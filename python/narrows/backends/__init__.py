@@ -13,11 +13,11 @@ Output = Mapping[str, Any]
 """Tables by name. Each table maps columns to values. The entry ``run`` is not a table: it maps the names of
 the run's counters to their values. See `narrows.results.tables`.
 
-A backend that runs in real time adds ``soundness``, its verdict on the run, for `metadata.json`. The keys of
-``soundness`` are ``sound``, ``reasons`` and the names of the measurements. If the run was stopped
-(`Monitored.stop`), ``stopped_s`` is the simulated time of the stop in seconds. ``logs`` maps file names to
-the run's logs. ``capture`` is a temporary folder with captured packets. The caller must move or remove this
-folder.
+A backend that runs in real time adds ``soundness``: its verdict on the run, which is saved in
+`metadata.json`. The keys of ``soundness`` are ``sound``, ``reasons`` and the names of the measurements. If
+the run was stopped (`Monitored.stop`), ``stopped_s`` is the simulated time of the stop in seconds. ``logs``
+maps file names to the run's logs. ``capture`` is a temporary folder with captured packets. The caller must
+move or remove this folder.
 """
 
 CAPTURE = "capture"
@@ -97,11 +97,11 @@ class TakesClasses(Protocol):
     """A backend whose congestion controllers may be Python classes."""
 
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file.
+        """Load a Python class from a file.
 
         Args:
             name: the value of `cc`, FILE.py:CLASS.
-            folder: the folder to which the file is relative.
+            folder: the folder from which a relative path of the file starts.
 
         Returns:
             SHA-256 of the file and of the files in its folder that it imports.

@@ -31,10 +31,10 @@ class Simulator:
     """Runs plans in the native module. The native module releases the interpreter's lock while it runs.
 
     Args:
-        congestion: your own congestion controllers by the value of `cc` in the scenario. The values are
-            classes, or functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`.
-            `narrows.custom` describes the classes. A scenario can also name a class by its file, without
-            this argument.
+        congestion: your own congestion controllers. The keys are values of `cc` in the scenario. Each key
+            maps to a class, or to a function that returns an instance, e.g. `functools.partial(Copa,
+            delta=0.5)`. `narrows.custom` describes the classes. This argument is not needed if the scenario
+            names the file of the class.
         controllers: the former name of `congestion` (version 0.2).
     """
 
@@ -92,7 +92,7 @@ class Simulator:
             raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
-        """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
+        """Run a plan. Captured packets are in a temporary folder, which the caller must move or remove."""
         if plan.get("capture") is None:
             return self._run(plan, None)
         with captures.kept_folder() as folder:
@@ -117,13 +117,13 @@ class Simulator:
             self._active.discard(monitor)
         # The simulator counts a packet when its transmission begins. The count of a measurement interval can
         # therefore be one packet too high or too low, and the utilisation of a full link can exceed 1.
-        # Counting the transmitted parts of packets would change all sampled rates, so the utilisation is
-        # capped instead.
+        # Counting the transmitted parts of packets would change all sampled rates. Therefore the utilisation
+        # is capped at 1.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file, and return the SHA-256 of the file and of its own imports."""
+        """Load a class. Returns the SHA-256 of its file and of the files that it imports from its folder."""
         self._files = {**self._files, name: load(name, folder)}
         return self._files[name].digest
 
@@ -151,7 +151,7 @@ class Simulator:
             raise KeyboardInterrupt("the run was stopped before its start")
 
     def begin(self) -> None:
-        """Prepare for new runs. Runs that were active during an earlier `stop` or `cancel` still end."""
+        """Prepare for new runs. Active runs that `stop` or `cancel` has told to end will still end."""
         self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
@@ -234,5 +234,5 @@ def translate(text: str) -> ScenarioError:
 
 def plan_json(plan: Plan) -> str:
     """A plan as JSON for the native module, without the parts that do not affect the output."""
-    used = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
+    used = {key: value for key, value in plan.items() if key != "kernel"}  # ignored by the simulator
     return json.dumps(used, separators=(",", ":"), allow_nan=False)

@@ -20,7 +20,7 @@ from narrows.results.tables import cannot_write
 
 
 class Cached:
-    """A simulator that looks up each run in a cache, and adds the runs that are missing.
+    """A simulator that looks up each run in a cache. Runs that are missing are executed and added.
 
     The plan and the simulator determine the output. The key contains the version of the simulator's behaviour
     (`narrows_sim::BEHAVIOUR`). During development, a changed simulator may have the same version. Except in
@@ -77,7 +77,7 @@ class Cached:
         return output
 
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file, and return the SHA-256 of the file and of its own imports."""
+        """Load a class. Returns the SHA-256 of its file and of the files that it imports from its folder."""
         return self._simulator.load_class(name, folder)
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""A store of the outputs of runs, which users and sweeps may share.
+"""A store of the outputs of runs. Several users and sweeps may share one store.
 
-A key is the hash of everything that decides an output.
+A key is a hash of everything that determines an output.
 
 FOLDER/CACHEDIR.TAG       marks the folder
 FOLDER/<xx>/<rest>.run    an entry; the key is <xx><rest>
@@ -57,7 +57,7 @@ _INVALID = (
 _NAME = re.compile(r"[0-9a-f]{62}\.run")
 _PARTIAL = re.compile(r"\.[0-9a-f]{62}\.run-[0-9a-f]{8}")
 _TEXT = "text"
-"""Kind of a column of strings. Columns of numbers have the type code of numpy."""
+"""The kind of a column of strings. The kind of a column of numbers is numpy's type code."""
 
 
 @dataclass
@@ -229,7 +229,7 @@ def _encoded(key: str, output: Mapping[str, Any]) -> bytes:
 
 
 def _decoded(key: str, content: bytes) -> dict[str, Any]:
-    """An output from `_encoded`.
+    """Decode the result of `_encoded`.
 
     Raises:
         `_INVALID`: if the content is not valid. The content can be invalid although the checksum is right,

@@ -61,7 +61,7 @@ def _plan_alone(scenario: Scenario, on: On) -> str:
     """The plan of a scenario as JSON, without the options of real stacks.
 
     Raises:
-        NarrowsError: with --on kernel or vm, whose plans only narrows can run.
+        NarrowsError: if --on is kernel or vm, because only narrows can run plans for real stacks.
     """
     if on is not On.SIM:
         raise NarrowsError(f"--plan: found --on {on}, expected --on sim")

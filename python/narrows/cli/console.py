@@ -9,7 +9,7 @@ from rich.console import Console
 WIDEST = 100_000
 """Width of the console without a terminal, in columns. It exceeds the length of every printed line."""
 DEFAULT_WIDTH = 80
-"""Columns that are assumed for a terminal whose width is unknown."""
+"""Number of columns that is assumed for a terminal whose width is unknown."""
 
 
 def plain(width: int | None = None) -> Console:

@@ -140,7 +140,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
 
 
 def show(result: Diff, console: Console, *, every: bool) -> None:
-    """Print the changed figures (`every`: all figures) and what the comparison is based on."""
+    """Print the changed figures (`every`: all figures), and notes about the runs and the statistics."""
     rows = [
         (part, item) for part in result.parts for item in part.compared if every or item.outcome in DIFFERENT
     ]

@@ -1,4 +1,4 @@
-"""The default folder of a run: runs that differ on the command line get different folders."""
+"""The default folder of a run. Runs whose command lines differ get different folders."""
 
 from __future__ import annotations
 

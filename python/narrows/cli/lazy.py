@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command before its module is imported."""
+    """A command whose module is not imported yet."""
 
     name: str
     module: str

@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def _of_class(error: Exception) -> str | None:
-    """An exception of a user's Python controller as one line, with file and line; else None."""
+    """The text of an exception of a user's Python controller, in one line; None for other exceptions."""
     origin = getattr(error, ORIGIN, None)
     if origin is None:
         return None

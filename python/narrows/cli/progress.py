@@ -59,7 +59,7 @@ class Hosts:
 
 
 class Events:
-    """The rate of events, over the last seconds."""
+    """The rate of events, measured over the last `_RATE_SECONDS`."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
@@ -161,8 +161,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. When a run ends, its seconds leave `Pace` shortly before `done` includes
-    the run. The shown number nevertheless never decreases."""
+    """Simulated seconds of all runs, as shown. This number never decreases, although the seconds of a run
+    that ends leave `Pace` shortly before `done` includes the run."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)
@@ -205,7 +205,7 @@ def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
     from rich.text import Text  # noqa: PLC0415
 
     class Left(TimeRemainingColumn):
-        """The remaining time of a sweep (empty for a single run: the text about its state has the time)."""
+        """The remaining time of a sweep (empty for a single run, whose progress text already has it)."""
 
         def render(self, task: Task) -> Text:
             return Text() if task.fields["is_single"] else super().render(task).append(" left")

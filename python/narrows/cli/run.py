@@ -58,10 +58,10 @@ class Outputs:
     """File for the verdicts on expectations, as Markdown."""
 
     def check_verdicts(self, loaded: Scenario) -> None:
-        """If a file for verdicts is given, check that a run of the scenario has verdicts.
+        """If a file for verdicts is given, check that there will be verdicts to write.
 
         Raises:
-            NarrowsError: if the run has no verdicts.
+            NarrowsError: if the scenario has no expectations, or if only a shard runs.
         """
         files = (("--junit", self.junit), ("--markdown", self.markdown))
         for option in (name for name, path in files if path is not None):
@@ -249,7 +249,7 @@ def real_stacks(on: On) -> Backend | None:
     """The backend of this name; None for the simulator.
 
     Raises:
-        NarrowsError: with one line, if this machine or user lacks a requirement.
+        NarrowsError: if this machine or user lacks a requirement. The text is one line.
     """
     if on is On.SIM:
         return None

@@ -21,7 +21,7 @@ from narrows.scenario.resolve import Survey, survey
 from narrows.units import spelled_rate
 
 MOST_ROWS = 200
-"""Maximum number of rows for links, and for flows."""
+"""Maximum number of rows in the table of links, and in the table of flows."""
 
 
 def show(scenario: Path, out: Path | None, results: Path | None, override: list[str]) -> None:

@@ -28,7 +28,7 @@ class Application(Protocol):
     """
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """Adds a port. If the port is already known, its control starts again.
+        """Adds a port. If the port is already known, its control starts from the beginning.
 
         Raises:
             ValueError: the port's parameters are invalid.
@@ -87,8 +87,8 @@ class Agent:
 class Numbers:
     """Numbers of ports in the domain. A port keeps its number when its agent reconnects.
 
-    If there are more than `NUMBERS_MAX` ports, the least recently used port loses its number. Such a port
-    gets a new number when it returns.
+    If there are more than `NUMBERS_MAX` ports, the least recently used port loses its number. If such a port
+    appears again, it gets a new number.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Sends alerts to an Alertmanager (`POST /api/v2/alerts`), by the rules of its documentation for clients.
+"""Sends alerts to an Alertmanager (`POST /api/v2/alerts`), as its documentation for clients requires.
 
 Alerts that have not ended are sent again each minute, with an end time in the future. If the controller
 dies, these end times pass, so the Alertmanager ends the alerts by itself. A failed request is repeated with
@@ -32,7 +32,7 @@ VALID_S = 240.0
 Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
-"""A request about the end of an alert is repeated for at most this time if it fails. By then, the
+"""A failed request about the end of an alert is repeated for at most this time. After this time, the
 Alertmanager has ended the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0

@@ -1,4 +1,4 @@
-"""The controller's end of the agents' channel: the sockets and threads that `wire.Session` lacks."""
+"""The controller's end of the agents' channel: its sockets and threads. `wire.Session` handles the lines."""
 
 from __future__ import annotations
 

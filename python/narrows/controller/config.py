@@ -115,7 +115,7 @@ class Agents(Address):
 
 
 class Standby(_Table):
-    """The other controller of a pair, of which only one controller is active at a time."""
+    """The other controller of a pair. Only one of the two controllers is active at a time."""
 
     name: Name
     host: Host

@@ -21,7 +21,7 @@ class Congestion:
         self._sdn = Sdn()
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """Adds a port. If the port is already known, its control starts again."""
+        """Adds a port. If the port is already known, its control starts from the beginning."""
         self._sdn.attach(now_ns, port, self.poll_ns, info)
 
     def detach(self, port: int) -> None:

@@ -408,11 +408,11 @@ class Domain:
         return effects
 
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
-        """Starts a change of the spanning tree: installs the ports common to both trees, with a barrier.
+        """Starts a change of the spanning tree: keeps only ports that are in the old and the new tree.
 
-        The rest of the new tree is installed when all barriers are answered. Before that moment, switches use
-        only ports of the old tree. After that moment, they use only ports of the new tree. The two trees are
-        never mixed, so there is never a loop.
+        Each changed switch also gets a barrier. When all barriers are answered, the rest of the new tree is
+        installed. Before that moment, switches use only ports of the old tree. After that moment, they use
+        only ports of the new tree. The two trees are never mixed, so there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

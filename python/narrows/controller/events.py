@@ -1,6 +1,6 @@
 """Makes the events of the page and of the log. Changes that alternate quickly are merged into one event.
 
-The first changes of a subject, such as a port, appear at once. Further changes are counted. All counted
+The first changes of a subject, such as a port, appear immediately. Further changes are counted. All counted
 changes appear as one event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if the
 subject continues to change.
 """
@@ -21,9 +21,9 @@ SUMMARY_NS = 300 * SECOND
 hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""How many changes of a subject appear at once, by kind of subject. A restart of an agent or of a switch
-causes four changes or fewer. For a kind that is not listed, two changes appear at once: enough for the start
-and the end of congestion."""
+"""How many changes of a subject appear immediately, by kind of subject. A restart of an agent or of a switch
+causes four changes or fewer. For a kind that is not listed, two changes appear immediately: enough for the
+start and the end of congestion."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),
@@ -55,7 +55,7 @@ def _subject(note: Note) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Episode:
-    """A series of changes of a subject without a pause of `HOLD_NS` or more."""
+    """A series of changes of a subject. The pauses between the changes are shorter than `HOLD_NS`."""
 
     last_ns: int
     shown: int = 0

@@ -107,7 +107,7 @@ class History:
             own.interval.add(_values(port))
 
     def read(self, port: str, after: int) -> tuple[int, dict[str, list[float | None]]] | None:
-        """The number of the first returned interval, and for each series by name, its values from then on.
+        """The number of the first returned interval, and the values of each series from that interval on.
 
         Args:
             port: identifier of the port. The result for an unknown port is None.

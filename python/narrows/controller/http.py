@@ -42,7 +42,7 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class _Guard:
-    """Refuses requests that lack the token or are for another host name.
+    """Refuses requests that lack the token, or whose Host header has a name that is not allowed.
 
     The guard also adds headers to the answers of all other requests. These headers tell the browser to forbid
     everything that the page does not need.
@@ -227,7 +227,7 @@ def _add_history(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
 
 
 class _States:
-    """The state as text, which is computed at most once per interval for all clients together."""
+    """The state as text. All clients get the same text, which is computed at most once per interval."""
 
     def __init__(self, runtime: Runtime, watch: Watch) -> None:
         self._runtime, self._watch = runtime, watch

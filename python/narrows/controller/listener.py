@@ -29,8 +29,8 @@ LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
-"""A switch is disconnected if it has not described its ports within this time, including the TLS
-handshake."""
+"""Time limit for the TLS handshake and the description of the switch's ports. A switch that exceeds the limit
+is disconnected."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
 """Numbers of consecutive waits without data. After `ECHO_TICKS` waits, a switch gets an echo request. After
 `SILENT_TICKS` waits, it is disconnected. Waits are counted instead of seconds, because time also passes while
@@ -50,7 +50,7 @@ class ScreenedDatapath(Datapath):
         super().__init__(peer, address)
 
     def serve(self) -> None:
-        """Serves the connection until it ends, and then ends all its threads."""
+        """Serves the connection. When the connection has ended, ends all its threads."""
         sender = threading.Thread(target=self._send_loop, name="openflow-write", daemon=True)
         sender.start()
         try:
@@ -79,8 +79,8 @@ class ScreenedDatapath(Datapath):
     def close(self) -> None:
         """Ends the connection in both directions. Any thread can call this method.
 
-        The connection's own thread sends the event about the end. If an event handler sent this event, the
-        handler could wait for ever for space in its own queue of events.
+        The connection's own thread sends the event about the connection's end. If an event handler sent this
+        event, the handler could wait for ever for space in its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):

@@ -125,7 +125,7 @@ class Switch:
             self.datapath.close()
 
     def describe(self) -> None:
-        """Requests the switch's ports. The flow entries are requested when this answer arrives."""
+        """Requests the switch's ports. The flow entries are requested when the ports have arrived."""
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:

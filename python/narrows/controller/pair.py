@@ -1,4 +1,4 @@
-"""Connects two controllers: the threads and sockets that `standby.Election` lacks."""
+"""Connects two controllers with threads and sockets. `standby.Election` makes the decisions."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PathRates:
         self._counted: dict[int, Place] = {}
         self._switches: list[int] = []
         self._ports: list[tuple[int, PacecParams]] = []
-        """The ports for which `_pacec` was made."""
+        """The ports with which the current `_pacec` was created."""
         self._pacec: Pacec | None = None
         self._changed = True
 
@@ -76,7 +76,7 @@ class PathRates:
         return max(LEAST_INTERVAL_NS, period_ns)
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:  # noqa: ARG002 (of the protocol)
-        """Adds a port. If the port is already known, its control starts again."""
+        """Adds a port. If the port is already known, its control starts from the beginning."""
         params = PacecParams(info)
         if params.period_ns < _LEAST_PERIOD_NS:
             given, least = format_duration(params.period_ns), format_duration(_LEAST_PERIOD_NS)
@@ -106,7 +106,7 @@ class PathRates:
         return self._switches if self.active else []
 
     def number(self, port: PortKey) -> int | None:
-        """The number of a port whose counters are read (None: another port)."""
+        """The number of a port whose counters are read (None: the port's counters are not read)."""
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 

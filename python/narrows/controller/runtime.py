@@ -80,7 +80,7 @@ class Runtime:
         self._note(partial(self._noted.add, note=note))
 
     def look(self, reader: Callable[[Domain, int], T]) -> T:
-        """Calls `reader` with the domain and the time, while no decision is being made.
+        """Calls `reader` with the domain and the time. No decision is made during the call.
 
         Returns the result of `reader`.
         """

@@ -162,8 +162,8 @@ def _join(pair: Pair, runtime: Runtime) -> None:
         runtime.restart(Note("active", text, {"controller": pair.name}))
 
     def step_down(reason: str) -> None:
-        # Replace the process, because os-ken's threads cannot be interrupted. The new process has no old
-        # state, as a standby requires.
+        # Replace the process, because os-ken's threads cannot be interrupted. A standby must not have old
+        # state, and the new process has none.
         LOG.warning("stepping down: %s", reason)
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

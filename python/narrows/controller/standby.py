@@ -1,4 +1,4 @@
-"""Decides which of two controllers is active. `Election` does no input or output, and gets the time.
+"""Decides which of two controllers is active. `Election` does no input or output, and reads no clock.
 
 Each controller tells the other controller whether it is active. The active controller also raises the
 generation id at each switch every second (OpenFlow 1.3.5, 6.3.6). The standby takes over if it has seen

@@ -184,7 +184,8 @@ class Keys(NamedTuple):
         The files are read again for each handshake, so an agent can be added without a restart.
 
         Raises:
-            OSError: the peer has another certificate, is too slow, or does not use TLS 1.3.
+            OSError: the peer's certificate is not one of `trusted`, or the peer is too slow or does not use
+                TLS 1.3.
         """
         context, pinned = self.context(), self._pinned()
         connection = TlsSocket(raw, context, deadline_s)
@@ -198,7 +199,8 @@ class Keys(NamedTuple):
         """Performs the handshake with the listener of this name.
 
         Raises:
-            OSError: the listener has another certificate, or does not use TLS 1.3.
+            OSError: the listener's certificate is not one of `trusted` or has another name, or the listener
+                does not use TLS 1.3.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False  # the certificate itself is compared

@@ -5,9 +5,9 @@ other end, the port becomes a *trunk*. If LLDP shows no switch for some time, th
 Without the probing phase, frames would be flooded to a new link before LLDP can cross it. A cable that closes
 a ring would then cause a loop until LLDP reveals the link.
 
-A trunk that LLDP no longer crosses stays a trunk until its carrier is lost, but forwards nothing. The switch
-at the other end may have lost its connection to the controller. Such a switch continues to flood according to
-its last entries. If the port became an edge, there would be a loop.
+A trunk that LLDP no longer crosses stays a trunk until its carrier is lost, but forwards nothing. The reason
+is that the switch at the other end may have lost its connection to the controller. Such a switch continues to
+flood according to its last entries. If the port became an edge, there would be a loop.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Link:
     b: PortKey
 
     def other(self, end: PortKey) -> PortKey:
-        """The link's other end, for an `end` that is one of its two ends."""
+        """The end that is not `end`, which must be one of the link's two ends."""
         return self.b if end == self.a else self.a
 
 
@@ -113,8 +113,8 @@ class Topology:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # From the first frame on, both ends are trunks and not hosts' ports. The link itself is used only
-        # when LLDP crosses it in both directions.
+        # From the first frame on, both ends are treated as trunks, not as ports of hosts. The link itself is
+        # used only when LLDP crosses it in both directions.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK
         return changed

@@ -1,4 +1,4 @@
-"""Finds what changed between two results of the same scenarios, with confidence (`narrows diff`)."""
+"""Finds changes between two results of the same scenarios, with confidence intervals (`narrows diff`)."""
 
 from narrows.diff.ask import Ask, parse_ask
 from narrows.diff.changes import DIFFERENT, Compared, Diff, Outcome, Part, diff

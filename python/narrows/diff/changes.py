@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     """The figure has the same values in all runs of both sides."""
     ONE_SIDED = "undefined in one result"
     UNJUDGED = "cannot be judged"
-    """At least one side has fewer than two runs that count."""
+    """At least one side has fewer than two runs that count (see `Pairing.seeds`)."""
 
 
 DIFFERENT = frozenset({Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED})
@@ -226,7 +226,7 @@ def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | 
 
 
 def _are_equal(base: Sequence[float], head: Sequence[float]) -> bool:
-    """Whether, in each pair, both values are equal or both values are undefined."""
+    """Whether the two values of each pair are equal, or are both undefined."""
     return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(base, head, strict=True))
 
 

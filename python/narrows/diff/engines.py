@@ -63,7 +63,7 @@ class Engine:
         """Run a scenario with all its variations and seeds, in a process of its own.
 
         Raises:
-            NarrowsError: if the engine cannot run it, with the engine's message.
+            NarrowsError: if the engine cannot run the scenario. The text contains the engine's message.
         """
         words = ["run", str(scenario), "--out", str(out), *options.words]
         # With -P, Python does not import from the current folder, which may hold another version.
@@ -81,7 +81,7 @@ class Engine:
 
 
 def find_clone(folder: Path) -> Path:
-    """The root of the clone of Narrows in which a folder is.
+    """The root of the clone of Narrows that contains a folder.
 
     Raises:
         NarrowsError: if there is no such clone, or if git or cargo is missing.

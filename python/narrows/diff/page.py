@@ -17,8 +17,8 @@ from narrows.report.series import short
 from narrows.report.style import GREY, INK, neutral
 
 MOST_DRAWN = 60
-"""Largest number of figures in the plot. Changed figures come first, then figures with the smallest
-p-values."""
+"""Largest number of figures in the plot. Changed figures are chosen first. After them, figures with the
+smallest p-values are chosen."""
 _ROW = 17
 """Height of a row of the plot in pixels."""
 _ROOM = 1.3

@@ -15,7 +15,7 @@ Seeds = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Pairing:
-    """The runs of a point of the sweep on both sides, and which of these runs count."""
+    """The runs of a point of the sweep on both sides. Runs "count" if the comparison uses them."""
 
     factors: dict[str, Any]
     base: dict[int, Run]
@@ -24,14 +24,14 @@ class Pairing:
     seeds: tuple[Seeds, Seeds]
     """The seeds that count, for BASE and for HEAD. If the runs are paired, both tuples are equal."""
     paired: bool
-    """Whether each run is compared with the run that has the same seed. Otherwise, the means over all runs of
-    each side are compared."""
+    """Whether each run is compared with the other side's run with the same seed. If not, the means over all
+    runs of each side are compared."""
     pairs: int
     """Number of seeds that both sides have."""
     identical: int
     """Number of seeds whose runs are bit-for-bit equal on both sides."""
     repeats: int
-    """Number of runs that do not count, because a run with another seed on the same side is equal."""
+    """Number of runs that do not count, because they equal a run with another seed on the same side."""
     unsound: int
     """Number of runs in real time that do not count because their measurement was disturbed."""
 

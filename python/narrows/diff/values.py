@@ -21,7 +21,7 @@ from narrows.results.runs import Run
 Values = Mapping[int, float]
 """The values of a figure by seed. An undefined value is NaN."""
 ALL = "all"
-"""In rows about all flows together, this text is in the place of a flow's name."""
+"""This text replaces the name of a flow in rows about all flows together."""
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,8 @@ def headline(diff: Diff) -> str:
 
 
 _COUNTED = {Outcome.UNCHANGED: "without a significant change", Outcome.EQUAL: "equal in all runs"}
-"""The words that follow the number of figures with an outcome. For all other outcomes, the text of the
-outcome follows."""
+"""The words that follow the number of figures with this outcome. For all other outcomes, the outcome's own
+text follows the number."""
 
 
 def notes(diff: Diff) -> Iterator[str]:

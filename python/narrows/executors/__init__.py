@@ -18,8 +18,8 @@ from narrows.errors import NarrowsError, found
 from narrows.plan import Plan
 
 NAP_SECONDS = 0.2
-"""Maximum time until an executor returns control to the sweep, which then handles signals and shows
-progress."""
+"""After at most this time, an executor returns control to the sweep, so that the sweep can handle signals and
+show progress."""
 
 
 @dataclass(frozen=True, slots=True)

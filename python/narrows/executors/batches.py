@@ -40,8 +40,8 @@ class Batches(Iterator[Batch]):
     def learn(self, report: Report) -> None:
         """Record the durations of a batch's runs.
 
-        With each new batch, the weight of all earlier batches is halved. Durations change when the sweep goes
-        from one point to the next.
+        With each new batch, the weight of all earlier batches is halved, because durations change when the
+        sweep goes from one point to the next.
         """
         self._runs = self._runs / 2 + len(report.seconds)
         self._seconds = self._seconds / 2 + sum(report.seconds.values())

@@ -125,7 +125,7 @@ class Ray:
 
 
 def _reach(address: str | None) -> None:
-    """Connect to HOST:PORT once, because Ray itself would wait for minutes if nothing listens there.
+    """Try to connect to HOST:PORT, because Ray itself would wait for minutes if nothing listens there.
 
     Raises:
         OSError: if nothing listens there.

@@ -89,7 +89,7 @@ class Apart:
     def _make(
         self, jobs: tuple[Job, ...]
     ) -> tuple[dict[int, dict[str, pa.Table]], dict[int, float], Exception | None]:
-        """The tables and times of the runs before the first run that fails, and the error of this run."""
+        """The tables and times of all runs before the first failed run, and the error of the failed run."""
         finished: dict[int, dict[str, pa.Table]] = {}
         seconds: dict[int, float] = {}
         for job in jobs:

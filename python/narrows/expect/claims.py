@@ -16,7 +16,7 @@ from narrows.studies.judge import unit_of
 from narrows.studies.model import Claim, Expect, Side
 
 EXPERIMENT = "scenario"
-"""Id of the only experiment of a claim that comes from an expectation."""
+"""Id of the experiment in a claim that is made from an expectation. Such a claim has only one experiment."""
 
 
 def claims(scenario: Scenario) -> list[Claim]:

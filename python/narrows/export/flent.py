@@ -1,9 +1,9 @@
 """Exports a run as a `.flent.gz` for flent and flent-gui (file format 4, `flent/resultset.py`).
 
 The file has the name of the test `tcp_nup` (TCP uploads), for which flent has plots. Each TCP or QUIC flow is
-a series `TCP upload::N`, from 1. Its raw values are the goodput in Mbit/s, the window in segments, the
-smoothed RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP upload::N`. There is
-no series of pings.
+a series `TCP upload::N`, where N counts from 1. Its raw values are the goodput in Mbit/s, the window in
+segments, the smoothed RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP
+upload::N`. There is no series of pings.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TEST = "tcp_nup"
 UPLOAD, UDP_UPLOAD = "TCP upload", "UDP upload"
 _MEGABIT = 1e6
 _RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "srtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
-"""For each raw value: its name in flent, the column that has it, and its unit in flent."""
+"""For each raw value: its name in flent, its column, and flent's unit as a multiple of the column's unit."""
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The file of a run, by the file's name."""
+    """The file of a run: a mapping from its name to its content."""
     name = f"run-{exported.number}.flent.gz"
     text = json.dumps(_result_set(exported, name), allow_nan=False)
     return {name: gzip.compress(text.encode(), mtime=0)}

@@ -27,7 +27,7 @@ RUN = 1
 """Process ID of events that belong to no sampled flow or link. The process IDs of flows and links are
 higher."""
 LIFETIME, STATE = 1, 2
-"""The IDs of the two threads in a flow's process."""
+"""In a flow's process, the IDs of the threads with the flow's lifetime and with its TCP states."""
 STATES = ("open", "disorder", "CWR", "recovery", "loss")
 """Names of the values of the column `state`."""
 
@@ -70,7 +70,7 @@ LINK = (
 
 
 def files(exported: Exported) -> dict[str, bytes]:
-    """The trace of a run, by the file's name."""
+    """The trace of a run: a mapping from the file's name to its content."""
     trace = {"displayTimeUnit": "ms", "traceEvents": list(events(exported))}
     text = json.dumps(trace, separators=(",", ":"), allow_nan=False)
     # Write a fixed time into gzip's header, so that equal runs give equal files.
@@ -147,7 +147,7 @@ def _values(
 ) -> Iterator[Event]:
     """The values of a counter.
 
-    At the end of a flow, a value of 0 is added, because otherwise the viewer would continue the last value.
+    At the end of a flow, a value of 0 is added. Without it, the viewer would continue the last value.
     """
     if counter.is_count:
         values = np.diff(values, prepend=0.0)

@@ -228,7 +228,7 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 
 
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
-    """Mean harm to the rivals and its interval. A rival without goodput in its run alone is left out.
+    """Mean harm to the rivals and its interval. Rivals that had no goodput when they ran alone are left out.
 
     Each bound of the interval is the mean of the rivals' bounds. The interval is therefore valid for any
     correlation between the rivals. If the bound of any rival is unknown, the mean bound is unknown as well.

@@ -1,6 +1,6 @@
 """Defines every figure that Narrows prints. Each figure has only one definition.
 
-The functions have no side effects. They take numpy arrays and return numbers, and know nothing of tables,
+The functions have no side effects. They take numpy arrays and return numbers, and do not depend on tables,
 scenarios or plots. The docstring of a function gives the id of its definition (``MET-n``, as in
 docs/reference/metrics.md) and the source of the definition (RFC 5166, Jain et al. 1984, ...).
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
     """Queueing delay in seconds: RTT minus the RTT of the empty network (MET-10; BRF paper, equation 20).
 
-    ``rtt_empty_s`` is computed from the topology. If the smallest RTT of the run were used instead, the
-    result would not show a standing queue.
+    ``rtt_empty_s`` is computed from the topology. If the smallest RTT of the run replaced it, the result
+    would not show a standing queue.
     """
     return np.asarray(np.asarray(rtt_s, dtype=np.float64) - rtt_empty_s, dtype=np.float64)
 

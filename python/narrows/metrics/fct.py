@@ -64,5 +64,5 @@ def slowdown_by_size(size_bytes: ArrayLike, slowdowns: ArrayLike, groups: int = 
 
 
 def processor_sharing_fct(size_bytes: float, capacity_bps: float, load: float) -> float:
-    """Mean time in seconds of a flow of this size in an M/G/1 queue with processor sharing (MET-73)."""
+    """Mean completion time (s) of a flow of this size in an M/G/1 queue with processor sharing (MET-73)."""
     return 8.0 * size_bytes / (capacity_bps * (1.0 - load)) if 0 <= load < 1 else math.nan

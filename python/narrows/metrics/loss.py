@@ -8,8 +8,8 @@ import math
 def drop_rate(dropped: float, offered: float) -> float:
     """Packets that a queue dropped, divided by packets OFFERED to it, 0..1 (MET-20; BRF paper, eq. 19).
 
-    If the denominator were the number of forwarded packets instead, the result could exceed 1. The result
-    is NaN if nothing was offered.
+    If the denominator were the number of forwarded packets, the result could exceed 1. The result is NaN if
+    nothing was offered.
     """
     return _share(dropped, offered)
 

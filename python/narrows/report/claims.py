@@ -18,7 +18,7 @@ MINUS = "\N{MINUS SIGN}"
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One finding as the page shows it."""
+    """A row of the page's table of claims: one finding."""
 
     id: str
     says: str
@@ -94,8 +94,8 @@ def claim_rows(
     Args:
         findings: findings of the simulation.
         figures: ids of the figures that were drawn.
-        real: findings of the same claims on real stacks, if the study ran there.
-        second: findings of the same claims on the second reading, if the algorithm has two readings.
+        real: findings of the same claims on real stacks (None: the study did not run on real stacks).
+        second: findings of the same claims on the second reading (None: the algorithm has only one reading).
     """
     seconds = {finding.claim.id: finding for finding in second}
     others = {finding.claim.id: finding for finding in real}

@@ -128,7 +128,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
     An axis of two decades or more has one tick per power of ten. A shorter axis also has ticks between powers
-    of ten. If this gives fewer than three ticks, the ticks are at round numbers instead.
+    of ten. If this gives fewer than three ticks, the axis has ticks at round numbers.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]
@@ -181,7 +181,7 @@ def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Run
 
 
 def order_of(name: str, value: Factor, runs: Runs) -> float:
-    """Rank of a factor's value: controllers by the table of looks, numbers by size, others by appearance."""
+    """Rank of a factor's value: by the table of looks, by size (numbers), or by first appearance (others)."""
     if name == ALGORITHM:
         return float(algorithms(runs).index(str(value)))
     if isinstance(value, int | float):

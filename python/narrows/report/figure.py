@@ -133,7 +133,7 @@ def _spec(chart: Any) -> dict[str, Any]:
 
 @functools.cache
 def _config() -> alt.Config:
-    return alt.Config(**config())  # altair checks the settings once
+    return alt.Config(**config())  # altair checks the settings here, only once
 
 
 def _under(title: str, caption: str, width: float) -> alt.TitleParams:
@@ -194,7 +194,7 @@ class _Rows(alt.Data):
     """
 
     def to_dict(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """The data for Vega-Lite, with the rows instead of their name."""
+        """The data for Vega-Lite, in which the rows replace their name."""
         return {"values": self["name"].rows}
 
 

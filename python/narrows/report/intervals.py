@@ -83,7 +83,7 @@ class Frame:
 
 
 def beyond(row: Mapping[str, Any], low: float, high: float) -> bool:
-    """Whether the interval exceeds the axis by more than rounding."""
+    """Whether the interval exceeds the axis by more than a rounding error."""
     slack = 1e-6 * (high - low)
     return bool(row["hi"] > high + slack or row["lo"] < low - slack)
 

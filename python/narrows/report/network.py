@@ -113,7 +113,7 @@ def figure(identity: str, seen: Survey) -> Figure:
 def _with_long_ends(nodes: list[Node], links: list[Link]) -> list[Node]:
     """Moves each node with one neighbour away from this neighbour.
 
-    The links of these nodes are then as long as the longest link, and have room for labels.
+    This makes the links of these nodes as long as the longest link, so that they have room for labels.
     """
     neighbours: dict[int, list[int]] = {}
     for link in links:

@@ -89,7 +89,7 @@ class Plots:
             factors: the point of the sweep (default: the first point).
 
         Raises:
-            NarrowsError: for another quantity, or if no run has these factors.
+            NarrowsError: for an unknown quantity, or if no run has these factors.
         """
         if quantity not in CDFS:
             raise NarrowsError(f"quantity: {choice(quantity, CDFS)}")

@@ -24,7 +24,7 @@ def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
 
     Each column of the paper becomes two columns: one with the paper's values and one with ours.
 
-    None if the experiment was not run, or if the table has no rows.
+    The result is None if the experiment was not run, or if the table has no rows.
     """
     runs = outcome.runs.get(spec.experiment)
     if runs is None:

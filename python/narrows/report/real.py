@@ -19,8 +19,8 @@ from narrows.studies.runner import Outcome, Real
 _BEYOND, _DOUBTED = "beyond", "doubted"
 """CSS classes of a difference beyond its tolerance, and of runs that are not to be trusted."""
 ORDINARY = "(seeds)"
-"""Mark for a difference between simulation and kernel that is no larger than differences between seeds of the
-simulation can be."""
+"""Mark for a difference that the variation between seeds can explain: the kernel's value is in the
+simulation's prediction interval."""
 
 
 def agreement(outcome: Outcome) -> Table:

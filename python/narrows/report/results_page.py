@@ -1,4 +1,4 @@
-"""The report of any results: tables, an overview of a sweep, completion times, and each point over time."""
+"""The report of any results: tables, overview of a sweep, completion times, and figures over time."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ _DASHES: dict[str, Dash] = {"solid": _SOLID, "dashed": _DASHED, "dotted": _DOTTE
 
 @functools.cache
 def looks() -> Mapping[str, Look]:
-    """Looks by name, in the order of legends: looks of the catalogue, and others."""
+    """Looks by name, in the order of legends: the catalogue's looks, and the looks of names outside it."""
     found: dict[str, Look] = {}
     for name, row, preset in congestion.names():
         drawn = preset.look if preset else row.look
@@ -211,7 +211,7 @@ def shades(name: str, count: int) -> list[Look]:
 
 
 def looks_of(kinds: list[str]) -> list[Look]:
-    """The look of each series: its controller's, or a shade of it if several series have that controller."""
+    """The look of each series: its controller's look, or a shade of it if several share the controller."""
     ramps = {kind: iter(shades(kind, kinds.count(kind))) for kind in set(kinds)}
     return [next(ramps[kind]) for kind in kinds]
 

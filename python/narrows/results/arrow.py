@@ -19,7 +19,7 @@ _LARGEST_TEXT = 2**31 - 1
 _NUMBERS = "bBhHiIlLqQd"
 """Type codes of the numpy types that are converted here: integers, and floats of 64 bits."""
 _EXACT = (-(2**53), 2**53)
-"""Limit below which a 64-bit float represents every integer exactly."""
+"""Between these limits, a 64-bit float represents every integer exactly."""
 
 
 def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:

@@ -31,7 +31,7 @@ class Frame:
 
     run: Codes
     numbers: dict[str, Numbers]
-    """NaN: undefined."""
+    """The columns of numbers, by name. NaN means that a value is undefined."""
     texts: dict[str, Texts]
 
     @classmethod

@@ -20,7 +20,7 @@ parts, e.g. `2/8`."""
 def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None = None) -> Results:
     """Merge folders with runs of the same sweep.
 
-    The tables are bit-for-bit equal to those of an undivided sweep.
+    The merged tables are bit-for-bit equal to the tables of an undivided sweep.
 
     Args:
         folders: folders of results, which may also be interrupted sweeps.

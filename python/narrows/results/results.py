@@ -245,7 +245,7 @@ class Results:
     def plot(self) -> Any:
         """Figures as altair charts, e.g. `results.plot.time()` (extra `report`).
 
-        The methods are those of `narrows.report.notebook.Plots`.
+        The result is a `narrows.report.notebook.Plots`.
         """
         extras.require("report", "Results.plot")
         # Import the report by name, because it is a layer above the results.
@@ -265,7 +265,7 @@ class Results:
 
     @property
     def factors(self) -> list[str]:
-        """Keys that vary between the runs, besides the seed."""
+        """Keys, other than the seed, whose values vary between the runs."""
         return list(self.metadata.get("factors", []))
 
     @property

@@ -19,7 +19,7 @@ from narrows.results.tables import no_column, place
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
-"""Name of the table of a run that was made from one row of a paper's table. It has this row."""
+"""Name of the table with one row of a paper's table. Only runs that were made from such a row have it."""
 COMPUTED = "computed"
 """Name of the table that only runs of a model have. The table has quantities that no simulation has."""
 INTERVALS = "iperf3"
@@ -57,8 +57,8 @@ class Run:
     def digest(self) -> str:
         """A digest of the tables in `DIGESTED`, without the run's seed.
 
-        The tables have, for example, means and percentiles of RTTs, and numbers of packets. Two runs with
-        bit-for-bit equal values are the same sequence of events.
+        The tables have, for example, means and percentiles of RTTs, and numbers of packets. If all values of
+        two runs are bit-for-bit equal, the runs had the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {

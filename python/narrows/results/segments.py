@@ -3,7 +3,8 @@
 FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; created atomically
 FOLDER/runs/.stage-<token>/            segments that are being written
 
-Several runs share a segment. Otherwise, a sweep of short runs would spend most of its time on files.
+Several runs share a segment. With a segment for each run, a sweep of short runs would spend most of its time
+on files.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _WAIT_BYTES = 64 << 20
 
 
 def segments(folder: Path, name: str) -> list[Path]:
-    """The files of a table in the segments of a sweep's folder, in the order of the segments' lowest runs."""
+    """The files of a table in the segments of a sweep's folder, ordered by the lowest run of each segment."""
     return sorted((folder / RUNS).glob(f"[0-9]*/{name}.parquet"), key=lambda path: int(path.parent.name))
 
 
@@ -168,8 +169,8 @@ class Collected:
 def new_stage(folder: Path) -> Path:
     """Create a folder for unfinished segments (a stage) in a sweep's folder.
 
-    Each sweep has its own stage, and the next sweep removes old stages (`discard_stages`). If a worker is
-    still running after the end of its sweep, it therefore cannot add segments to the next sweep.
+    Each sweep has its own stage, and the next sweep removes old stages (`discard_stages`). Therefore, a
+    worker that still runs after the end of its sweep cannot add segments to the next sweep.
     """
     stage = folder / RUNS / f".stage-{secrets.token_hex(4)}"
     stage.mkdir()
@@ -191,7 +192,8 @@ def discard_stages(folder: Path) -> None:
 def is_written(stage: Path, runs: Sequence[int]) -> bool:
     """Whether the sweep of a stage has a segment with exactly these runs. `runs` must be sorted.
 
-    If one of the runs failed, the segment has only the runs before the failed run, and the result is false.
+    If one of the runs failed, the segment contains only the runs before the failed run, and the function
+    returns false.
 
     Raises:
         OutputError: if the segment cannot be read.

@@ -1,10 +1,10 @@
 """Stores the tables of a sweep in memory or in a folder.
 
-In a folder, runs are written one by one and merged at the end.
+In a folder, finished runs are written in segments during the sweep. The segments are merged at the end.
 
 OUT/metadata.json               version, scenario, runs; for runs in real time also their soundness
 OUT/runs/<n>/<table>.parquet    a segment of finished runs: see `segments`
-OUT/<table>.{parquet,csv}       all runs, after the sweep; runs/ is then removed
+OUT/<table>.{parquet,csv}       all runs; written after the sweep, when runs/ is removed
 OUT/logs/<id>/<file>            logs of agents and other programs of a run on real stacks
 OUT/timing.csv                  wall times, which differ between identical sweeps
 
@@ -298,7 +298,7 @@ class Folder:
         """Write the runs that wait as a segment. Other threads can add runs meanwhile.
 
         Args:
-            keep: whether runs are kept for the next write if they cannot be written. Otherwise they are lost.
+            keep: whether runs that cannot be written wait for the next write (false: they are lost).
 
         Raises:
             OSError: if they cannot be written.

@@ -53,7 +53,8 @@ SAME_EVERYWHERE = "=: all seeds give the same result"
 SAME = "=: all seeds of this point give the same result"
 """Notes below tables."""
 LARGEST_GROUP = 8
-"""If an entry of the scenario has more flows than this, its flows share one row. Otherwise each has a row."""
+"""If an entry of the scenario has more flows than this, its flows share one row. Otherwise each flow has a
+row."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
@@ -305,7 +306,7 @@ def point_of(factors: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The points of the sweep with several seeds at which all seeds give the same counts and figures."""
+    """The points of the sweep that have several seeds, all of which give the same counts and figures."""
     counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)

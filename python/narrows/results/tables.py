@@ -40,7 +40,7 @@ OPTIONAL = ("traces", "acks", "requests")
 """Tables that are written only if they have rows."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
-"""Counters of a run in the table of runs, for every backend."""
+"""Counters of a run that every backend writes into the table of runs."""
 
 
 def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
@@ -162,7 +162,7 @@ _GROUP_ROWS = 1 << 17
 
 
 def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows as tables of `_GROUP_ROWS` rows, each of one chunk.
+    """Yield the rows as tables of `_GROUP_ROWS` rows. Each table has one chunk.
 
     Only the last table can have fewer rows.
     """

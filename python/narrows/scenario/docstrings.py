@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstrings of fields, by name. A subclass that redefines a field must also repeat its docstring."""
+    """The docstrings of fields, by name. If a subclass redefines a field, it must repeat the docstring."""
     found: dict[str, str] = {}
     for name in model.model_fields:
         owner = next(base for base in model.__mro__ if name in inspect.get_annotations(base))

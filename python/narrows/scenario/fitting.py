@@ -82,7 +82,7 @@ def _guarantees(link: Direction) -> None:
 
 
 def _crossed(path: Path) -> list[int]:
-    """The links that a flow's data or ACKs cross, each once."""
+    """The links that a flow's data or ACKs cross, without duplicates."""
     return list(dict.fromkeys([*path.data_links, *path.back, *sorted(path.also_back)]))
 
 
@@ -92,7 +92,8 @@ def _class(flow: Flow, key: str, with_classes: Sequence[tuple[Direction, int]]) 
     Args:
         flow: the flow.
         key: key of its class.
-        with_classes: the links of the flow's paths whose queues have classes, and the numbers of classes.
+        with_classes: the links of the flow's paths whose queues have classes, each with its number of
+            classes.
     """
     for link, n in with_classes:
         if flow.class_ >= n:

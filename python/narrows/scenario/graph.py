@@ -111,7 +111,7 @@ class Graph:
         """Index of a node.
 
         Raises:
-            ScenarioError: if there is none with this name. The message suggests the most similar name.
+            ScenarioError: if there is no such name. The message suggests the most similar name.
         """
         if name not in self._index:
             raise ScenarioError(f"found {found(name)}, expected a node{hint(name, self.nodes)}", key)
@@ -121,7 +121,7 @@ class Graph:
         """Index of a directed link by its name, ``A->B`` or ``A-B``.
 
         Raises:
-            ScenarioError: if there is none with this name. The message suggests the most similar name.
+            ScenarioError: if there is no such name. The message suggests the most similar name.
         """
         if name not in self._by_name:
             names = [link.name for link in self.links]

@@ -61,7 +61,7 @@ def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenar
 
     Args:
         path: a TOML file.
-        overrides: values by dotted key (``{"topology.rate": "20mbit"}``) that replace the file's.
+        overrides: values that replace the file's values, by dotted key, e.g. ``{"topology.rate": "20mbit"}``.
 
     Raises:
         ScenarioError: one line that names file, key, what was found and what was expected.
@@ -102,7 +102,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
         data = retired.scenario(data, source)
         for key, value in (overrides or {}).items():
             override(data, retired.dotted_key(key, source), value)
-        data = retired.scenario(data, source)  # convert again: an override can set a sweep with old names
+        data = retired.scenario(data, source)  # again: an override may set a sweep with old names
         return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None
@@ -129,7 +129,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Parse ``key=value`` of a command line. The value is TOML, or a string without quotes.
 
     Raises:
-        ScenarioError: without ``=``.
+        ScenarioError: if there is no ``=``.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():

@@ -20,7 +20,7 @@ QUIC_PACKET = 1200
 `receive_window` for QUIC."""
 
 MAX_UDP_PACKETS = 10_000_000_000
-"""Maximum number of packets of a UDP flow or group. A simulation of this number takes about an hour."""
+"""Maximum number of packets of a UDP flow or group. A simulation of this many packets takes about an hour."""
 
 _Value = TypeVar("_Value")
 

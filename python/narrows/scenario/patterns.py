@@ -31,7 +31,7 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
     known = hosts(scenario)
     senders = _named(flow.source, known, f"{key}.from")
     receivers = _named(flow.to, known, f"{key}.to")
-    # Python guarantees equal numbers in all versions only for the method random().
+    # Use only the method random(), because only random() gives the same numbers in all versions of Python.
     random = Random(f"{scenario.seed}/{index}")
     match flow.pattern:
         case "permutation":

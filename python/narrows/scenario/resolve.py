@@ -61,8 +61,8 @@ def resolve(
 
     Args:
         scenario: the scenario, whose sweep is ignored.
-        congestion_controllers: names that `cc` may take; not checked if empty.
-        rate_controllers: names that a controller's `kind` may take; not checked if empty.
+        congestion_controllers: names that `cc` may take (empty: names are not checked).
+        rate_controllers: names that a rate controller's `kind` may take (empty: names are not checked).
         kernel: the kernel that offers these congestion controllers, as messages call it (empty: the simulator
             offers them).
 
@@ -83,11 +83,11 @@ class Survey:
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """The number of the scenario's entry for each element of the plan, in a list for each of the keys `flows`
-    and `rate_controllers`."""
+    """Lists for the keys `flows` and `rate_controllers`: for each element of the plan, the number of the
+    scenario's entry that describes it."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
-        """The same error, whose key has the number of the scenario's entry instead of the plan's number."""
+        """The same error. In its key, the number of the scenario's entry replaces the plan's number."""
         name, _, rest = error.key.partition(".")
         number, dot, rest = rest.partition(".")
         origins = self.origins.get(name, [])

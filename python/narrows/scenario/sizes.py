@@ -1,7 +1,7 @@
 """Measured distributions of flow sizes, as simulations of data centres use them.
 
-The original papers print the distributions only as curves. Later papers published the points of the curves
-that are listed below.
+The original papers print the distributions only as curves. Later papers published points of these curves.
+These points are listed below.
 """
 
 from __future__ import annotations

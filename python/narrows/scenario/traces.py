@@ -84,7 +84,7 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each file that the scenarios name: traces, matrices, files in parameters and of programs.
+    """SHA-256 of each file that the scenarios name: traces, matrices, and files of parameters and programs.
 
     The keys of the result are the paths as written in the scenarios.
     """

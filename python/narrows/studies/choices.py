@@ -62,8 +62,8 @@ def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
 
 
 Elsewhere = Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
-"""For each value of an input except ours, the verdict on each case. The key of a case is all its factors
-except the input."""
+"""For each value of an input except ours, the verdict on each case. The key of a case consists of all its
+factors except the input."""
 
 
 def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied) -> Elsewhere:
@@ -98,7 +98,7 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
     """Sentences about the other values of an input, grouped by their effect.
 
-    With another value, the verdicts stay the same, a case can no longer be judged, or an open case is
+    There are three effects: all verdicts stay the same, a case can no longer be judged, or an open case is
     decided. `_dependence` reports opposite verdicts.
     """
     same_, open_, decided = [], [], []

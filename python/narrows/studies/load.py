@@ -42,7 +42,8 @@ def load_study(folder: Path) -> Study:
     """Read and check a study's files.
 
     Raises:
-        NarrowsError: a line with file, key, value found and value expected.
+        NarrowsError: if a file is invalid. The text is one line with file, key, value found and value
+            expected.
     """
     table = _tables(folder / "study.toml")
     claims = folder / "claims.toml"

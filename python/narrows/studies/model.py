@@ -64,8 +64,8 @@ class OnKernel(Shorter):
     """The reason why this form is smaller than the experiment in the simulator. The report prints the
     reason."""
     never: str = ""
-    """The reason why the experiment does not run on real stacks (empty: it runs there). If a reason is given,
-    the other fields have no effect."""
+    """The reason why the experiment does not run on real stacks (empty: it runs on real stacks). If a reason
+    is given, the other fields have no effect."""
     explained: list[str] = []
     """Explanations of large differences between simulation and kernel, for the report."""
 
@@ -432,7 +432,7 @@ class Reading(_Table):
 
     @property
     def forms(self) -> tuple[str, str]:
-        """The form to which claims refer, then the other form."""
+        """Both forms. The form to which claims refer is the first."""
         pair = (self.repaired, self.printed)
         return pair if self.claims == "repaired" else pair[::-1]
 
@@ -459,7 +459,7 @@ class Study(_Table):
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     tables: list[TableSpec] = []
-    """Tables of measures by algorithm, e.g. those of the paper."""
+    """Tables of measures by algorithm, e.g. the paper's tables."""
     overview: Overview | None = None
     """The figure at the top of the page (None: none)."""
     claims: list[Claim] = []
@@ -488,7 +488,7 @@ class Study(_Table):
     def _consistent(self) -> Study:
         """Check ids and references.
 
-        The function raises errors of Narrows instead of pydantic's, because they contain the key.
+        The function raises Narrows' own errors, because pydantic's errors would not contain the key.
         """
         _unique(self.experiments, "experiments")
         _unique(self.figures, "figures")

@@ -75,8 +75,8 @@ def printed_window_rate(
 
     If the ratio is below 1, the figures of the row contradict each other.
 
-    `rtt_unit_s` is the unit of column `rtt`, and `window_unit_bytes` that of column `window`. The throughput
-    is in Mbit/s.
+    `rtt_unit_s` is the unit of column `rtt`. `window_unit_bytes` is the unit of column `window`. The
+    throughput is in Mbit/s.
     """
     seconds = _figure(run, rtt) * rtt_unit_s
     allowed = 8 * _figure(run, window) * window_unit_bytes / seconds / 1e6 if seconds > 0 else math.nan

@@ -49,7 +49,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment with all its transfers or attempts (`wanted`). `ahead` has those without a result."""
+    """An experiment with all its transfers or attempts (`wanted`). `ahead` has those that have no result."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -90,7 +90,7 @@ def todo(
     Args:
         experiment: the experiment.
         folder: the folder of its files.
-        names: the algorithms of its transfers that the kernel has.
+        names: the algorithms of the transfers, without algorithms that the kernel lacks.
         quick: whether to use short transfers with one repetition, and few attempts.
         seeds: number of repetitions (None: the study's).
     """
@@ -130,7 +130,7 @@ def run_published(
     reuse: bool = False,
     say: Say = lambda _: None,
 ) -> Outcome:
-    """Run the experiments of a study as their paper ran them, and judge the study's claims about them.
+    """Repeat a study's experiments as the paper performed them, and judge the study's claims about them.
 
     Args:
         study: the study.

@@ -1,4 +1,4 @@
-"""Replaces an algorithm of a study by another algorithm. The study's claims then judge the new algorithm."""
+"""Replaces an algorithm of a study by another algorithm, which the study's claims will then judge."""
 
 from __future__ import annotations
 

@@ -144,7 +144,8 @@ def run_study(
         seeds: number of seeds (None: the study's). This number also limits the seeds of additional runs.
         jobs: number of parallel runs (None: one per core).
         executor: where the simulations run (None: on this machine).
-        reuse: whether to use the tables of an earlier run in `out` if they exist and have these seeds.
+        reuse: whether to use the tables of an earlier run in `out` if they have the requested number of
+            seeds.
         backend: the backend (None: the simulator).
         data: the data folder of recorded traces (None: see `narrows.data.folder`).
         say: called with each line about the progress.

@@ -1,4 +1,4 @@
-"""Generates a radio trace that resembles a 5G link while driving.
+"""Generates a radio trace that resembles the 5G link of a moving car.
 
 A study uses this trace if the recorded traces are missing.
 """

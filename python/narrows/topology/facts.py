@@ -83,7 +83,7 @@ class Facts:
 
 
 def islands(nodes: list[str], links: list[tuple[str, str]]) -> list[list[str]]:
-    """Groups of nodes that reach each other, the largest group first. Each group has the order of `nodes`."""
+    """Groups of connected nodes, the largest group first. Within a group, the order is that of `nodes`."""
     near: dict[str, list[str]] = {node: [] for node in nodes}
     for a, b in links:
         near.setdefault(a, []).append(b)

@@ -41,7 +41,7 @@ def write(findings: Sequence[Finding], out: Path) -> None:
 
 
 def errors_map(findings: Sequence[Finding]) -> Figure:
-    """A map of algorithms by cells, whose colours show the errors."""
+    """A map of algorithms by cells. Its colours show the errors."""
     names = order([finding.algorithm for finding in findings])
     labels = list(dict.fromkeys(_label(finding) for finding in findings))
     panels = []

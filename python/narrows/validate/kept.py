@@ -50,7 +50,8 @@ class Kept:
         while is_finished(folder := place.folder(self.backend, first)):
             part = Results.read(folder)
             runs = len(part.runs)
-            # Older scenarios do not set the buffer. Their real sockets had the buffer that is set now.
+            # Older scenarios do not set the buffer. In their runs, real sockets had the buffer that present
+            # scenarios set.
             now = place.scenario(runs, first).facts()
             before = {"receive_buffer": now["receive_buffer"]} | dict(part.metadata.get("scenario") or {})
             if before != now:
@@ -115,7 +116,7 @@ class Kept:
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Lock the folder, because two concurrent calls would remove each other's results.
+    """Lock the folder. Without the lock, two concurrent calls would remove each other's results.
 
     Raises:
         OutputError: if another call holds the lock, or the folder cannot be created.

@@ -63,7 +63,7 @@ class Side:
 
 
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
-    """The flows by name. If `disturbed` is true, only disturbed runs count, otherwise only sound runs."""
+    """The flows by name. Only sound runs are used, or only disturbed runs if `disturbed` is true."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     numbers = results.runs["run"].to_pylist()
     found: dict[str, Side] = {}

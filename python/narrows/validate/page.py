@@ -19,7 +19,7 @@ _COMPARED = (*judge.TARGETS, "window")
 _METHOD = Path(__file__).with_name("method.md")
 """The first part of the page, with placeholders for the measurements."""
 _NS3 = Path(__file__).with_name("ns3") / "method.md"
-"""The method for ns-3, which is on the page if ns-3 was measured."""
+"""The description of the method for ns-3. The page contains it if ns-3 was measured."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _beside(findings: Sequence[Finding]) -> str:
 
 
 def _levels(findings: Sequence[Finding]) -> str:
-    """The levels of each factor that were run."""
+    """For each factor, the levels that were run."""
     cells = {finding.cell for finding in findings}
     factors: dict[str, set[float]] = {
         "{} Mbit/s": {cell.rate for cell in cells},

@@ -1,7 +1,7 @@
 """Recordings: runs on real stacks in one file, for comparisons without new runs.
 
-Runs on a kernel take hours, and do not depend on the version of the simulator. A row is a flow of a run with
-its figures and its window over time. The shipped recording is in `recordings/`.
+Runs on a kernel take hours, and do not depend on the version of the simulator. Each row describes a flow of a
+run: its figures, and its window over time. The shipped recording is in `recordings/`.
 """
 
 from __future__ import annotations

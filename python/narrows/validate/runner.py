@@ -173,7 +173,7 @@ def _compare(
     executor: Executor | None,
     other: Other | None,
 ) -> frozenset[str]:
-    """Add the findings of a cell, and return the days of the measurements that count."""
+    """Add the findings of a cell. Return the days on which its sound runs were measured."""
     ask, cell = outcome.ask, place.cell
     found = source.evidence(place)
     if found is None:
@@ -241,7 +241,7 @@ def _measure(ask: Ask, real: Backend, into: Kept, wanted: Sequence[Place], say: 
                     seconds, measured = future.result()
                     kept.note(place, into.backend, kernel, ask.repetitions - there[place.name], seconds)
                     if not all(verdict["sound"] for verdict in measured.soundness.values()):
-                        # Print the verdict at once, because the user may want to stop other work on the
+                        # Print the verdict immediately, because the user may want to stop other work on the
                         # machine.
                         say(f"{place.name}: {soundness.line(measured.soundness)}")
                 except NarrowsError as error:

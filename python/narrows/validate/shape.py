@@ -16,7 +16,7 @@ HYSTERESIS = 0.1
 band, and low if it is below."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
-"""The distance compares these quantiles. Windows of a long run therefore have no more weight than those of a
+"""The distance compares these quantiles. Windows of a long run therefore have the same weight as windows of a
 short run."""
 
 

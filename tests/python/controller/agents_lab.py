@@ -49,7 +49,7 @@ def keys_of(folder, *agents, controllers=("controller",)):
 
 
 class TimelyLab(Lab):
-    """A `Lab` whose programs have a high priority, so that other work does not delay forwarding."""
+    """A `Lab` whose programs have a high priority, so that other work does not delay packets."""
 
     wrap = ("nice", "-n", "-15")
 
@@ -108,7 +108,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """Starts one agent for all hosts. A random name of its algorithm avoids conflicts in the kernel."""
+    """Starts one sender's agent for all hosts. The random name of its algorithm is unused in the kernel."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts

@@ -9,7 +9,7 @@ from narrows.controller import tls
 
 
 def by_openssl(folder):
-    """Makes a key and a CA certificate with OpenSSL. The agent itself makes no CA certificates."""
+    """Makes a key and a CA certificate with OpenSSL, because narrows-agent cannot make CA certificates."""
 
     def make(name):
         command = [

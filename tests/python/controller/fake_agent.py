@@ -81,7 +81,7 @@ class Agent:
     """An agent that speaks the channel's protocol without the controller's code."""
 
     def __init__(self, host, port, name="a", keys=None, greeting=None):
-        """Connects. `greeting` replaces the correct greeting."""
+        """Connects to a controller. If `greeting` is given, it replaces the correct greeting."""
         self.socket = socket.create_connection((host, port), timeout=20)
         if keys is not None:
             self.socket = client(*map(str, keys)).wrap_socket(self.socket)
@@ -96,7 +96,7 @@ class Agent:
         """The next body; None if the controller has closed the connection."""
         try:
             line = self.lines.readline()
-        except OSError:  # includes TLS alerts
+        except OSError:  # also raised for a TLS alert
             return None
         return json.loads(line) if line else None
 

@@ -1,4 +1,4 @@
-"""A switch that speaks OpenFlow 1.3 over a socket, and a sample of each kind of message from switches."""
+"""A switch that speaks OpenFlow 1.3, and an example of each kind of message that switches send."""
 
 from __future__ import annotations
 
@@ -79,13 +79,16 @@ def samples(dpid=0x77):
 
 
 def endless():
-    """A message with a property of length zero, which os-ken would parse forever."""
+    """A message that os-ken would parse forever, because one of its properties has the length zero."""
     queue = struct.pack("!IIH6x", 1, 1, 40) + struct.pack("!HH4x", 1, 0) + bytes(16)
     return message(QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue)
 
 
 class FakeSwitch:
-    """A connection to a controller. `handshake` returns after the request for the flow entries."""
+    """A switch's connection to a controller.
+
+    `handshake` returns when the controller has asked for the flow entries.
+    """
 
     def __init__(self, port, dpid=0x77, wrap=lambda raw: raw):
         self.dpid = dpid

@@ -38,7 +38,7 @@ def matches(match, in_port, src, dst, eth_type):
 
 
 def pipeline(rules, in_port, src, dst, eth_type=0x0800):
-    """The output ports of a packet, and whether the controller gets a copy (OpenFlow 1.3.5, section 5.1)."""
+    """The output ports of a packet, and whether the controller also gets it (OpenFlow 1.3.5, section 5.1)."""
     table, outputs, copied = 0, set(), False
     while table is not None:
         hits = [
@@ -57,7 +57,7 @@ def pipeline(rules, in_port, src, dst, eth_type=0x0800):
 
 
 class Network:
-    """Switches, cables and hosts around a domain.
+    """Switches, cables and hosts, connected to a controller's domain.
 
     Args:
         cables: pairs of ends (switch, port) between switches.

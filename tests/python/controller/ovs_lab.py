@@ -1,7 +1,7 @@
-"""Real Open vSwitch for tests: bridges in one network namespace, and each host in its own.
+"""Open vSwitch for tests. All bridges are in one network namespace, and each host has its own namespace.
 
-The bridges use the userspace datapath, because the kernel's datapath may be missing. They have a separate
-database and daemon, so the system's Open vSwitch is not changed.
+The bridges use the userspace datapath, because the kernel's datapath may be missing. They use a database and
+a daemon of their own, so the system's Open vSwitch is not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ TOOLS = ["ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ip", "ethto
 
 @dataclass(frozen=True)
 class Shape:
-    """The links between bridges, and the bridge of each host. The n-th host has the address 10.9.0.n."""
+    """The links between bridges, and the bridge of each host.
+
+    The first host has the address 10.9.0.1, the second 10.9.0.2, and so on.
+    """
 
     links: tuple[tuple[str, str], ...]
     hosts: dict[str, str]
@@ -67,7 +70,10 @@ print(answers)
 """
 OPENFLOW, AGENTS, HTTP = 16653, 16690, 16680
 ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
-"""Settings in /proc/sys/net/ipv4. With `rp_filter` off, a router forwards packets with forged sources."""
+"""Settings in /proc/sys/net/ipv4.
+
+With `rp_filter` off, a router also forwards packets with forged source addresses.
+"""
 
 
 def require():
@@ -97,7 +103,7 @@ class Lab:
     """Prefix of every program's command."""
 
     def __init__(self, folder, shape=TRIANGLE, tag="nrwc", keys=None, ssl=None, controllers=1):
-        """`keys`: keys of the agents' channel. `ssl`: key, certificate and authority of the switches."""
+        """`keys` are for the agents' channel. `ssl` is the switches' key, certificate and CA certificate."""
         self.folder, self.shape, self.keys = Path(folder), shape, keys
         self.ssl, self.remotes = ssl, [f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"]
         if controllers > 1:
@@ -163,7 +169,8 @@ class Lab:
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
             command = ["--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev"]
-            # With `secure`, a switch that loses its controller keeps its entries and adds none.
+            # With `secure`, a switch that loses its controller keeps its flow entries. It adds no entry of
+            # its own.
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]

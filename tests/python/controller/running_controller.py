@@ -53,12 +53,12 @@ class Controller:
         return self.processor_s() - before < 0.25
 
     def rest(self):
-        """Waits until the controller is idle. Returns its numbers of threads and descriptors."""
+        """Waits until the controller is idle. Returns how many threads and file descriptors it has."""
         wait(self.is_idle, "an idle controller")
         return self.threads(), self.descriptors()
 
     def wait_for(self, before):
-        """Waits until the numbers of threads and descriptors are those in `before`."""
+        """Waits until the controller has as many threads and file descriptors as `before` says."""
         wait(self.is_idle, "an idle controller")
         wait(lambda: (self.threads(), self.descriptors()) == before, f"{before} threads and descriptors")
 

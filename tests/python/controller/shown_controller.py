@@ -99,7 +99,7 @@ def runtime(count=12, authenticated=True, empty=False):
     for n, queued in enumerate((0, 150_000)):
         say(report(1, n * 20_000_000, queued))
         say(report(2, n * 20_000_000))
-    # An agent reports at most 1,000 flows of a port.
+    # An agent reports at most 1,000 flows of each port.
     everything = list(flows(count))
     for port, first in ((1, 0), (3, 1000), (2, 2000)):
         say({"type": "flows", "port": port, "flows": everything[first : first + 1000]})

@@ -63,7 +63,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # The running controller would merge new events with earlier events of the port for a minute.
+    # Restart the controller. Otherwise, it would merge new events of the port with events of the last minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")
@@ -72,7 +72,7 @@ def test_the_controller_detects_a_burst_which_then_drains(lab):
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
-    # Events about switches that connect late are ignored.
+    # `news` can also have events of switches that connect late.
     states = [kind for kind in news if kind in ("congestion", "clear")]
     assert "congestion" in states and states[-1] == "clear", news
     assert "congestion-" in lab.agents.log("s")
@@ -122,8 +122,8 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
             "the flow's data crosses this switch"
         )
         assert dict(shown["counters"])["inserted"] == 0, "no ACK of the flow crosses this switch"
-        # The sender is paced at 97 % of the link's rate, so there is no queue. With CUBIC, the queueing delay
-        # was 60 ms.
+        # BRF paces the sender at 97 % of the link's rate, so no queue forms. When this test ran with CUBIC,
+        # the queueing delay was 60 ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]
         assert sum(queued) < 100, queued
         rate, _ = received(sender)

@@ -122,7 +122,7 @@ def keys(tmp_path_factory):
 def listening(keys, caplog, monkeypatch):
     events = queue.Queue()
     caplog.set_level("WARNING")
-    # Earlier tests may have used up the limit on log lines, so this test gets a new limit.
+    # Earlier tests may have used up the allowed number of log lines.
     monkeypatch.setattr(channel_module, "WARNINGS", Warnings(channel_module.LOG))
     channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
@@ -210,7 +210,7 @@ def wait_for(done):
 
 
 def test_an_agent_refuses_another_controller(listening, keys):
-    """This tests the fake agent. transport_tests.rs of narrows-agent tests the real agent."""
+    """This tests the fake agent. The real agent is tested in transport_tests.rs of narrows-agent."""
     channel, events = listening
     own = keys.of_agent("a")
     with pytest.raises(ssl.SSLCertVerificationError):

@@ -40,9 +40,9 @@ def meet(net):
 
 
 def check(net):
-    """Checks that a packet reaches only its destination, by a shortest path.
+    """Checks that each packet reaches only its destination, on a shortest path.
 
-    Also checks that a broadcast reaches every other host once. Returns the number of pairs of hosts.
+    Also checks that a broadcast reaches every other host exactly once. Returns the number of pairs of hosts.
     """
     graph = nx.Graph()
     graph.add_nodes_from(net.connected)
@@ -241,7 +241,7 @@ def test_a_cable_that_works_in_one_direction_carries_no_traffic():
     net = network(nx.path_graph([1, 2]))
     for dpid in (1, 2):
         net.connect(dpid)
-    net.cut |= net.cables  # only the event below reports LLDP, for one direction
+    net.cut |= net.cables  # no LLDP arrives, except in the event below
     net.event(LldpSeen(2, 1, 1, 1))
     assert net.domain.topology.links() == []
     assert net.domain.topology.port((1, 1)).kind is Kind.TRUNK

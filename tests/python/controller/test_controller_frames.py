@@ -1,4 +1,4 @@
-"""How the controller parses frames from untrusted hosts."""
+"""The controller parses frames from untrusted hosts safely."""
 
 from __future__ import annotations
 

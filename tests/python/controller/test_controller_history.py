@@ -1,4 +1,4 @@
-"""Means and maxima of the last hour of each port, in bounded memory."""
+"""For each port, the controller keeps means and maxima of the last hour, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page requires a token for every path. If the page listens only on loopback, the token is optional."""
+"""Every path of the page requires a token. If the page listens only on loopback, the token is optional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller's metrics, read by Prometheus's own parser."""
+"""Prometheus's own parser reads the controller's metrics."""
 
 from __future__ import annotations
 

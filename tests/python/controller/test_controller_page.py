@@ -123,7 +123,6 @@ def test_the_page_shows_everything(visit, site, width, theme):
     assert page.locator("#links tbody tr").count() == 12
     assert page.locator("#live").inner_text() == "live"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # The drawn boxes of switches do not overlap.
     boxes = page.evaluate(
         "[...document.querySelectorAll('#drawing .switch rect')].map(r => r.getBoundingClientRect().toJSON())"
     )

@@ -45,7 +45,7 @@ def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
 
 
 class Line(Network):
-    """Three switches in a line, with an agent at the first."""
+    """Three switches in a line. The first switch has an agent."""
 
     def __init__(self, told=SECOND_LINK):
         ports = {(2, 2): PortParams(rate_bps=8 * told)} if told else {}
@@ -72,7 +72,10 @@ class Line(Network):
         self.say({"type": "flow-changes", "port": port, "changes": changes})
 
     def work(self, seconds, background=0):
-        """Lets flows send. `background` is the rate of additional traffic on the second link, in bytes/s."""
+        """Flows send for some time.
+
+        `background` is the rate of other traffic on the second link, in bytes/s.
+        """
         for _ in range(int(seconds * 100)):
             self.run(0.01)
             for flow in self.flows:

@@ -1,4 +1,4 @@
-"""REST: the answers match their OpenAPI description."""
+"""The answers of the REST interface match their OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LISTS = ["switches", "links", "flows", "congestion", "agents", "events"]
 
 @pytest.fixture(scope="module")
 def clients():
-    """Clients of a controller with a network, and of one without."""
+    """Clients of two controllers. The first controller has a network, and the second has none."""
     with served(runtime()) as full, served(runtime(empty=True)) as empty:
         yield {
             name: httpx.Client(base_url=url, timeout=20) for name, url in (("full", full), ("empty", empty))
@@ -98,7 +98,7 @@ def test_only_get_requests_are_answered(client, method):
 
 
 def test_requests_for_other_host_names_are_refused():
-    # With DNS rebinding, a foreign host name resolves to this host.
+    # With DNS rebinding, an attacker's host name resolves to this host.
     with served(runtime(empty=True)) as url:
         for host, status in (
             ("evil.example:6680", 421),
@@ -117,7 +117,7 @@ def test_the_page_can_load_nothing_from_other_hosts(client):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]
-        # The drawing library's first line has the address of its home page, which is never loaded.
+        # The first line of the drawing library has the address of its home page. No page loads this address.
         assert "https://" not in answer.text.removeprefix("/*! https://github.com/leeoniya/uPlot ")
     assert client.get("/docs").status_code == 404
 

@@ -64,7 +64,7 @@ def test_an_effect_that_fails_does_not_end_it(running, caplog):
 
 
 def test_queued_bodies_are_bounded_by_their_size(monkeypatch, caplog):
-    # Earlier tests may have used up the limit on log lines, so this test gets a new limit.
+    # Earlier tests may have used up the allowed number of log lines.
     monkeypatch.setattr(runtime_module, "WARNINGS", Warnings(runtime_module.LOG))
     shown, body = Runtime(Params()), " " * (1 << 20)
     for _ in range(200):

@@ -32,7 +32,7 @@ def settings(unit):
 
 
 def command(key, config):
-    """The unit's command for `key`, with the path of the configuration replaced by `config`."""
+    """The unit's command for `key`. `config` replaces the path of the configuration."""
     (line,) = settings(UNIT)[key]
     program, *arguments = line.removeprefix("-").split()
     assert program == "narrows" and CONFIG in arguments, line
@@ -46,7 +46,7 @@ def run(words):
 def test_systemd_accepts_the_unit(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is needed")
-    # systemd-analyze checks that the program exists.
+    # The program must exist, because systemd-analyze checks this.
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("=narrows ", f"={sys.executable} -m narrows.cli.main "))
     done = run(["systemd-analyze", "verify", unit])
@@ -118,7 +118,7 @@ def test_a_credential_of_systemd_may_have_the_mode_of_an_access_list(tmp_path, m
 def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
-    # The test also checks the keys that are commented out. The files that they name must exist.
+    # The keys that are commented out are also checked. Some of them name files, which must exist.
     token = tmp_path / "page.token"
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Two controllers: which one is active, and their messages to each other and to agents."""
+"""Which of two controllers is active, and the messages of both to each other and to agents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_switch_shows_that_the_other_is_active():
     for now in range(0, 20 * SECOND, SECOND):
         assert not standby.on_switch(now, 1 + now // SECOND, demoted=False)
         assert not standby.tick(now)
-    # If the generation no longer rises, the other controller is dead.
+    # The generation no longer rises, so the other controller has ended.
     for now in range(20 * SECOND, 22 * SECOND, SECOND):
         assert not standby.on_switch(now, 20, demoted=False)
         assert not standby.tick(now)
@@ -70,7 +70,7 @@ def test_a_switch_without_a_generation_shows_nothing():
 def test_of_two_that_start_together_the_first_by_name_becomes_active():
     east, west = election("east", "west"), election("west", "east")
     for now in range(0, 2 * TAKEOVER, SECOND // 2):
-        # Each controller gets the state of the other controller half a second late.
+        # Each controller gets the state that the other one had half a second before.
         before = east.is_active, west.is_active
         assert not east.on_peer(now, before[1], west.generation)
         assert not west.on_peer(now, before[0], east.generation)
@@ -172,7 +172,7 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
 
 
 def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
-    """A controller that watches another controller sends nothing. Its connection must stay open."""
+    """If a controller watches another one, it sends nothing. Its silent connection must stay open."""
     monkeypatch.setattr(channel, "SILENT_S", 0.5)
     monkeypatch.setattr(channel, "TELL_S", 0.05)
     keys = Keys(tmp_path, (), controllers=("east", "west"))
@@ -205,7 +205,7 @@ def test_an_invalid_line_of_the_other_controller_is_one_line_in_the_log(line, ca
         listener.settimeout(20)
         pair = Pair("east", "west", listener.getsockname(), None, 1.0)
         pair.start()
-        for _ in range(2):  # a second connection shows that the thread still runs
+        for _ in range(2):  # the pair connects again, so its thread still runs
             peer, _ = listener.accept()
             with peer:
                 peer.sendall(line.encode() + b"\n")

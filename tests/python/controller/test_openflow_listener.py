@@ -82,8 +82,8 @@ def test_a_switch_of_another_version_is_told(controller):
 
 
 def test_an_exception_in_a_handler_ends_only_that_connection(controller):
-    # With 2,000 ports, a handler raises an exception. By default, os-ken would end the thread that serves all
-    # switches.
+    # A switch with 2,000 ports makes a handler raise an exception. os-ken alone would then end the thread
+    # that serves all switches.
     hostile = FakeSwitch(controller.port, dpid=0x99).handshake()
     for number in range(2000):
         described = struct.pack("!I", number + 1) + wire.port(1)[4:]
@@ -108,7 +108,7 @@ def test_a_reconnected_switch_replaces_its_old_connection(controller):
 
 @st.composite
 def strangers(draw):
-    """Bytes of a connection: a partial handshake, and valid, changed or random messages."""
+    """The bytes that a connection sends: part of a handshake, and then valid, changed or random messages."""
     parts = draw(st.sampled_from([[], ["hello"], ["hello", "features"], ["hello", "features", "ports"]]))
     data = bytearray(b"".join(SAMPLES[part] for part in parts))
     for name in draw(st.lists(st.sampled_from(sorted(SAMPLES)), max_size=8)):
@@ -180,7 +180,7 @@ def test_a_controller_without_free_descriptors_recovers(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """An authority and keys that it signed. Another authority signed `stranger`."""
+    """A certificate authority, and keys that it signed. Only `stranger` is signed by another authority."""
     folder = tmp_path_factory.mktemp("certificates")
 
     def openssl(*command):

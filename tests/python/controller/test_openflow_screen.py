@@ -1,6 +1,6 @@
-"""Checks of OpenFlow messages before os-ken's parser.
+"""Checks of OpenFlow messages before os-ken parses them.
 
-Valid messages pass the checks. os-ken can parse each message that passes in a bounded number of steps.
+Valid messages pass. If a message passes, os-ken parses it in a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def passes(made, message, ready=True):
 
 
 def parse(message):
-    """Parses a message with os-ken. Fails after more calls than any valid message needs."""
+    """Parses a message with os-ken. Fails if this needs more function calls than any valid message."""
     calls = 0
 
     def count(*_):
@@ -57,7 +57,7 @@ def parse(message):
         if calls > 3_000_000:
             raise
     except Exception:
-        pass  # the connection ends
+        pass  # the real connection would end
     finally:
         sys.setprofile(None)
 
@@ -147,7 +147,7 @@ def test_greetings(version, elements, ok):
 
 
 def with_zero(name, offset, width=2):
-    """The sample with the number at `offset` set to zero."""
+    """The sample message, with zero as the number at `offset`."""
     message = bytearray(SAMPLES[name])
     message[offset : offset + width] = bytes(width)
     return bytes(message)
@@ -185,7 +185,10 @@ def test_truncated_messages_are_refused_or_whole():
 
 @st.composite
 def mutated(draw):
-    """A sample with changed, removed or repeated bytes. Usually, the length field is then corrected."""
+    """A sample message with changed, removed or repeated bytes.
+
+    In most cases, its length field is corrected.
+    """
     data = bytearray(SAMPLES[draw(st.sampled_from(READY))])
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(8, max(8, len(data) - 1)))
@@ -211,7 +214,10 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Writes some numbers at every offset of every message. Hypothesis would try fewer messages."""
+    """Writes several numbers at every offset of every sample message.
+
+    Hypothesis would try only some offsets.
+    """
     passed, source = 0, random.Random(1)
     for name in READY:
         sample = SAMPLES[name]

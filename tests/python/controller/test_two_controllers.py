@@ -1,4 +1,4 @@
-"""A controller takes over real switches and a real agent when the other controller is killed under load."""
+"""If a controller is killed under load, the other controller takes over real switches and a real agent."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class TwoControllers(TimelyLab):
         return [name for name in NAMES if self.is_in_control(name)]
 
     def roles(self):
-        """The roles of each controller at both switches."""
+        """For each controller, the set of its roles at the two switches."""
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
         roles = {name: set() for name in NAMES}
         for target, role in json.loads(rows)["data"]:
-            # Open vSwitch writes a role that is not set as an empty list.
+            # If a role is not set, Open vSwitch writes an empty list.
             roles[NAMES[int(target.rpartition(":")[2]) - OPENFLOW]].add(str(role))
         return roles
 
@@ -99,7 +99,6 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.is_in_control("west"), "the standby to be in control")
     print(f"in control again {time.monotonic() - killed:.1f} s after the kill")
     wait(lambda: lab.roles()["west"] == {"master"}, "the roles of the standby")
-    # West has the rates of flows that began before the takeover.
     wait(lambda: len([f for f in lab.of("west", "flows") if f["allocation_bps"]]) == 2, "the flows' rates")
 
     lab.start_one("east")
@@ -113,7 +112,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
         out, _ = sender.communicate(timeout=120)
         seconds = [one["sum"]["bits_per_second"] for one in json.loads(out)["intervals"]]
         print([f"{rate / 1e6:.1f}" for rate in seconds])
-        # The flow's first two seconds are not compared.
+        # In its first two seconds, a flow may have another rate.
         assert all(0.3 * RATE < rate < 0.6 * RATE for rate in seconds[2:-1]), seconds
     for name in NAMES:
         assert "Traceback" not in (lab.folder / f"{name}.log").read_text()

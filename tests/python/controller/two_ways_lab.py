@@ -4,8 +4,8 @@
         h1 <   > h2          data through a, ACKs through b
              b
 
-The nodes a and b are routers, because Open vSwitch with this controller would send both directions along the
-shortest path. The agent at b needs keys, because it reaches the controller over the network.
+The nodes a and b are routers. With Open vSwitch, the controller would send data and ACKs along the same path,
+the shortest one. The agent at b needs keys, because it reaches the controller over the network.
 """
 
 from __future__ import annotations

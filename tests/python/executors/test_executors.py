@@ -54,7 +54,10 @@ class Refusing(Sketch):
 
 
 class Elsewhere:
-    """Workers that share only files with the sweep. Tasks, batches and reports are pickled."""
+    """Workers that share only files with the sweep.
+
+    They get pickled tasks and batches, and send pickled reports.
+    """
 
     name = "elsewhere"
     shares_memory = False
@@ -231,7 +234,7 @@ def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs
 
 
 def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
-    """A worker writes the runs before the failure to a segment, and is killed before it sends a report."""
+    """The first attempt writes the runs before the failure to a segment, but its report is lost."""
     monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
 
     class Lost(Elsewhere):
@@ -344,7 +347,7 @@ def test_a_worker_that_outlives_a_killed_sweep_adds_nothing_to_the_next_one(tmp_
 
     class Next(Elsewhere):
         def perform(self, task, batches, scratch):
-            # This worker belongs to the interrupted sweep. Its folder was deleted, so its files are lost.
+            # This worker belongs to the interrupted sweep, whose folder was deleted. So its files are lost.
             late = killed.task(killed.late)
             assert late.segments
             assert late.error is None

@@ -24,7 +24,7 @@ CLUSTERS = ["local", pytest.param("slurm", marks=pytest.mark.skipif(not has_slur
 
 @pytest.fixture(autouse=True)
 def path(monkeypatch, request):
-    """Sets PYTHONPATH, because Slurm jobs import modules of these tests."""
+    """Puts the modules of these tests into PYTHONPATH, because Slurm jobs import them."""
     root = request.path.parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{root.parents[1] / 'python'}:{root}:{request.path.parent}")
 

@@ -1,4 +1,4 @@
-"""Skips a failed test if the machine's host disturbed all its attempts.
+"""Skips a failed test if the machine's host disturbed every attempt.
 
 Measurements in real time depend on the host. Tests of such measurements have the mark `flaky`, which repeats
 a failed test. If the host disturbed every attempt, the figures do not depend only on the program, so the test
@@ -23,10 +23,10 @@ def stolen_s():
 
 
 def unjudged(shares, attempts):
-    """Returns why a failed test is skipped, or None if the test fails.
+    """Returns the reason to skip a failed test, or None if the test must fail.
 
     `shares` has a value for each failed attempt: the part of the processor time that the host took.
-    `attempts` is the largest number of attempts.
+    `attempts` is the number of attempts that the mark `flaky` allows.
     """
     if len(shares) < attempts or min(shares) < SERIOUS:
         return None

@@ -93,7 +93,10 @@ def process(pid: int) -> dict[str, object]:
 
 
 def late() -> dict[str, str]:
-    """Restarts the sender without its interface, and adds the interface after more than `STARTS` starts."""
+    """Restarts the sender while its interface is missing.
+
+    Adds the interface after more than `STARTS` starts.
+    """
     Path("/etc/narrows/sender.toml").write_text('[sender]\ninterfaces = ["late"]\n')
     subprocess.run(["systemctl", "restart", "--no-block", "narrows-agent@sender"], check=False)
     end_s = time.monotonic() + 60

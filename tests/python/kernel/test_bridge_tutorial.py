@@ -14,7 +14,7 @@ TEAR_DOWN = (
 
 
 def test_put_brf_on_a_linux_bridge(tmp_path, agent, lacking, tidy):
-    """Flows with an agent at the sender are `rated`. Flows without an agent are `other`. Figures may vary."""
+    """If the sender has an agent, its flows are `rated`. Otherwise, they are `other`. Figures may vary."""
     taken = [name for name in NAMES if Path("/run/netns", name).exists()]
     if taken:
         lacking(f"a network namespace is called {taken[0]} already")

@@ -84,8 +84,8 @@ def _lock() -> Iterator[int]:
 def unloaded(agent):
     """Skips the test if an algorithm is loaded. Unloads all algorithms after the test.
 
-    A second process unloads the algorithms, even if this process is killed. It shares the lock, so the next
-    test waits until the algorithms are unloaded.
+    A second process unloads the algorithms, also if this process is killed. The second process shares the
+    lock, so the next test waits until the algorithms are unloaded.
     """
     with _lock() as lock:
         before = cc.loaded()

@@ -39,7 +39,8 @@ params = { poll = "40ms" }
 [sdn]
 outages = [["1s", "2s"]]
 """
-# The path over r3 has less delay and more hops. The simulator uses this path, but the controller does not.
+# The path over r3 has less delay but more hops. The simulator takes the path with the least delay, and the
+# controller takes the path with the fewest hops.
 DETOUR = """
 [[links]]
 name = "slow"

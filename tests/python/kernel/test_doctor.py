@@ -90,7 +90,7 @@ MOUNT = "30 23 0:30 / /sys/fs/bpf rw,relatime shared:9 - bpf bpf rw,mode=700"
             [MOUNT, MOUNT.replace("30 23", "31 30")],
             True,
             "",
-        ),  # both mounts have the same file system, so none is hidden
+        ),  # the second mount shows the same file system, so it hides nothing
         (
             [MOUNT, "31 30 0:31 / /sys/fs/bpf rw - bpf bpf rw"],
             False,

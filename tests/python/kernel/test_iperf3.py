@@ -88,5 +88,6 @@ def test_a_run_measures_both_and_keeps_their_json(tmp_path):
     assert 0.5 * 2e6 / 8 * 2.5 < slow["delivered_bytes"] < 1.2 * 2e6 / 8 * 2.5
     kept = tmp_path / "out" / "logs" / "0"
     own = json.loads((kept / "iperf3-bulk.json").read_text())
-    # iperf3 counts written bytes, and the kernel counts received bytes. The difference may be in buffers.
+    # iperf3 counts the bytes that it wrote, and the kernel counts the bytes that arrived. The difference is
+    # still in buffers.
     assert own["end"]["sum_sent"]["bytes"] == pytest.approx(bulk["delivered_bytes"], abs=5e6)

@@ -20,7 +20,7 @@ STUDY = Path(studies.__file__).parent / "library" / "pacec"
 
 
 def counted_line():
-    """A short run of the study's line of three switches. Only OpenFlow counts the second link's bytes."""
+    """The study's line of three switches, for 10 s. Only OpenFlow counts the bytes of the second link."""
     line = load(STUDY / "line.toml", {"duration": "10s", "warmup": "5s", "sweep.seeds": 1})
     return next(run.scenario for run in expand(line) if "pacec-counted" in run.factors.values())
 

@@ -1,7 +1,7 @@
 """Unmodified programs as flows on real stacks.
 
-The tests compare exact counts of packets and bytes with the programs' reports, so other work does not disturb
-them.
+The tests compare exact counts of packets and bytes with the programs' reports, so other work on the machine
+does not disturb the tests.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
     assert 0 < page["delivered_bytes"] - 2 * PAGE_BYTES < 1_000
     assert page["sent_packets"] - page["retransmits"] >= 2 * PAGE_BYTES / 1448
     assert 0.5 < page["end_s"] < 4
-    # The link needs at least this time to send the bytes at 20 Mbit/s.
+    # At 20 Mbit/s, the link needs at least this time for both pages.
     assert 2 * PAGE_BYTES * 8 / 20e6 < page["fct_s"] < 3.5
     assert '"GET /page.bin HTTP/1.1" 200' in logs.joinpath("download-server.log").read_text()
 
@@ -116,9 +116,10 @@ def test_bytes_and_packets_are_those_that_the_programs_report(scenario, backend,
 
     upload, report = flows["upload"], json.loads(logs.joinpath("upload-client.log").read_text())["end"]
     assert report["sender_tcp_congestion"] == "reno", "the route of the sender sets its algorithm"
-    # The control connection adds a few hundred bytes. The sender's buffer is lost at the interruption.
+    # The delivered bytes contain a few hundred bytes of iperf3's control connection. When iperf3 is
+    # interrupted, the data in the sender's buffer is lost.
     assert 0 < upload["delivered_bytes"] <= report["sum_sent"]["bytes"] + 2_000
-    # iperf3 reads the counter before its connections have ended.
+    # iperf3 reads its count of retransmissions before its connections have ended.
     assert upload["retransmits"] == pytest.approx(report["sum_sent"]["retransmits"], abs=10)
     assert upload["sent_bytes"] > upload["delivered_bytes"]
     assert 0.020 < upload["min_rtt_s"] < 0.030

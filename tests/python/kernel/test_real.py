@@ -62,14 +62,17 @@ def test_two_cubics_share_a_dumbbell(backend):
         print(f"{pair.name} {pair.figure}: sim {pair.a:.4g}, kernel {pair.b:.4g}, {pair.difference:+.1%}")
     print(real.soundness["0"]["reasons"] or "sound")
     goodput = sum(real.flows["goodput_bps"].to_pylist())
-    # Payload is at most 1448 of 1500 bytes.
+    # At most 1448 of the 1500 bytes of a packet are payload.
     assert 0.8 * 48.3e6 < goodput < 1.02 * 48.3e6
     assert all(rtt >= 0.0195 for rtt in real.flows["min_rtt_s"].to_pylist())
 
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """Linux marks a sender without data "application-limited". BBR would then stay in Startup for long."""
+    """If a sender has no data left, Linux marks it as application-limited.
+
+    BBR then stays in Startup for long.
+    """
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -89,13 +92,14 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
     assert verdict["flows"][0]["rwnd_limited"] > 0.5
     assert not [reason for reason in verdict["reasons"] if "window" in reason]
     assert simulated.flows["goodput_bps"][0].as_py() == pytest.approx(half_per_rtt, rel=0.02)
-    # Before Linux 6.6, half of the buffer is offered. Later versions offer up to 1448 of every 2304 bytes.
+    # Before version 6.6, Linux offers half of the buffer as receive window. Later versions offer up to 1448
+    # of every 2304 bytes.
     assert 0.9 * half_per_rtt < real.flows["goodput_bps"][0].as_py() < 1.02 * 1448 / 1152 * half_per_rtt
 
 
 @pytest.mark.flaky(reruns=2)
 def test_a_receive_window_in_segments_holds_real_flows(backend):
-    """Linux 6.6 and later drop the window limit at the first full segment, so it must be set again."""
+    """Linux 6.6 and later drop the window limit at the first full segment, so the limit must be set again."""
     text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
     (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
     samples = real.flow_samples.to_pylist()
@@ -132,7 +136,7 @@ cc = { name = "cubic", beta = 0.3 }
 
 
 def _kept(flow_samples):
-    """For each congestion event, `ssthresh` after the event divided by the window before it."""
+    """For each congestion event, `ssthresh` after the event, divided by the window before the event."""
     rows = flow_samples.to_pylist()
     pairs = itertools.pairwise(row for row in rows if not math.isnan(row["ssthresh"]))
     return [
@@ -225,7 +229,7 @@ def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"
     file.write_text(TWO_CUBICS)
-    # This runs as root without capabilities, because other users may be unable to read this checkout.
+    # The command runs as root without capabilities, because another user may be unable to read this checkout.
     command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
     done = subprocess.run(

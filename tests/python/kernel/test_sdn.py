@@ -111,7 +111,7 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
     queue = samples[samples["link"] == number].set_index("t_s")["queue_packets"]
     early, late = queue.loc[4.0:4.3], queue.loc[5.0:6.5]
     print(f"queue in packets: at most {early.max():.0f} at first, mean {late.mean():.2f} a second later")
-    # Without messages from the controller, the switch's own detector starts after a minute.
+    # The switch's own detector starts only after a minute without messages from the controller.
     ends = [kind for _, kind in told].count("congestion-end")
     assert bool(told) == ("congestion:" in log), "all messages about congestion come from the controller"
     assert abs(ends - log.count("clear:")) <= 1, "the last message may be in flight at the end"
@@ -126,7 +126,10 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
 
 @pytest.mark.usefixtures("ovs")
 def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
-    """LLDP passes the relay between the switches. Hosts are known, although they send no ARP requests."""
+    """LLDP passes the relay between the switches.
+
+    The controller knows the hosts, although they send no ARP requests.
+    """
     results, log, _ = run(loads(TWO_SWITCHES), backend, tmp_path / "out")
     counts = [
         log.count(f"{kind}:") for kind in ("switch-up", "link-up", "host-new", "host-moved", "agent-up")
@@ -137,7 +140,7 @@ def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
 
 
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
-    """Ten flows start and end while the controller is stopped. The switch then reports no congestion."""
+    """While the controller is stopped, ten flows start and end, and the switch reports no congestion."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])
@@ -150,7 +153,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
 def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
-    # The text in parentheses is the reason, a queue or a burst.
+    # The reason follows in parentheses: a queue or a burst.
     assert "is congested (" in log, "ten flows that start together congest a link of 20 Mbit/s"
 
 

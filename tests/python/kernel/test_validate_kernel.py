@@ -1,8 +1,8 @@
 """Reno, CUBIC and BBR of the simulator compared with those of the running kernel.
 
 The runs last ten seconds without random loss. The bounds are 10 % for goodput and mean RTT, and 15 % for the
-mean window. Next to CUBIC, the bounds for goodput and window are 25 %, because two runs on the kernel can
-differ by this much. Disturbed runs are repeated (`flaky`).
+mean window. For flows next to CUBIC, the bounds for goodput and window are 25 %, because two runs on the
+kernel can differ by this much. Disturbed runs are repeated (`flaky`).
 """
 
 from __future__ import annotations

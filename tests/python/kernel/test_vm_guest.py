@@ -207,7 +207,10 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """After 10 s, both algorithms enter ProbeRTT. The low rate must not lower the bandwidth estimate."""
+    """After 10 s, both algorithms enter ProbeRTT.
+
+    The low rate in ProbeRTT must not lower the bandwidth estimate.
+    """
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]

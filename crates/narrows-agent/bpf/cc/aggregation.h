@@ -38,7 +38,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* Returns the packets to add to the window for the pause before a burst of ACKs. */
+/* Returns how many packets to add to the window, so that the sender can continue in a pause between ACKs. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	return nrw_min(nrw_max(s->extra_acked[0], s->extra_acked[1]),

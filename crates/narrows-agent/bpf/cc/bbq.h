@@ -29,7 +29,10 @@ static __always_inline int nrw_has_standing_queue(__u32 queued_rounds)
 	return queued_rounds >= nrw_params.bbq_rounds;
 }
 
-/* Returns the minimum length of a phase: one propagation time, or less for a short probe. */
+/*
+ * Returns the minimum length of a phase: one propagation time, but for a short probe at most
+ * bbq_longest_probe_us.
+ */
 static __always_inline __u32 nrw_phase_us(int is_short, __u32 min_rtt_us)
 {
 	return is_short ? nrw_min(min_rtt_us, nrw_params.bbq_longest_probe_us) : min_rtt_us;

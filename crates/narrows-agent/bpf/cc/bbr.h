@@ -29,7 +29,7 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
 	 * setsockopt(). A BPF program cannot use cmpxchg() here. Its plain write could therefore undo a
-	 * concurrent change to SK_PACING_FQ. TCP and the fq qdisc would then both pace the flow.
+	 * concurrent change to SK_PACING_FQ. In this case, both TCP and the fq qdisc would pace the flow.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -149,7 +149,7 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
 {
-	/* The old form has no flags, so every entry to CWR counts as an echo of a mark. */
+	/* The old form has no `flag`, so treat every entry to CWR as the echo of an ECN mark. */
 	nrw_on_ack(sk, rs, FLAG_ECE);
 }
 
@@ -223,7 +223,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 
 /*
  * Called if the last reduction of the window was spurious. BBR v1 restarts its detection of a full pipe and
- * of policers. The callback returns the present window, because the end of recovery restores the window.
+ * of policers. For v1, the callback returns the present window, because the end of recovery restores the
+ * earlier window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -245,8 +246,8 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 }
 
 /*
- * Returns the size of the send buffer in windows. Slow start continues during recovery, so the buffer must be
- * large.
+ * Returns how many congestion windows the send buffer holds. Slow start continues during recovery, so the
+ * buffer must be large.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)

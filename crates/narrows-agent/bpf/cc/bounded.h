@@ -4,9 +4,9 @@
  * versions are one algorithm with two sets of parameters. crates/narrows-control/src/congestion/bbr/bounded
  * states the sources.
  *
- * The names are those of Google's kernel modules. The draft calls inflight_hi, inflight_lo and bw_lo
- * inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term bound of the
- * bandwidth is its maximum over two probes (bw_hi in the modules).
+ * The names are those of Google's kernel modules. The draft has other names: inflight_longterm is
+ * inflight_hi, inflight_shortterm is inflight_lo, and bw_shortterm is bw_lo. As in the draft, the bandwidth
+ * has only one long-term bound: its maximum over the cycles of two probes (bw_hi in the modules).
  */
 #ifndef NRW_BOUNDED_H
 #define NRW_BOUNDED_H
@@ -30,7 +30,7 @@ enum nrw_undo { NRW_UNDO_NOTHING, NRW_UNDO_STARTUP, NRW_UNDO_UP };
 
 /* State of the connection when packets were sent (history.h). */
 struct nrw_sent {
-	__u32 delivered;	/* tp->delivered from which this entry applies */
+	__u32 delivered;	/* the entry applies from this value of tp->delivered */
 	__u32 lost;		/* tp->lost */
 	__u32 in_flight;	/* largest number of packets in flight just after a packet was sent */
 };
@@ -38,12 +38,12 @@ struct nrw_sent {
 struct nrw_bounds {
 	__u32 inflight_hi;	/* largest volume in flight that was safe */
 	__u32 inflight_lo;	/* bound from losses outside of probes, in packets */
-	__u32 bw_lo;		/* only in `before`; struct nrw_bbr has the present value */
+	__u32 bw_lo;		/* used only in `before`; struct nrw_bbr has the present value */
 };
 
 struct nrw_bounded {
 	struct nrw_bounds now;
-	struct nrw_bounds before;	/* values before the present episode of losses */
+	struct nrw_bounds before;	/* bounds before the present episode of losses */
 	__u32 bw_latest;		/* largest delivery rate in this round */
 	__u32 inflight_latest;		/* largest delivered volume in this round, packets */
 	__u32 loss_round_delivered;
@@ -56,7 +56,7 @@ struct nrw_bounded {
 	__u32 up_acked;
 	__u32 acked_per_packet;		/* inflight_hi grows by one packet for this many acknowledged packets */
 	__u32 drain_round;		/* round in which Drain began */
-	__u32 recent_rtt_us;		/* minimum RTT of the shorter window (BBR3-9) */
+	__u32 recent_rtt_us;		/* minimum RTT over the shorter of two windows of time (BBR3-9) */
 	__u64 recent_rtt_at;
 	__u32 startup_losses;		/* ACKs of this round that reported losses */
 	__u32 lost;			/* tp->lost when losses were last handled */
@@ -65,11 +65,11 @@ struct nrw_bounded {
 	__u8 loss_in_round;
 	__u8 loss_round_start;
 	__u8 acks;
-	__u8 is_sampling;		/* losses count as caused by a probe */
+	__u8 is_sampling;		/* losses are attributed to the latest probe */
 	__u8 was_too_high;		/* the latest probe had excessive loss */
 	__u8 was_cautious;		/* the latest probe was stopped at the old bound as a precaution */
-	__u8 full_now;			/* this search has found a full pipe */
-	__u8 is_repairing;		/* in recovery: a further loss belongs to the present episode */
+	__u8 full_now;			/* the present search has found that the pipe is full */
+	__u8 is_repairing;		/* in recovery, where further losses belong to the present episode */
 	__u8 undo;
 	__u8 has_entered_cwr;		/* entered CWR since the last ACK */
 	struct nrw_sent sent[NRW_SENT_COUNT];
@@ -99,7 +99,7 @@ static __always_inline void nrw_start_round(struct nrw_bbr *s, const struct tcp_
 }
 
 /*
- * Returns whether the phase probes for bandwidth. Losses in such a phase do not lower inflight_lo and bw_lo.
+ * Returns whether the phase probes for bandwidth. Losses in such a phase lower neither inflight_lo nor bw_lo.
  */
 static __always_inline int nrw_is_probing(const struct nrw_bbr *s)
 {

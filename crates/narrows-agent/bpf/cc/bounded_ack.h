@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How BBR v2 and v3 handle ACKs, losses, timeouts and undo, and set pacing rate and window. The order of the
- * steps is that of crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
+ * How BBR v2 and v3 handle ACKs, losses, timeouts and undo, and set pacing rate and window. The steps have
+ * the same order as in crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
  *
  * A stock kernel reports only the number of lost packets, so the program cannot see which packets were lost.
  * A lost packet was sent at most one reordering window before the newest acknowledged packet. The program
@@ -54,11 +54,12 @@ static __always_inline __u32 nrw_bounded_losses(struct nrw_bbr *s, struct nrw_bo
 }
 
 /*
- * Handles the echo of an ECN mark. TCP reacts to one echo per round by entering CWR, possibly in the ACK in
- * which it leaves CWR. The number of marked packets is unknown, so the echo counts as one loss (BBR3-10).
+ * Handles the echo of an ECN mark. TCP reacts to one echo per round: it enters CWR. At one ACK, TCP may leave
+ * CWR and enter it again. The number of marked packets is unknown, so the echo counts as one loss (BBR3-10).
  * Neither an echo nor the reductions before it can be undone.
  *
- * TCP also enters CWR if a queue of this host is full. The flag FLAG_ECE tells an echo from a full queue.
+ * TCP also enters CWR if a queue of this host is full. In this case, the next ACK usually has no echo, and
+ * this function ignores the entry to CWR.
  */
 static __always_inline void nrw_bounded_ecn(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					    const struct rate_sample *rs, int flag)
@@ -151,8 +152,8 @@ static __always_inline void nrw_bounded_cwnd(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Fills in the state (history.h) in which a packet was sent. tp->delivered was `prior_delivered` at that
- * time.
+ * Stores the history (history.h) of a packet in `view`. When the packet was sent, tp->delivered was
+ * `prior_delivered`.
  */
 static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_bounded *b, const struct tcp_sock *tp,
 					  __u32 prior_delivered)
@@ -163,7 +164,7 @@ static __always_inline void nrw_look_back(struct nrw_view *view, struct nrw_boun
 	view->lost = tp->lost - sent->lost;
 }
 
-/* Returns tp->delivered at the time when the oldest packet in flight was sent, about a window ago. */
+/* Returns an estimate of tp->delivered at the time when the oldest packet in flight was sent. */
 static __always_inline __u32 nrw_oldest_prior_delivered(const struct tcp_sock *tp)
 {
 	return tp->delivered - (tp->packets_out - tp->sacked_out);
@@ -242,7 +243,7 @@ static __always_inline __u32 nrw_bounded_undo(struct nrw_bbr *s, struct nrw_boun
 			s->mode = NRW_STARTUP;
 	} else if (undo == NRW_UNDO_UP && s->mode != NRW_PROBE_RTT &&
 		   !(s->mode == NRW_PROBE_BW && s->cycle == NRW_STEP_UP)) {
-		/* There is no reference rate (0), so the next sample becomes the reference. */
+		/* With 0 as the reference rate, the rate of the next sample becomes the reference. */
 		nrw_enter_up(s, b, tp, 0);
 	}
 	return nrw_max(tp->snd_cwnd, s->prior_cwnd);

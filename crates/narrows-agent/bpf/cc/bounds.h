@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bounds on data in flight and bandwidth that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7). Only
- * probes raise or lower inflight_hi. Losses at other times lower inflight_lo and bw_lo towards the delivered
- * volume and rate. The next probe removes inflight_lo and bw_lo.
+ * Bounds that follow from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7), on the data in flight and on the
+ * bandwidth. Excessive losses in Startup or of a probe set inflight_hi. Volumes in flight that were safe
+ * raise it. Losses at other times lower inflight_lo and bw_lo towards the delivered volume and rate. The next
+ * Refill, or the end of ProbeRTT, removes inflight_lo and bw_lo.
  */
 #ifndef NRW_BOUNDS_H
 #define NRW_BOUNDS_H
 
-/* Returns whether the losses were excessive for the volume in flight when a packet was sent. */
+/*
+ * Returns whether losses were excessive: more than loss_percent of the volume in flight when a packet was
+ * sent.
+ */
 static __always_inline int nrw_is_too_high(__u32 lost, __u32 tx_in_flight)
 {
 	return (__u64)lost * 100 > (__u64)tx_in_flight * nrw_params.loss_percent;
 }
 
 /*
- * Returns the volume in flight at which losses crossed the threshold (BBR2-3). The last `newly` of the `lost`
- * packets were marked lost one after the other. Losses crossed the threshold at the first of these packets
+ * Returns the volume in flight at which losses crossed the threshold (BBR2-3). The function adds the last
+ * `newly` of the `lost` packets one after the other. Losses crossed the threshold at the first added packet
  * that makes nrw_is_too_high() true.
  */
 static __always_inline __u32 nrw_inflight_at_loss(__u32 tx_in_flight, __u32 lost, __u32 newly)
@@ -37,8 +41,8 @@ static __always_inline void nrw_forget_lo(struct nrw_bbr *s, struct nrw_bounded 
 }
 
 /*
- * Discards this round's losses, delivery rate and volume. Losses of a probe therefore do not lower
- * inflight_lo and bw_lo.
+ * Discards this round's losses, delivery rate and volume. Losses of a probe therefore lower neither
+ * inflight_lo nor bw_lo.
  */
 static __always_inline void nrw_forget_round(struct nrw_bounded *b)
 {
@@ -97,7 +101,9 @@ static __always_inline void nrw_lower_bounds(struct nrw_bbr *s, struct nrw_bound
 	if (!b->loss_round_start)
 		return;
 	if (b->loss_in_round && !nrw_is_probing(s)) {
-		/* At the first loss of a cycle, start from the bandwidth and the window in use. */
+		/*
+		 * After the first loss of a cycle, start from the estimated bandwidth and the present window.
+		 */
 		if (s->bw_lo == NRW_NO_BOUND)
 			s->bw_lo = nrw_max_bw(s);
 		nrw_bound_inflight_lo(b, tp->snd_cwnd);

@@ -25,11 +25,11 @@
  * - bounded.h: state of v2 and v3
  * - history.h: packets in flight and lost packets when a packet was sent
  * - bounds.h: bounds that follow from losses
- * - probes.h: when to probe, and how far
+ * - probes.h: when to probe, and how inflight_hi grows in a probe
  * - steps.h: the state machine of v2 and v3
  * - bounded_ack.h: an ACK, losses, timeouts and undo in v2 and v3
  * - bbr.h: struct_ops: the callbacks
- * - gains_run.h: the gain model and BBQ's test alone, for tests
+ * - gains_run.h: programs for tests, which run only the gain model or only BBQ's test
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Maximum over a window of time, in constant space (K. Nichols; Linux lib/win_minmax.c;
- * crates/narrows-control/src/congestion/filter.rs). s[0] is the best sample of the window, s[1] the best
- * sample after s[0], and s[2] the best sample after s[1].
+ * crates/narrows-control/src/congestion/filter.rs). s[0] is the best sample of the window, s[1] the best of
+ * the samples later than s[0], and s[2] the best of the samples later than s[1].
  */
 #ifndef NRW_FILTER_H
 #define NRW_FILTER_H
@@ -18,7 +18,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	const struct nrw_sample new = { .at = at, .bw = bw };
 	__u32 age;
 
-	/* A new maximum, or all samples have left the window. */
+	/* The new sample is the maximum, or all earlier samples have left the window. */
 	if (bw >= s[0].bw || at - s[2].at > window) {
 		nrw_max_reset(s, at, bw);
 		return;
@@ -32,7 +32,7 @@ static __always_inline void nrw_max_update(struct nrw_sample s[3], __u32 window,
 	if (age > window) {
 		/*
 		 * The best sample has left the window, so the other two samples move up by one place. If the
-		 * second best sample has left, too, they move up again.
+		 * second best sample has also left the window, they move up again.
 		 */
 		s[0] = s[1];
 		s[1] = s[2];

@@ -45,8 +45,8 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 /*
  * Returns the square root of a number up to 2^32, rounded down. The loop starts from a zero that is unknown
  * to the verifier. If the verifier knew this zero, it would check each combination of the root's bits
- * separately. In a measurement, two square roots then took 896,000 of the million instructions that the verifier
- * checks at most.
+ * separately. In a measurement with a known zero, the verifier checked 896,000 instructions for two square
+ * roots. Its limit is a million instructions.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {

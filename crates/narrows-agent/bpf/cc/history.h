@@ -7,8 +7,8 @@
  *
  * Nothing is delivered between two ACKs, so all packets sent in this time have the same prior_delivered. The
  * next ACK's prior_in_flight is the largest number of packets in flight in this time. With more than
- * NRW_SENT_COUNT / 2 packets in flight, one entry covers several ACKs. The numbers of the entry may then
- * belong to a packet that was sent up to 1/64 of a window earlier or later than the acknowledged packet.
+ * NRW_SENT_COUNT / 2 packets in flight, one entry covers several ACKs. In this case, the numbers of the entry
+ * may belong to a packet that was sent up to 1/64 of a window earlier or later than the acknowledged packet.
  */
 #ifndef NRW_HISTORY_H
 #define NRW_HISTORY_H
@@ -50,7 +50,7 @@ static __always_inline void nrw_continue_history(struct nrw_bounded *b, const st
 }
 
 /*
- * Returns the entry for packets that were sent when tp->delivered was `prior_delivered`, by a binary search.
+ * Searches for the entry of packets that were sent when tp->delivered was `prior_delivered`, and returns it.
  * If these packets are older than the history, returns the oldest entry.
  */
 static __always_inline const struct nrw_sent *nrw_when_sent(struct nrw_bounded *b, __u32 prior_delivered)

@@ -11,8 +11,8 @@
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
  * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration: it is 128
- * plus the link's header, commonly 320. With another value, bursts differ by at most one packet, and only
- * above 500 Mbit/s.
+ * plus the link's header, commonly 320. If the kernel has another value, the size of its bursts differs by at
+ * most one packet, and only above 500 Mbit/s.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
 
@@ -41,9 +41,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * Returns whether too little was sent for the sample to show the path's capacity. Packets sent in ProbeRTT
- * give such samples. tcp_rate_skb_sent() marks them by app_limited. With nrw_old, the program recognises them
- * by prior_delivered.
+ * Returns whether too few packets were sent, so that the sample does not show the path's capacity. This is
+ * also the case in ProbeRTT. tcp_rate_skb_sent() marks packets that are sent while app_limited is set. With
+ * nrw_old, the program recognises packets of ProbeRTT by prior_delivered.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -98,7 +98,7 @@ static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 ga
 static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
-	/* The verifier has no bound for a shift by a value from memory, so mask the value. */
+	/* The verifier has no bound for a value from memory, so mask the shift. */
 	__u64 bytes = nrw_min(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), NRW_MOST_TSO_BYTES);
 	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, NRW_LEAST_TSO_SEGMENTS);
 
@@ -123,8 +123,9 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 }
 
 /*
- * Returns the number of packets in the network when the next packet departs. With pacing, some packets in
- * flight have not left the host yet. With a pacing gain above 1, the next burst counts as already sent.
+ * Returns the number of packets in the network when the next packet departs. With pacing, the next packet
+ * departs later, so the function subtracts the packets that are delivered until then. With a pacing gain
+ * above 1, the function adds the next burst.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

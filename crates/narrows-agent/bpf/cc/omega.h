@@ -29,8 +29,8 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 }
 
 /*
- * Returns omega, which is 1 until a round has a mean RTT. With an omega of 1, the gain of the probing phase
- * is 1.
+ * Returns omega, which is 1 until the first round with RTT samples has ended. With an omega of 1, the gain of
+ * the probing phase is 1.
  */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {

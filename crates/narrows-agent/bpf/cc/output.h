@@ -42,7 +42,7 @@ static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_so
 		sk->sk_pacing_rate = rate;
 }
 
-/* Stores the window for recovery in *cwnd. Returns true if this window overrides the model. */
+/* Stores the window for recovery in *cwnd. Returns true if it applies instead of the model's window. */
 static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs, __u32 *cwnd)
 {

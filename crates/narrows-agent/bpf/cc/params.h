@@ -28,7 +28,7 @@ struct nrw_params {
 	struct nrw_gain_pair probe_rtt;
 	__u64 min_rtt_window_us;
 	__u64 probe_rtt_us;
-	__u64 extra_us;			/* largest addition by aggregation to the window, in us at the bandwidth in use */
+	__u64 extra_us;			/* largest addition to the window for aggregation, as time at the present bandwidth */
 	__u32 extra_rounds;		/* length of each of the two bins for aggregation, in rounds */
 	__u32 extra_rounds_startup;
 	__u32 extra_epoch_packets;	/* an epoch ends before it has this many acknowledged packets */
@@ -66,7 +66,7 @@ struct nrw_params {
 	__u32 headroom_percent;
 	__u32 startup_losses;
 	__u32 offload_quanta;
-	__u32 up_queue;			/* v2: a probe ends at this many BDP/256 in flight; 0: v3 (full pipe) */
+	__u32 up_queue;			/* v2: a probe ends at this many 1/256 BDP in flight; 0 (v3): at a full pipe */
 	__u32 startup_bound_delivered;
 	__u32 undo_returns;
 	__u32 ce_is_loss;

@@ -131,7 +131,7 @@ static __always_inline void nrw_update_gains(struct nrw_bbr *s)
 		s->cwnd_gain = nrw_params.drain.cwnd;
 		break;
 	case NRW_PROBE_BW:
-		/* Probing would only make the policer drop packets. */
+		/* If a policer was detected, probes would only make it drop packets. */
 		s->pacing_gain = s->lt_use_bw ? NRW_UNIT : s->phase_gain;
 		s->cwnd_gain = nrw_params.cruise.cwnd;
 		break;

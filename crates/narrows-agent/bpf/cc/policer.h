@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Detects policers. If two intervals have high loss and nearly the same delivery rate, the cause is a token
- * bucket, not a queue (BBR-22). BBR then uses the bucket's rate for a while, without probing.
+ * Detects policers. If two consecutive intervals have high loss and nearly the same delivery rate, the
+ * program assumes that the cause is a token bucket, not a queue (BBR-22). BBR then uses the bucket's rate for
+ * a while, without probing.
  */
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Measures the propagation time (BBR-11). ProbeRTT empties the queue for this purpose (BBR-17): it limits the
- * data in flight to four packets, for at least 200 ms and one round.
+ * Measures the propagation time (BBR-11). For this purpose, ProbeRTT empties the queue (BBR-17): for at least
+ * 200 ms and one round, it limits the data in flight, in v1 to four packets.
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
@@ -42,8 +42,8 @@ static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Handles an ACK in ProbeRTT. ProbeRTT ends after the minimum time and a round with at most `few` packets in
- * flight. Returns whether it is over.
+ * Handles an ACK in ProbeRTT. When at most `few` packets are in flight, the minimum time and a round begin.
+ * ProbeRTT ends when both have passed. Returns whether ProbeRTT is over.
  */
 static __always_inline int nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp, __u32 few)
 {

@@ -11,7 +11,7 @@ static __always_inline __u32 nrw_target_inflight(const struct nrw_bbr *s, const 
 	return nrw_min(nrw_bdp(s, nrw_bw(s), NRW_UNIT), tp->snd_cwnd);
 }
 
-/* Adds room for bursts of the end systems. */
+/* Raises a number of packets, if necessary, to leave room for bursts of the end systems. */
 static __always_inline __u32 nrw_with_room(const struct tcp_sock *tp, __u32 packets)
 {
 	return nrw_max(nrw_max(packets, nrw_params.offload_quanta * nrw_quantum(tp)), nrw_params.min_cwnd);
@@ -24,7 +24,7 @@ static __always_inline __u32 nrw_bounded_inflight(const struct nrw_bbr *s, const
 	return nrw_with_room(tp, nrw_bdp(s, bw, gain));
 }
 
-/* Begins a cycle of ProbeBW, with a random time until its probe. */
+/* Begins a cycle of ProbeBW. The time until its probe is random. */
 static __always_inline void nrw_start_cycle(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp)
 {
 	__u64 random = bpf_get_prandom_u32();
@@ -42,12 +42,12 @@ static __always_inline void nrw_start_cycle(struct nrw_bbr *s, struct nrw_bounde
 /* Doubles the rate at which inflight_hi grows. Called once in each round of a probe. */
 static __always_inline void nrw_raise_slope(struct nrw_bounded *b, __u32 cwnd)
 {
-	/* The verifier has no bound for a shift by a value from memory, so mask the value. */
+	/* The verifier has no bound for a value from memory, so mask the shift. */
 	b->acked_per_packet = nrw_max(cwnd >> (b->up_rounds & 31), 1);
 	b->up_rounds = nrw_min(b->up_rounds + 1, 30);
 }
 
-/* tcp_is_cwnd_limited(), include/net/tcp.h: whether the window limits the sender, and not the application. */
+/* tcp_is_cwnd_limited(), include/net/tcp.h: whether the window, not the application, limits the sender. */
 static __always_inline int nrw_is_cwnd_limited(const struct tcp_sock *tp)
 {
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -76,9 +76,9 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 }
 
 /*
- * Returns whether a probe is due. A probe is due after the cycle's random time, or earlier after a number of
- * rounds. This number is the target for data in flight (in packets), or probe_rounds if probe_rounds is
- * smaller. After about as many rounds, Reno would cause a loss.
+ * Returns whether a probe is due. A probe is due when the cycle's random time or a number of rounds has
+ * passed, whichever is earlier. This number is the target for data in flight (in packets), or probe_rounds if
+ * probe_rounds is smaller. After about as many rounds, Reno would cause a loss.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -110,9 +110,9 @@ static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bound
 }
 
 /*
- * Tracks which data of a probe the ACKs acknowledge (enum nrw_acks). Returns 0 unless the last data of a
- * probe was just acknowledged. Returns 2 if this probe was stopped as a precaution and had no excessive loss,
- * so that BBR probes again. Otherwise returns 1.
+ * Tracks which data of a probe the ACKs acknowledge (enum nrw_acks). Returns 1 or 2 if the last data of a
+ * probe was just acknowledged, otherwise 0. The result is 2 if this probe was stopped as a precaution and had
+ * no excessive loss. In this case, BBR probes again.
  */
 static __always_inline int nrw_follow_probe(const struct nrw_bbr *s, struct nrw_bounded *b)
 {

@@ -21,15 +21,14 @@ enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C, NRW_BBQ, NRW_V2, NRW_V3 };
 const volatile __u32 nrw_variant = NRW_V1;
 #define nrw_is_bounded()	(nrw_variant >= NRW_V2)
 #define nrw_has_gain_model()	(nrw_variant >= NRW_A && nrw_variant <= NRW_C)
-/* Alternative readings of the paper (GAIN-4). They affect only the gain model. */
+/* Alternative interpretations of the paper (GAIN-4). They affect only the gain model. */
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * This constant is 1 before Linux 6.10, where a program may be unable to write app_limited. Instead of the
- * kernel, the program then records which packets were sent in ProbeRTT. The agent sets the constant on every
- * kernel with the old form of cong_control. Users can see the difference only in the delivery rate of
- * tcp_info.
+ * 1: the kernel has the old form of cong_control (before Linux 6.10). Some of these kernels do not let
+ * programs write app_limited. On all of these kernels, the program, not the kernel, records which packets
+ * were sent in ProbeRTT. Users can see the difference only in the delivery rate that tcp_info reports.
  */
 const volatile __u32 nrw_old;
 
@@ -43,8 +42,8 @@ struct nrw_sample {
 
 /*
  * State of a connection. It is in socket storage, because icsk_ca_priv has only 104 bytes. Linux's struct bbr
- * already fills these, and the gain model needs more. Socket storage also has room for plain fields instead
- * of Linux's bit fields.
+ * already fills these 104 bytes, and the gain model needs more. In socket storage, plain fields replace
+ * Linux's bit fields.
  *
  * Times are values of tcp_mstamp in us, unless the comment says otherwise. Where Linux uses jiffies, this
  * program uses microseconds.
@@ -95,7 +94,10 @@ struct nrw_bbr {
 
 	__u32 bw_lo;		/* v2, v3: short-term bound on the bandwidth; NRW_NO_BOUND: none */
 
-	/* A, B, C, BBQ, in us: RTT samples of this round, mean of the last round, maximum */
+	/*
+	 * A, B, C, BBQ, in us: rtt_count and rtt_sum of this round, rtt_mean of the last round, rtt_max of
+	 * all rounds
+	 */
 	__u32 rtt_count;
 	__u64 rtt_sum;
 	__u32 rtt_mean;		/* 0: none yet */
@@ -110,7 +112,7 @@ struct {
 	__type(value, struct nrw_bbr);
 } nrw_bbrs SEC(".maps");
 
-/* Counters for the command `list`. The agent pins the map. */
+/* Counters for `narrows cc list`. The agent pins the map of these counters. */
 struct nrw_cc_facts {
 	__u64 connections;	/* at present */
 	__u64 begun;		/* since load */

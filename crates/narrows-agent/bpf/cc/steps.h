@@ -6,7 +6,7 @@
 #ifndef NRW_STEPS_H
 #define NRW_STEPS_H
 
-/* The facts about an ACK that the state machine needs. */
+/* The data about one ACK that the state machine needs. */
 struct nrw_view {
 	__u32 bw;		/* delivery rate of the sample */
 	__u32 tx_in_flight;	/* packets in flight just after the sampled packet was sent */
@@ -45,7 +45,7 @@ static __always_inline void nrw_restart_search(struct nrw_bbr *s, struct nrw_bou
 	b->full_now = 0;
 }
 
-/* Begins a probe for a rate above `bw`. From now on, losses count as losses of the probe. */
+/* Begins a probe for a rate above `bw`. From now on, losses are attributed to the probe. */
 static __always_inline void nrw_enter_up(struct nrw_bbr *s, struct nrw_bounded *b, const struct tcp_sock *tp,
 					 __u32 bw)
 {
@@ -78,7 +78,8 @@ static __always_inline void nrw_search_full_pipe(struct nrw_bbr *s, struct nrw_b
 }
 
 /*
- * Ends Startup after a round in recovery, if its losses were excessive and many ACKs reported them (BBR3-3).
+ * Ends Startup after a round of loss recovery, if losses were excessive and many ACKs of the round reported
+ * losses (BBR3-3).
  */
 static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct nrw_bounded *b,
 						     const struct tcp_sock *tp, const struct nrw_view *view,
@@ -99,7 +100,7 @@ static __always_inline void nrw_check_startup_losses(struct nrw_bbr *s, struct n
 	s->full_bw_reached = 1;
 }
 
-/* Moves from Startup to Drain, and from Drain to Down. Both may happen at one ACK. */
+/* Moves from Startup to Drain, and from Drain to Down. Both moves may happen at one ACK. */
 static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp)
 {
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
@@ -131,10 +132,7 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +
 				       nrw_params.probe_segments;
 	if (nrw_is_cwnd_limited(tp) && tp->snd_cwnd >= b->now.inflight_hi) {
-		/*
-		 * inflight_hi limits the rate. If the rate stops growing now, this does not show that the
-		 * pipe is full.
-		 */
+		/* inflight_hi limits the rate, so a rate that does not grow is no sign of a full pipe. */
 		nrw_restart_search(s, b, view->bw);
 		return 0;
 	}
@@ -201,7 +199,7 @@ static __always_inline void nrw_bounded_end_probe_rtt(struct nrw_bbr *s, struct 
 	nrw_enter_step(s, NRW_STEP_CRUISE);
 }
 
-/* Updates the minimum RTT over two windows of time. Enters and leaves ProbeRTT (BBR3-9). */
+/* Updates two minimum RTTs, each over its own window of time. Enters and leaves ProbeRTT (BBR3-9). */
 static __always_inline void nrw_bounded_min_rtt(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp,
 						const struct rate_sample *rs)
 {

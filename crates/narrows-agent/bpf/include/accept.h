@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Functions of sock_ops programs that answer a SYN that asks for feedback. A SYN-ACK belongs to a request
+ * With these functions, sock_ops programs answer SYNs that ask for feedback. A SYN-ACK belongs to a request
  * socket, which has neither callback flags nor storage. The programs can still write the SYN-ACK's header,
- * because they set a callback flag of the listener. They also make the kernel save the SYN, to see whether it
- * asked for feedback.
+ * because they set a callback flag of the listener. They also make the kernel save the SYN, which shows
+ * whether the client asked for feedback.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -17,7 +17,7 @@
  * Prepares a listener, at listen(), for SYNs that ask for feedback. The kernel then saves each SYN. Programs
  * can read the saved SYN when a SYN-ACK is repeated, and later at the accepted socket. The accepted socket
  * inherits BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. This function does not run for a listener that is older than
- * the program. Since Linux 6.12, the sender's program prepares such listeners, too (takeover.h).
+ * the program. On Linux 6.12 and later, the sender's program also prepares older listeners (takeover.h).
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {

@@ -7,8 +7,8 @@
  * base station and gateway.
  *
  * The program looks into GTP-U only if the configuration allows it. The reason is that any host can send
- * GTP-U datagrams. The inner packets of such a datagram can have the addresses of other hosts, and the host's
- * provider does not filter inner packets.
+ * GTP-U datagrams. Their inner packets can have the addresses of other hosts, and providers do not filter
+ * inner packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
@@ -67,8 +67,8 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 
 /*
  * Looks for a subscriber's datagram in the G-PDU behind a UDP header, and sets `l3` to its offset. All length
- * fields must agree, because inserting an option changes each of them. Super-packets hold several G-PDUs, so
- * the function does not look into them.
+ * fields must agree, because an inserted option later changes each of them. Super-packets hold several
+ * G-PDUs, so the function does not look into them.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {
@@ -112,7 +112,10 @@ __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int ope
 	return opens_gtp && nrw_open_gtp(skb, p, &udp);
 }
 
-/* If there is an inner TCP segment, makes `p` describe it. Otherwise the packet stays UDP. */
+/*
+ * If the tunnel's packet contains a TCP segment, makes `p` describe the segment and returns NRW_TCP.
+ * Otherwise, returns NRW_UDP.
+ */
 __noinline int nrw_read_inner(struct __sk_buff *skb, struct nrw_packet *p)
 {
 	__u32 bytes, packets, end;

@@ -83,7 +83,7 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
-	__u32 max_packets_out;		/* most packets in flight in the present window of data */
+	__u32 max_packets_out;		/* largest number of packets in flight in the present window of data */
 	__u8 is_cwnd_limited : 1;	/* the congestion window limited the sender in this window of data */
 	__u32 data_segs_out;		/* data segments sent so far, including retransmissions */
 	__u32 packets_out;
@@ -111,7 +111,7 @@ struct rate_sample {
 	_Bool is_ack_delayed;		/* the ACK was probably delayed */
 };
 
-/* Context of the iterator (net/ipv4/tcp_ipv4.c). */
+/* Context of the iterator over TCP sockets (net/ipv4/tcp_ipv4.c). */
 struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };

@@ -22,8 +22,8 @@
 #define NRW_NO_PORT		0xffffffffU
 
 /*
- * Constants that the agent also needs. They are enumerations, because the agent's constants are generated
- * from the BTF, which has no macros.
+ * Constants that the agent also needs. They are values of an enumeration, because the agent's constants are
+ * generated from the BTF, which has no macros.
  */
 enum nrw_constants {
 	NRW_SINGLE_GRANTS = 8,		/* these grants are for one flow each; the next are for 8, 16, 32 ... flows */
@@ -122,7 +122,7 @@ struct nrw_slot {
 	__u8 learn_reverse_n;	/* P: like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 mark;		/* P: skb->mark of the first data packet, which can identify a subscriber */
-	__u32 vlan;		/* P: VLAN id of the data at its port in every mode, which can identify a subscriber */
+	__u32 vlan;		/* P: VLAN id of the data at its port (even if key.vlan is 0), can identify a subscriber */
 	__u32 pad2[3];
 };
 
@@ -172,7 +172,7 @@ struct nrw_port {
 	enum nrw_mode mode;
 	enum nrw_format format;
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (for UDP, of its first queue) */
-	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for new flows since the last tick, see nrw_grant_of() */
+	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the new flows of this tick, see nrw_grant_of() */
 	__u32 tick;		/* number of the agent's tick; when it changes, new flows are counted from zero */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
 	__u32 report_max_us;	/* with BDR: longest time that one report may add to reported_ns */
@@ -192,7 +192,7 @@ struct nrw_port {
 	__u64 no_slot;		/* packets that needed a slot when all were in use */
 	__u64 refused;		/* packets that got no slot because too many flows were unconfirmed */
 	__u64 syns;
-	__u64 watchdog;		/* packets that passed while the agent was dead */
+	__u64 watchdog;		/* packets that passed unchanged while the agent was dead */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
 	__u64 reported_ns;	/* sum of the times in reports; this and the next three fields are for BDR */
 	__u64 reports;		/* reports, in units of 1 / NRW_REPORT_UNIT */
@@ -232,7 +232,7 @@ struct nrw_half {
  * A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the older entry at its index.
  */
 struct nrw_missed {
-	__u32 mark;		/* the rest of the hash */
+	__u32 mark;		/* upper half of the hash */
 	__u32 at_ms;		/* time of the drop (wraps) */
 };
 

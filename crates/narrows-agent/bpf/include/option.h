@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Functions of sock_ops programs that read the rate option, reserve room for it, and write it without a rate. */
+/*
+ * With these functions, sock_ops programs read the rate option, reserve room for it, and write it without a
+ * rate.
+ */
 #ifndef NRW_OPTION_H
 #define NRW_OPTION_H
 

@@ -4,8 +4,9 @@
  * checksum stays wrong.
  *
  * The kernel's helpers update checksums, because only they know whether the device will complete a checksum
- * (CHECKSUM_PARTIAL). A function changes the packet completely, or returns NRW_UNTOUCHED. If a helper fails
- * half-way, the function returns NRW_BROKEN, and the packet must be dropped.
+ * (CHECKSUM_PARTIAL). If a function cannot change the packet, it returns NRW_UNTOUCHED, and the packet's
+ * contents stay the same. If a helper fails half-way, the function returns NRW_BROKEN, and the packet must be
+ * dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -109,8 +110,8 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
  * its pseudo header. The checksum of an inner IPv4 header compensates every change of this header. Only these
  * lengths change the sum of the UDP datagram:
  *
- * - the length in the inner pseudo header: 8 less, because the TCP checksum compensates it, although it is
- *   not in the packet
+ * - the length in the inner pseudo header: 8 less, because the TCP checksum compensates this length, but the
+ *   packet does not contain it
  * - the lengths in the headers of UDP, of GTP-U and of an inner IPv6 packet: 8 more each
  * - the length in the outer pseudo header: 8 more
  *

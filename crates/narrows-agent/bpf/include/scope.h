@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Limits a host program to certain network namespaces. A program that is attached to a cgroup also applies
- * only to the sockets of this cgroup.
+ * Limits a host program to certain network namespaces. If the program is attached to a cgroup, it applies
+ * only to those sockets of the cgroup that are in these namespaces.
  */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H

@@ -47,7 +47,7 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 }
 
 /*
- * Returns whether the options begin with two bytes and then timestamps, as in Linux's packets after the
+ * Returns whether the timestamps follow the first two bytes of the options, as in Linux's packets after the
  * handshake. Format 1 writes a rate only into packets with this layout.
  */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)

@@ -51,8 +51,8 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 /*
  * Begins a connection with a rate or with CUBIC. After the connection has begun, further calls have no
  * effect. Usually, it begins in init(), after the handshake. If the application selects `brf` between
- * connect() and the SYN-ACK, init() runs in SYN_SENT, which is too early. The connection then begins at its
- * first packet or ACK after the handshake.
+ * connect() and the SYN-ACK, init() runs in SYN_SENT, which is too early. In this case, the connection begins
+ * at its first packet or ACK after the handshake.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -71,7 +71,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
-		/* The switch chooses the first rate, so there is no limit on its increase. */
+		/* A switch has chosen the first rate, so apply it at once, without a gradual increase. */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
 		conn->base_us = now;
@@ -115,8 +115,8 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 }
 
 /*
- * Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate and at most doubles per
- * RTT.
+ * Changes from CUBIC to the network's rate. The rate starts at CUBIC's present rate, and at most doubles in
+ * each RTT.
  */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
@@ -299,7 +299,7 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * `brf` has no min_tso_segs(). The kernel may skip such a callback on a processor for some milliseconds, and
+ * `brf` has no min_tso_segs(). On a processor, the kernel may skip this callback for some milliseconds, and
  * use 0 as its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the kernel would then send
  * empty segments. Receivers do not acknowledge them, and the connection would wait for minutes
  * (tcp_tso_autosize(), tcp_mss_split_point()). Slow flows still send single segments, because their window is

@@ -2,8 +2,8 @@
 /*
  * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate. The kernel's own congestion
  * control stays in use. The sender paces at the lower of the network's rate and the rate of this congestion
- * control. Without a cap, the congestion control is unchanged, so the bounds of BRF-104 and the change to
- * CUBIC are not needed.
+ * control. If feedback is missing, the cap is removed, and only this congestion control remains. A change to
+ * CUBIC and a gradual increase of the rate (BRF-104) are therefore not needed.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H
@@ -13,7 +13,10 @@
  * GB/s.
  */
 #define NRW_NO_CAP	0xffffffffU
-/* Shortest time that a cap stays in force without feedback. `brf` would have changed to CUBIC by then. */
+/*
+ * Shortest time that a cap stays in force without feedback. At RTTs up to about 100 ms, `brf` changes to
+ * CUBIC within this time.
+ */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)

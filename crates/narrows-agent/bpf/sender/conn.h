@@ -38,7 +38,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_FLOOR_SEGMENTS	2	/* segments per RTT, below which missing feedback does not reduce the rate (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT; an increase from a lower rate starts at this rate */
 #define NRW_SPARSE		2	/* segments per RTT, below which the gaps between segments vary ... */
-#define NRW_SPARSE_LEAST_US	10000	/* ... an RTT counts as at least this, a switch's shortest period (BRF-30) */
+#define NRW_SPARSE_LEAST_US	10000	/* ... for shorter RTTs, use this time, a switch's shortest period (BRF-30) */
 #define NRW_GAP			1024	/* value of nrw_conn.gap for the mean gap between two segments */
 #define NRW_GAP_VARIED		341	/* largest variation of a gap, in the same unit */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
@@ -46,29 +46,32 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_NOMINAL_RTT_US	100000
 #define NRW_RTT_MIN_US		10
 #define NRW_RTT_MAX_US		10000000
-#define NRW_LONGEST_RTT		8	/* an RTT sample counts as at most this many times the least RTT */
+#define NRW_LONGEST_RTT		8	/* larger RTT samples are reduced to this many times the least RTT */
 
 /*
- * The window bounds the data in flight (BRF-91). It is the data that the rate sends in twice the least RTT
- * plus NRW_WINDOW_SLACK_US. NRW_WINDOW_SLACK_PACKETS packets are added to this data. The window must not
- * limit the rate, even if the RTT is shorter than the timer's jitter and a TSO burst. In measurements with
+ * The window bounds the data in flight (BRF-91). It is NRW_WINDOW_SLACK_PACKETS packets larger than the data
+ * that the rate sends in a certain time: twice the least RTT, plus NRW_WINDOW_SLACK_US. The window must not
+ * limit the rate, even if the RTT is shorter than the timer's jitter or a TSO burst. In measurements with
  * RTTs from 6 us to 20 ms, it did not limit the rate.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
  * Replaces NRW_WINDOW_SLACK_PACKETS for a flow with few segments per RTT. The kernel sends at most half a
- * window at once (tcp_cwnd_test()). With this constant, a crowd's flows therefore send one segment at a time.
- * With NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See docs/explanation/brf.md,
- * "Crowds".
+ * window at once (tcp_cwnd_test()). With this constant, the flows of a crowd therefore send one segment at a
+ * time. With NRW_WINDOW_SLACK_PACKETS, they sent bursts of five segments in a measurement. See
+ * docs/explanation/brf.md, "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
-/* The kernel does not pace this many segments of a new connection (tcp_update_skb_after_send()). */
+/*
+ * The kernel does not pace the first segments of a new connection, up to this number
+ * (tcp_update_skb_after_send()).
+ */
 #define NRW_UNPACED		10
 /*
- * If one of these segments is late, the next ones leave earlier, until the connection is back on schedule.
- * They make up for at most this much delay, which is about the delay of the kernel's timer.
+ * If one of these unpaced segments is late, the next ones leave earlier, until the connection is back on
+ * schedule. They make up for at most this delay, which is about the delay of the kernel's timer.
  */
 #define NRW_LATE_MOST_US	200000
 
@@ -84,9 +87,9 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 struct nrw_conn {
 	/*
-	 * Passes codes from the programs that see headers to the congestion control. It is a single word,
-	 * because nrw_restore() (padding.h) writes it without the socket's lock. If two rates arrive at once,
-	 * the later replaces the earlier. The next ACK brings a new rate anyway.
+	 * In this word, the programs that see headers pass codes to the congestion control. It is a single
+	 * word, because nrw_restore() (padding.h) writes it without the socket's lock. If two rates arrive at
+	 * once, the later replaces the earlier. The next ACK brings a new rate anyway.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */

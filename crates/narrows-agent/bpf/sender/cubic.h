@@ -2,11 +2,11 @@
 /*
  * The kernel's CUBIC, for connections without a rate.
  *
- * An algorithm with a cong_control() hook controls the window itself. tcp_cong_control(),
- * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change the window
+ * An algorithm with a cong_control() hook controls the window itself. With such an algorithm, the kernel's
+ * tcp_cong_control(), tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() do not change the window
  * (net/ipv4/tcp_input.c, include/net/tcp.h). The program does the work of these functions:
  *
- * - proportional rate reduction in recovery (RFC 6937), otherwise CUBIC's own functions
+ * - in recovery, proportional rate reduction (RFC 6937); at other times, calls of CUBIC's own functions
  * - the end of a reduction
  * - the restart after an idle time (RFC 2861)
  * - the pacing rate

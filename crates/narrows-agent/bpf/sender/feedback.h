@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The cgroup's sock_ops program. It asks for feedback and reads it. */
+/* The cgroup's sock_ops program. The program asks for feedback, and reads the feedback that arrives. */
 #ifndef NRW_FEEDBACK_H
 #define NRW_FEEDBACK_H
 
@@ -58,7 +58,7 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 		nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
 	/*
 	 * In the paper's format, a SYN-ACK has no padding for a rate. The handshake therefore does not show
-	 * whether feedback is possible. It counts as possible on every connection.
+	 * whether feedback is possible. The program assumes that feedback is possible on every connection.
 	 */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
@@ -125,8 +125,8 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
  *
  * A call of this program proves nothing, because another program may have set the flag that enables the
  * callback. For a SYN, the socket has storage only if this program asks. A SYN-ACK's socket has no storage.
- * There, the receiver's program may have set the flag, which does no harm: it writes the same option into the
- * same SYN-ACKs.
+ * For a SYN-ACK, the receiver's program may have set the flag. This does no harm, because both programs write
+ * the same option into the same SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {

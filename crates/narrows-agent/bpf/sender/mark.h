@@ -31,20 +31,20 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * While a flow that designates packets has no rate, it sends no marks, and the switch treats its data
-	 * as other TCP. It needs no marks, because its reports already show that the sender can apply rates.
+	 * If a flow designates packets but has no rate, it sends no marks, and the switch treats its data as
+	 * other TCP. It needs no marks, because its reports already show that the sender can apply rates.
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * The packet may be a tunnel's packet that contains a packet of the socket. Its outer ports then
-	 * differ from the socket's port.
+	 * The packet of the socket may be inside a tunnel's packet. In this case, the outer source port
+	 * differs from the socket's port.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
-	/* Until the first RTT has ended, the flow counts as not limited by the application. */
+	/* Until the first RTT has ended, assume that the application does not limit the flow. */
 	mark = conn->mark ? conn->mark : NRW_MARK_UNLIMITED;
 	/*
 	 * A flow without feedback keeps its mark. A switch that has just started then recognizes the flow by

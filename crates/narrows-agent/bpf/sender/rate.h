@@ -22,13 +22,13 @@ static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 se
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* Returns the lowest rate that missing feedback may lead to (BRF-92). */
+/* Returns the lowest rate to which missing feedback may reduce the rate (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* Returns the lowest rate that feedback may lead to (BRF-104). */
+/* Returns the lowest rate that feedback may set (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -37,8 +37,8 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	/*
-	 * The verifier has no bound for a shift by a value from memory, so mask the value. The mask never
-	 * changes it, because nrw_on_silence() stops counting at the largest shift.
+	 * The verifier has no bound for a value from memory, so mask the shift. The mask never changes the
+	 * shift, because nrw_on_silence() stops counting at the largest shift.
 	 */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & NRW_HALVINGS_MAX),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
@@ -163,11 +163,11 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * Returns the window of a connection whose segments the kernel does not pace yet. The window is the number of
  * segments that the rate sends in an RTT, so that ACKs pace the flow.
  *
- * If the rate sends less than one segment per RTT, the ACK arrives before the next segment is due. The window
- * is then closed until the segment is due. A connection with data but nothing in flight looks to the kernel
- * as if the receiver had closed its window. After an RTO, the probe timer therefore sends a segment,
- * regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment thus leaves at
- * the first ACK after it is due, or after an RTO. Later segments compensate for the timer's error.
+ * If the rate sends less than one segment per RTT, the ACK arrives before the next segment is due. In this
+ * case, the window is closed until the segment is due. A connection with data but nothing in flight looks to
+ * the kernel as if the receiver had closed its window. After an RTO, the probe timer therefore sends a
+ * segment, regardless of the congestion window (tcp_check_probe_timer(), tcp_write_wakeup()). A segment thus
+ * leaves at the first ACK after it is due, or after an RTO. Later segments compensate for the timer's error.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)

@@ -13,8 +13,8 @@
 #define NRW_CHECK	16
 /*
  * After the handshake, the options of Linux's segments begin with two NOPs and the timestamp option
- * (tcp_options_write()). This value is the timestamp option's kind and length. Only in this layout are the
- * first two bytes known to be padding.
+ * (tcp_options_write()). This value is the timestamp option's kind and length. If it follows the first two
+ * bytes, these bytes are padding.
  */
 #define NRW_TS_KIND_LEN	0x080A
 
@@ -30,8 +30,8 @@ struct nrw_segment {
 
 /*
  * Reads the segment into `seg`. Returns 0 if the packet is a TCP segment with timestamps in Linux's layout.
- * Does not recognise packets with IPv6 extension headers, or packets whose VLAN tag is still in the packet data
- * (no VLAN offload). To mark such VLAN packets, attach the program to the VLAN's own
+ * Does not recognise packets with IPv6 extension headers, or packets whose VLAN tag is still in the packet
+ * data. To mark packets of a VLAN whose tags are in the packet data, attach the program to the VLAN's own
  * interface. bpf_skb_load_bytes() checks all bounds and also reads paged packets.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)

@@ -48,8 +48,8 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
  *
  * If the connection is still paced, the earlier sender applied a rate, and the connection continues at this
  * rate. Otherwise it continues with CUBIC until the next rate arrives. If an fq qdisc paces the connection,
- * or the application has set SO_MAX_PACING_RATE, pacing does not show whether there was a rate. Such
- * connections also continue with CUBIC.
+ * or the application has set SO_MAX_PACING_RATE, pacing does not show whether the earlier sender applied a
+ * rate. Such connections also continue with CUBIC.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {

@@ -6,8 +6,8 @@
  * acknowledgement number are near these numbers. Other packets are not counted as packets of the flow.
  *
  * If packets took another path, or this program did not run for a while, the slot's numbers are out of date.
- * Real packets are then not believed. If a direction has had no believed packet for NRW_PAUSE_US, the program
- * learns new numbers from a few consecutive packets.
+ * In this case, the program does not believe the flow's real packets. If a direction has had no believed
+ * packet for NRW_PAUSE_US, the program learns new numbers from a few consecutive packets.
  */
 #ifndef NRW_BELIEVE_H
 #define NRW_BELIEVE_H
@@ -159,8 +159,8 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
 	/*
-	 * The lower half of the ifindex is enough. Packets that this host sends have no ingress_ifindex, and
-	 * neither do packets of a software path.
+	 * The lower half of the ifindex is enough. Packets that this host sends, and packets of a software
+	 * path, have 0 as ingress_ifindex.
 	 */
 	__u16 from = h->skb->ingress_ifindex;
 
@@ -219,8 +219,9 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * If data arrives in order, this condition is false without a look at the numbers that the other
-	 * direction writes. Their cache line therefore stays with the CPU of the other direction.
+	 * If data arrives in order, this condition is false, and the program does not read the numbers that
+	 * packets of the other direction write. The cache line of these numbers therefore stays with the CPU
+	 * of the other direction.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;
@@ -246,8 +247,8 @@ static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_sl
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
 	/*
-	 * Each data packet changes the slot's first cache line, and reading the line would slow both CPUs.
-	 * Read it only when an ACK exceeds the last copy of seq_next, about once per flight.
+	 * Each data packet changes the slot's first cache line. If each ACK read this line, both CPUs would
+	 * be slower. Read the line only when an ACK exceeds the last copy of seq_next, about once per flight.
 	 */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;

@@ -77,8 +77,8 @@ static __always_inline int nrw_is_marked(const struct nrw_options *o)
 
 /*
  * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
- * without data has no mark. If the flow has designated packets before the FIN, the function assumes that a
- * rate applies to the FIN, too, because the ACKs of those packets carried a rate.
+ * without data has no mark. If the flow recently sent another designated packet, the function assumes that a
+ * rate applies to the FIN, too, because the ACK of that packet carried a rate.
  */
 static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
 {
@@ -88,7 +88,7 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 /*
  * Counts a segment of a designated packet (BDR-41). A super-packet counts as all its segments, but never as
  * more segments than its report states. Each amount is rounded to the nearest integer, so the sum is not
- * exact. The agent rounds the sum, too.
+ * exact. The agent therefore also rounds the sum.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {

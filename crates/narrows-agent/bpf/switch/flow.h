@@ -57,8 +57,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * The SYN-ACK that created the slot has set last_ns to the present time. All other SYN-ACKs
-		 * of the flow are retransmissions.
+		 * If last_ns is the present time, this SYN-ACK has just created the slot. Otherwise, the
+		 * SYN-ACK is a retransmission.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -154,8 +154,8 @@ static __always_inline int nrw_proven(const struct nrw_packet *p, const struct n
 }
 
 /*
- * Returns whether the SYN-ACK asked for feedback. This is known only if the direction of the SYN is
- * controlled, too, and has a slot.
+ * Returns whether the SYN-ACK asked for feedback. The program knows this only if the direction of the SYN is
+ * also controlled and has a slot.
  */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
@@ -166,9 +166,9 @@ static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 }
 
 /*
- * Takes a slot for a flow without one, at a data packet. The SYN-ACK took another path, got no slot, or
- * passed before this switch started. The data may be forged, so the flow is unconfirmed until a packet of the
- * other side is seen.
+ * At a data packet, takes a slot for a flow that has none. The flow's SYN-ACK took another path, got no slot,
+ * or passed before this switch started. The data may be forged, so the flow is unconfirmed until a packet of
+ * the other side is seen.
  */
 static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
 {
@@ -238,8 +238,9 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	 * it carries an option. An ACK without data may enter this queue if it carries an option and the
 	 * limit on unconfirmed flows is not reached (BRF-104).
 	 *
-	 * After a change of route, the slot still belongs to the old port. It times out there, and the flow
-	 * gets a new slot here. Packets that are not believed are not counted either.
+	 * After a change of route, the slot still belongs to the old port. The slot times out at the old
+	 * port, and the flow gets a new slot at this port. The rules for data and ACKs above also apply to
+	 * packets that are not believed.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

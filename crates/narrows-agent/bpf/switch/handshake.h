@@ -92,7 +92,7 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	__u16 code, known;
 
 	if (port->newcomers_tick != tick) {
-		/* If two CPUs both restart the count, two new flows get the same grant. */
+		/* If two CPUs restart the count at the same time, two new flows may get the same grant. */
 		port->newcomers_tick = tick;
 		port->newcomers = 0;
 	}
@@ -125,8 +125,8 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 
 /*
  * Returns whether a new connection may have the same addresses and ports as the slot's connection. This is
- * possible if the slot's connection has ended, or has had no packets for NRW_QUIET_NS. Otherwise, the
- * handshake counts as forged (RFC 5961, section 4).
+ * possible if the slot's connection has ended, or has had no packets for NRW_QUIET_NS. Otherwise, the program
+ * treats the new handshake as forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -232,9 +232,10 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		port = nrw_port(port_no);
 		if (!port || !nrw_controlled(port)) {
 			/*
-			 * The direction of the SYN's sender is not controlled, so the slot is for the other
-			 * direction. (If both are controlled, the SYN's direction gets a slot now, and the
-			 * other one gets a slot with its first data.)
+			 * The direction of the SYN's sender is not controlled, so the slot is for the
+			 * direction of the SYN-ACK's sender. (If both directions are controlled, the SYN's
+			 * direction gets a slot now. The direction of the SYN-ACK gets a slot with its first
+			 * data.)
 			 */
 			port = nrw_controlled(h->port) ? h->port : NULL;
 			port_no = h->port_no;

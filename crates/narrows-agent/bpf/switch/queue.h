@@ -65,9 +65,9 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 
 /*
  * Returns whether a packet conforms: the bucket must hold at least `least` tokens. A conforming packet may
- * need more tokens than the bucket holds. It then empties the bucket, and the missing tokens are subtracted
- * from the next new ones. If another CPU holds the lock for too long, the packet passes. Its HTB class still
- * limits it.
+ * need more tokens than the bucket holds. Such a packet empties the bucket, and the missing tokens are
+ * subtracted from the tokens that are added next. If another CPU holds the lock for too long, the packet
+ * passes. Its HTB class still limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

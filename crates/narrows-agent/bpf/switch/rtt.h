@@ -37,13 +37,13 @@ static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 	return (__s32)(echo - value) >= 0;
 }
 
-/* Takes RTT samples from a packet with payload of the data direction. */
+/* Takes RTT samples from a packet of the data direction that has payload. */
 static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;
 	/*
-	 * The time between an ACK and this data may include a pause of the application. Such a time is no
-	 * RTT.
+	 * The time between an ACK and this data may include a pause of the application. In this case, it is
+	 * no RTT sample.
 	 */
 	int paused = !slot->data_us || (slot->rtt_us && 2ULL * (h->now_us - slot->data_us) > slot->rtt_us);
 

@@ -65,7 +65,10 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 	return slot;
 }
 
-/* Sets missing flags only. An atomic operation for each packet would cost more than the test. */
+/*
+ * Sets only the flags that are not set yet. An atomic operation for each packet would cost more than this
+ * test.
+ */
 static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 {
 	if (~slot->flags & flags)
@@ -100,7 +103,10 @@ static __always_inline void nrw_pair(struct nrw_slot *slot)
 	slot->paired = 1;
 }
 
-/* Puts the slot into the table. If another CPU was faster, frees the slot and returns -1. */
+/*
+ * Puts the slot into the table. If another CPU has already put a slot of the same flow there, frees this slot
+ * and returns -1.
+ */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
 	int proven = slot->flags & NRW_F_CONFIRMED;
@@ -116,8 +122,8 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
 	/*
-	 * Another CPU may have found the slot in the table, and confirmed it before it was live.
-	 * nrw_confirm() then did not decrease `unconfirmed`.
+	 * Another CPU may have found the slot in the table, and confirmed it before it was live. In this
+	 * case, nrw_confirm() did not decrease `unconfirmed`.
 	 */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);

@@ -54,7 +54,10 @@ static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 no
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Writes a rate where the packet has room for one. If there is no room, inserts the option. */
+/*
+ * Writes a rate where the packet has room for one. If there is no room, inserts the option, provided that the
+ * format allows it.
+ */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {
@@ -62,7 +65,10 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	enum nrw_written done;
 
 	if (place.at) {
-		/* In a data packet, this may be a mark of the sender (BRF-100), so do not overwrite it. */
+		/*
+		 * In a data packet, the present value may be a mark of the sender (BRF-100), so do not
+		 * overwrite it.
+		 */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);
 			return NRW_UNTOUCHED;

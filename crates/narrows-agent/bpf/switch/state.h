@@ -77,7 +77,7 @@ struct {
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
-/* Notifies the agent of new flows: indexes of their slots. */
+/* Through this ring buffer, the program notifies the agent of new flows, by the indexes of their slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);

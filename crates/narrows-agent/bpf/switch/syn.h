@@ -26,8 +26,8 @@ struct {
 } missed_syns SEC(".maps");
 
 /*
- * Returns a hash of the key. It multiplies and folds word by word. The multiplier is 2^64 divided by the
- * golden ratio.
+ * Returns a hash of the key. For each word, mixes the word into the hash, multiplies the hash, and folds it.
+ * The multiplier is 2^64 divided by the golden ratio.
  */
 static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 {
@@ -57,8 +57,8 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 	if (missed->mark == mark && age < NRW_AGAIN_LEAST_MS)
 		return 0;
 	/*
-	 * Record the time of this repetition. A source that repeats the SYN sooner than NRW_AGAIN_LEAST_MS
-	 * then gets no token.
+	 * Record the time of this repetition. During the next NRW_AGAIN_LEAST_MS, further repetitions of this
+	 * SYN get no token.
 	 */
 	if (missed->mark == mark && age <= NRW_AGAIN_MOST_MS) {
 		missed->at_ms = now_ms;

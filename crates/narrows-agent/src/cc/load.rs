@@ -62,7 +62,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Checks whether [`load`] can start. Callers check all algorithms before they load one.
+/// Checks whether [`load`] can start. Callers check all algorithms before they load any of them.
 ///
 /// # Errors
 /// If the algorithm cannot be loaded with these options, or is loaded already. The message is one line.
@@ -151,8 +151,8 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // Make this pin last, because it keeps the algorithm registered. Kernels without struct_ops links need a pin of the
-    // map.
+    // Make this pin last, because it keeps the algorithm registered. On kernels without struct_ops links, it is a pin
+    // of the map.
     match form {
         Form::New => link.pin(folder.join(LINK)),
         Form::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
@@ -160,7 +160,8 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// Returns the congestion control algorithm if it is loaded, even if its pin is not visible.
+/// Returns the loaded algorithm of a variant, or `None` if it is not loaded. Also finds an algorithm whose pin is not
+/// visible.
 ///
 /// # Errors
 /// If this cannot be determined. The message is one line.
@@ -208,7 +209,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Checks whether [`unload`] can start. Callers check all algorithms before they unload one.
+/// Checks whether [`unload`] can start. Callers check all algorithms before they unload any of them.
 ///
 /// # Errors
 /// If the algorithm is not loaded, is in use or is the default. The message is one line.
@@ -238,7 +239,7 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     unloadable(variant, place)?;
     let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
-    // Always search the hidden mounts: an algorithm that was detached earlier may have left pins there.
+    // Always search the hidden mounts: an algorithm that was detached earlier may have left pins in them.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {
@@ -286,7 +287,8 @@ fn detach(name: &str) -> Result<(), CcError> {
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
 }
 
-/// Waits until a name is no longer registered. Returns false after the longest wait.
+/// Waits until a name is no longer registered. Returns false if the name is still registered after
+/// [`UNREGISTER_SECONDS`].
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     let begun = clock::now();
     while is_registered(name)? {

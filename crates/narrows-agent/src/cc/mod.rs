@@ -94,7 +94,7 @@ impl Variant {
     }
 }
 
-/// Alternative readings of the paper (GAIN-4).
+/// Alternative interpretations of the paper (GAIN-4).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The probing phase ends at 1.25 BDP in flight, at a loss, or after two propagation times. The level of 1.25 BDP

@@ -121,8 +121,8 @@ impl Place {
         Ok(found)
     }
 
-    /// Removes the folders of unregistered algorithms. Returns whether there were any. The caller must hold the lock of
-    /// [`bpffs`].
+    /// Removes the folders of unregistered algorithms. Returns whether there were such folders. The caller must hold
+    /// the lock of [`bpffs`].
     pub(super) fn remove_leftovers(&self) -> Result<bool, CcError> {
         let found = self.leftovers()?;
         for folder in &found {
@@ -134,7 +134,8 @@ impl Place {
         Ok(!found.is_empty())
     }
 
-    /// Makes an empty folder for a variant that is not loaded. Removes pins of a killed process.
+    /// Makes an empty folder for a variant that is not loaded. Removes pins that a killed process has left in the
+    /// folder.
     pub(super) fn make_empty(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         match fs::remove_dir_all(&folder) {

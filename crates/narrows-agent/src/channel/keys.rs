@@ -1,8 +1,8 @@
 //! Keys of the channel. Each end has a key, a certificate, and a list of certificates that it trusts.
 //!
 //! Each end compares the other end's whole certificate with its list, as SSH does with public keys. There is no
-//! certificate authority, and the agent ignores the dates. Certificates therefore need no renewal, and a switch needs
-//! no correct clock.
+//! certificate authority, and the agent ignores the certificates' dates. Certificates therefore need no renewal, and a
+//! switch needs no correct clock.
 
 use std::fmt::Display;
 use std::fs;
@@ -22,7 +22,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme,
 };
 
-/// Permissions of the group and of others.
+/// The permission bits of a file for its group and for other users.
 const OTHERS: u32 = 0o077;
 /// New certificates are valid between the starts of these years. Only the controller checks these dates, because
 /// Python's ssl module does.
@@ -139,8 +139,7 @@ impl ServerCertVerifier for Pinned {
 /// Makes a key and a certificate for this name (ECDSA with P-256), and writes them to `NAME.key` and `NAME.crt` in
 /// `folder`. Returns the paths of both files.
 ///
-/// # Errors
-/// If a file exists already or cannot be written. An existing key is never replaced.
+/// # Errors If one of the files already exists or cannot be written. An existing key is never replaced.
 pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let (key, certificate) = make(name).map_err(io::Error::other)?;
     let paths = ["key", "crt"].map(|end| folder.join(format!("{name}.{end}")));

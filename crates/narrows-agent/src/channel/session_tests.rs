@@ -166,7 +166,7 @@ fn the_agent_uses_the_first_controller_that_accepts_it() {
     accept(&first).write_all(b"{\"narrows\":2,\"refused\":\"it is the standby of d\"}\n").unwrap();
     let active = answer(&second);
     wait_for_connection(&channel);
-    // The active controller dies, so the first one takes over.
+    // The active controller dies. The first controller takes over: it now accepts the agent.
     drop((active, second));
     let _active = answer(&first);
     wait_for_connection(&channel);

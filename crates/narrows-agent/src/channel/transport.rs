@@ -58,7 +58,7 @@ impl Transport {
     pub fn new(config: Option<&Arc<ClientConfig>>, controller: IpAddr) -> Result<Self, TlsRefusal> {
         let Some(config) = config else { return Ok(Transport::Plain(Vec::new())) };
         let mut connection = ClientConnection::new(config.clone(), controller.into())?;
-        // No limit is needed here, because the worker limits how much it writes.
+        // This buffer needs no limit, because the worker limits how much it writes.
         connection.set_buffer_limit(None);
         Ok(Transport::Tls(Box::new(connection)))
     }

@@ -20,7 +20,8 @@ use super::transport::{TlsRefusal, Transport};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared};
 use crate::clock;
 
-/// First and longest pause between attempts, in ms. Each pause is twice as long as the previous one.
+/// First and longest pause between attempts, in ms. Up to the longest pause, each pause is twice as long as the
+/// previous one.
 const PAUSES_MS: (u16, u16) = (100, 5000);
 /// Longest pause with several controllers, in ms. It is shorter than with one controller, because another controller
 /// may have just taken over.

@@ -107,7 +107,7 @@ fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
     Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
 }
 
-/// Returns one line for each variant that `load all` does not load, with the reason.
+/// Returns one line for each variant that `load all` does not load. The line gives the reason.
 fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     let with = |options: Options| match options.names().as_slice() {
         [] => "without options".to_owned(),

@@ -1,4 +1,5 @@
-//! The configuration of an agent: one TOML file, with the units of scenarios. All errors are reported together.
+//! The configuration of an agent: one TOML file. Values have the same units as in scenarios. All errors of a file are
+//! reported together.
 //!
 //! A file has exactly one of the tables `[switch]`, `[sender]` and `[receiver]`. This table determines the agent's
 //! role.

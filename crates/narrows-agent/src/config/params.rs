@@ -96,8 +96,8 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-/// Reads a file of at most `max` bytes. `word` is the path of the file. If `word` begins with `{`, it is not a path but
-/// the contents in JSON.
+/// Reads a file of at most `max` bytes. `word` is the path of the file. If `word` begins with `{`, no file is read, and
+/// `word` itself is the JSON text.
 fn contents(word: &str, max: usize) -> Result<String, String> {
     if word.trim_start().starts_with('{') {
         return Ok(word.to_owned());

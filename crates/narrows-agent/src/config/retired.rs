@@ -7,7 +7,8 @@ const PORT_KEYS: [(&str, &str); 1] = [("controller", "rate_controller")];
 
 /// Renames keys to their current names. Returns the path of each renamed key and its current name.
 ///
-/// If a port has both names of a key, the old name stays. Later, it is refused as an unknown key.
+/// If a port has a key under both names, the old name stays. The check of the table then refuses the old name as an
+/// unknown key.
 pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     let mut renamed = Vec::new();
     let ports = table.get_mut("ports").and_then(Value::as_array_mut);

@@ -16,8 +16,8 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Largest number of ports. The data plane has one record more than this. All uncontrolled interfaces share that
-/// record.
+/// Largest number of ports. In addition to the ports' records, the data plane has one record that all uncontrolled
+/// interfaces share.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
@@ -27,8 +27,8 @@ const UNTIL_STOPPED: &str = "until-stopped";
 /// connections per second.
 const SYN_SHARE: f64 = 0.02;
 
-/// The parameter with the time of day at time zero of the clock. It is set only when a rate controller is built. If a
-/// file is read twice, the configurations are therefore equal.
+/// Name of the parameter with the time of day at which the monotonic clock was zero. The parameter is set only when a
+/// rate controller is built. If a file is read twice, the two configurations are therefore equal.
 const TIME_OF_DAY: &str = "time_of_day";
 
 /// A switch.
@@ -61,8 +61,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Returns whether the switch keeps records of flows. Either all rate controllers of a switch need records, or none
-    /// of them does.
+    /// Returns whether the switch keeps records of flows. On one switch, either all rate controllers need records, or
+    /// none.
     pub fn keeps_flows(&self) -> bool {
         !self.ports.iter().any(|port| port.counts_reports)
     }
@@ -101,7 +101,7 @@ pub enum Format {
     Padding = 1,
     /// The switch writes the rate only if the receiver has reserved the option.
     Reserved = 2,
-    /// The switch inserts the option. If the ACK already has it, the lower rate stays.
+    /// The switch inserts the option. If the ACK already has a rate, the lower of the two rates stays.
     #[default]
     Insert = 3,
 }
@@ -113,7 +113,7 @@ pub enum Feedback {
     #[default]
     EveryAck,
     /// A flow gets its rate once per RTT, as in the paper. If two switches on a path write rates, the sender may apply
-    /// the larger one.
+    /// the larger of the two rates.
     OncePerRtt,
 }
 
@@ -177,7 +177,8 @@ pub struct Controller {
 }
 
 impl Port {
-    /// Returns the thresholds of congestion for the SDN controller. Returns `None` for a rate controller without them.
+    /// Returns the thresholds of congestion for the SDN controller. Returns `None` for a rate controller without
+    /// thresholds.
     pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
         params::brf(&self.rate_controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
     }
@@ -249,7 +250,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         port
     });
     let ports: Vec<Port> = ports.collect();
-    // All ports share one program, which either has slots for flows or none.
+    // All ports share one program, so either all of them have slots for flows, or none.
     let differs = |port: &&Port| Some(port.counts_reports) != ports.first().map(|first| first.counts_reports);
     if let (Some(first), Some(port)) = (ports.first(), ports.iter().find(differs)) {
         let text = format!(

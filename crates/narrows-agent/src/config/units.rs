@@ -38,8 +38,8 @@ fn split(text: &str) -> Option<(Number, &str)> {
     Some((Number { digits, places: fraction.len() as u32 }, unit.trim()))
 }
 
-/// Returns the two readings of a unit that may begin with a prefix such as `k` or `Ki`. A reading is the multiplier and
-/// the rest of the text.
+/// Returns the two interpretations of a unit that may begin with a prefix such as `k` or `Ki`. An interpretation is a
+/// multiplier and the rest of the text.
 fn prefix(unit: &str) -> [(u128, &str); 2] {
     let scale = |c: char| match c.to_ascii_lowercase() {
         'k' => 1,

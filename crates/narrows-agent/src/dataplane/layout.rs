@@ -105,7 +105,7 @@ pub enum WireFormat {
     Padding = nrw_format::NRW_FORMAT_PADDING.0,
     /// The switch writes the rate only if the receiver has reserved the option.
     Reserved = nrw_format::NRW_FORMAT_RESERVED.0,
-    /// The switch inserts the option. If the ACK already has it, the lower rate stays.
+    /// The switch inserts the option. If the ACK already has a rate, the lower of the two rates stays.
     #[default]
     Insert = nrw_format::NRW_FORMAT_INSERT.0,
 }

@@ -75,7 +75,7 @@ counters! {
     /// Packets of known flows with unexpected sequence numbers or interface. They are not counted as packets of their
     /// flows.
     implausible: u64,
-    /// Flows that were seen from only one side so far.
+    /// Unconfirmed flows: packets of only one side were seen so far.
     unconfirmed: u32,
 }
 

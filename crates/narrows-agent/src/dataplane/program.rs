@@ -171,12 +171,12 @@ impl Switch {
         Ok(Switch { program, maps, half_open, slots, ports })
     }
 
-    /// Pins the program and its maps in a folder of bpffs. They then outlive the process.
+    /// Pins the program and its maps in a folder of bpffs, so that they outlive the process.
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
-            // No program is pinned in this folder. If there are other pins, an agent has left them that died while it
-            // pinned. Remove them.
+            // No program is pinned in this folder. Other pins in the folder are from an agent that died before it had
+            // pinned everything. Remove them.
             let _ = std::fs::remove_file(folder.join(name));
             sys::pin(object, &folder.join(name))
         };
@@ -184,7 +184,7 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // Pin the program last. If the program's pin exists, the maps' pins then exist, too.
+        // Pin the program last, so that the maps' pins exist whenever the program's pin exists.
         pin(self.program.as_fd(), "program")
     }
 

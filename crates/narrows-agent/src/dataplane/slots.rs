@@ -166,7 +166,7 @@ impl Slots {
                 *place = true;
             }
         }
-        // After this pause, runs of the program that have just taken a slot have published it.
+        // If a run of the program took a slot before this pause, it publishes the slot during the pause.
         std::thread::sleep(std::time::Duration::from_millis(1));
         for (index, queued) in (0..).zip(queued) {
             let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };

@@ -5,8 +5,8 @@
 //! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). The receiver is optional, because the switch can
 //!   insert the option.
 //!
-//! The programs of both apply to the sockets of a cgroup, optionally only in certain network namespaces ([`Scope`]).
-//! All programs are attached by links, which the kernel removes when the process ends.
+//! The programs of sender and receiver apply to the sockets of a cgroup. They can be limited to certain network
+//! namespaces ([`Scope`]). All programs are attached by links, which the kernel removes when the process ends.
 
 mod cgroup;
 mod error;

@@ -124,8 +124,8 @@ impl Namespaces {
         if others.is_empty() {
             return;
         }
-        // Each thread has its own namespace (setns(2)) and its own privilege to enter others. No file of a namespace
-        // stays open, because an open file would keep a deleted namespace alive.
+        // Each thread has its own namespace (setns(2)), and its own privilege to enter other namespaces. No file of a
+        // namespace stays open, because an open file would keep a deleted namespace alive.
         let visit = || {
             let raised = privileges::raise(privileges::ENTERING);
             for entered in others {
@@ -316,12 +316,12 @@ impl Entered {
 /// Makes older listeners answer SYNs that ask for feedback. Also takes over the connections of an earlier sender whose
 /// congestion control had the same name. This affects only the calling thread's network namespace.
 ///
-/// The iterator also visits sockets outside of the cgroup, which does no harm. Such a listener saves SYNs that no
-/// program answers. Such a connection never used an earlier sender, so it is not taken over.
+/// The iterator also visits sockets outside of the cgroup, which does no harm. Outside of the cgroup, a listener saves
+/// SYNs, but no program answers them. Connections there never used an earlier sender, so they are not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
-    // The iterator belongs to the network namespace in which it was created. Reading from the iterator runs it. The
-    // result has no text.
+    // The iterator belongs to the network namespace in which it was created. To run the iterator, read from it. It
+    // returns no text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
     io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Runs code inside a network namespace, and changes its default congestion control.
+//! Runs code inside a network namespace, and changes the namespace's default congestion control.
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 

@@ -214,8 +214,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Returns whether data packets are marked. A namespace with a path may have no interfaces yet, but a reload can add
-/// interfaces to it, so the result is true.
+/// Returns whether data packets are marked. For a namespace with a path, returns true even if it has no interfaces,
+/// because a reload can add interfaces to it.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)

@@ -61,7 +61,7 @@ fn size_table(overhead: u32) -> Vec<u8> {
     [length.to_ne_bytes().to_vec(), TCA_STAB_BASE.to_ne_bytes().to_vec(), spec].concat()
 }
 
-/// Returns the overhead in an encoded size table. Without a size table, this is the Ethernet header.
+/// Returns the overhead in an encoded size table. Without a size table, returns the length of the Ethernet header.
 pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     let stab = attributes.iter().find_map(|a| match a {
         TcAttribute::Stab(bytes) => Some(bytes),

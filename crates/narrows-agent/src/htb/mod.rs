@@ -107,7 +107,8 @@ impl Htb {
         layout::handle(layout::first_minor(leaf))
     }
 
-    /// Sets the rate and the ceiling of a class of the rate controller. Sends only changes to the kernel.
+    /// Sets the rate and the ceiling of a class of the rate controller. Sends a request to the kernel only if a value
+    /// has changed.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -137,8 +138,8 @@ impl Htb {
         self.layout.link
     }
 
-    /// Reads the counters of each leaf, in the order of [`Leaf`], with one dump. Returns `None` if the agent's HTB is
-    /// gone, with or without its interface.
+    /// Reads the counters of all leaves by one dump. The result is in the order of [`Leaf`]. Returns `None` if the
+    /// agent's HTB is gone, even if its interface still exists.
     pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         let mut found = false;

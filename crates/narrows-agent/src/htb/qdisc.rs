@@ -43,7 +43,7 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Reads the present qdisc of interface `index`, which must be restored later. Call this before
+    /// Reads the present qdisc of interface `index`, so that it can be restored later. Call this before
     /// [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })

@@ -85,8 +85,8 @@ impl LinkChanges {
     }
 }
 
-/// Returns whether the report is about the interface itself. With the family AF_BRIDGE, the kernel also reports a port
-/// that leaves a bridge as deleted.
+/// Returns whether the report is about the interface itself. If a port leaves a bridge, the kernel also reports a
+/// deletion, but with the family AF_BRIDGE.
 fn is_device(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }

@@ -3,7 +3,7 @@
 //! Any host that can reach the address can connect, so the server limits what a client can use. These are bounded: the
 //! number of connections, the length of a request, and the times for a request and its answer. A body is neither read
 //! nor allocated. If there are too many connections, a new connection displaces an old one: the oldest connection of
-//! the address that has the most.
+//! the address that has the most connections.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -34,9 +34,9 @@ const ANSWER_TIME: Span = Span::from_secs(5);
 const CLOSE_TIME: Span = Span::from_secs(1);
 /// Largest number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
-/// After a page is made, it answers all requests for this time.
+/// During this time after a page is made, the server answers all requests with this page.
 const PAGE_TIME: Span = Span::from_millis(200);
-/// Pause after an error of the listener, e.g. without free descriptors.
+/// Pause after an error of the listener, e.g. if no descriptors are free.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Makes the page at `/metrics`, or returns `None` if this is impossible now.
@@ -68,8 +68,8 @@ pub(super) fn serve(listener: &TcpListener, stop: &EventFd, page: &mut Page) -> 
     }
 }
 
-/// Waits for events or the next deadline. The result states for each of these whether it has an event, in this order:
-/// `stop`, the listener, the connections.
+/// Waits for events or the next deadline. Each element of the result says whether a descriptor has an event. The order
+/// is: `stop`, the listener, the connections.
 fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Result<Vec<bool>> {
     let now = clock::now();
     let next = open.iter().map(|one| one.deadline).min();

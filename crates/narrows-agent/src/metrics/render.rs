@@ -16,7 +16,7 @@ const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 /// Name of the only counter of the data plane that can decrease. It is exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// Creates the registry of an agent, which reads the board's latest snapshot once for each page.
+/// Creates the registry of an agent. For each page, the registry reads the board's latest snapshot once.
 pub fn registry(board: Arc<Board>) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(BoardCollector(board)));

@@ -174,7 +174,7 @@ pub struct RateRequest {
 }
 
 impl RateRequest {
-    /// Answers the client: either all rates apply, or none of them applies for the stated reason.
+    /// Answers the client. `Ok`: all rates apply. `Err`: none of the rates applies, and the text gives the reason.
     pub fn answer(self, answer: Result<(), String>) {
         // The client may have stopped waiting, which is no error.
         let _ = self.answer.try_send(answer);

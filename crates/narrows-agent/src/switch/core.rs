@@ -4,8 +4,7 @@
 //! A tick occurs every 10 ms by default, and when a controller's timer is due. In each tick, the loop visits each live
 //! slot once. It reports the program's counts to the port's controller, and writes the controller's decisions into the
 //! slots. Between ticks, the program announces new flows ("newcomers"). The loop then updates the decisions for all
-//! other flows without waiting for the next tick. Only at the end of a flow, the loop needs system calls for the flow's
-//! slot.
+//! other flows without waiting for the next tick. The loop needs system calls for a slot only when its flow ends.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
@@ -24,7 +23,8 @@ use super::table::{Flags, FlowTable, Orders};
 const SCAN_EVERY: Span = Span::from_millis(200);
 /// A flow that the controller does not accept within this time loses its slot.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// A flow that the controller keeps this long counts as real, even if its ACKs take another path (BRF-63).
+/// If the controller keeps a flow for this time, the loop treats the flow as real, even if the flow's ACKs take another
+/// path (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Largest number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
@@ -282,7 +282,8 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Scans the next part of the table, and opens live slots whose announcement was lost. Returns this range of slots.
+    /// Scans the next part of the table, and opens live slots whose announcement was lost. Returns the range of the
+    /// scanned slots.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));

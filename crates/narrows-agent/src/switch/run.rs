@@ -44,8 +44,8 @@ const PROMPT: Span = Span::from_micros(100);
 /// Largest number of repeated readings. On a very busy machine, all of them may take longer than [`PROMPT`]. In this
 /// case, the last reading is used.
 const RECOUNTS: usize = 3;
-/// Shortest time between two updates of the services' grants. The grants depend on averages over finished flows, which
-/// change slowly.
+/// Shortest time between two updates of the services' grants. The grants depend on averages over finished flows. These
+/// averages change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
 /// The limit on unconfirmed flows is at least this number. If there are more confirmed flows than this, the limit is
 /// the number of confirmed flows.

@@ -51,8 +51,8 @@ impl Services {
         }
     }
 
-    /// Asks for the grant of every service, and returns those that have changed. The grant `None` means that the port's
-    /// ready grant applies.
+    /// Asks for the grant of every service, and returns the services whose grants have changed. The grant `None` means
+    /// that the port's ready grant applies.
     pub(super) fn changes(
         &mut self,
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,

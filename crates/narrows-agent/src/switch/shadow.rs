@@ -11,7 +11,8 @@ use super::table::{Flags, Head, Orders, Tail};
 /// slowly. Each sample makes the loop read one more cache line.
 const RTT_EVERY: u8 = 8;
 
-/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is in [`Keys`].
+/// The record of one slot. It has the data that every tick reads, and fits into one cache line. The flow's key is in
+/// [`Keys`].
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,

@@ -1,4 +1,4 @@
-//! Runs an agent for one test, with the real binary.
+//! Runs the real `narrows-agent` for one test.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ pub(crate) fn run(command: &str) {
     assert!(done.success(), "{command}");
 }
 
-/// Waits for a condition, and returns whether it was met. The deadline only ends a hanging test.
+/// Waits for a condition, and returns whether it was met. The long deadline exists only to end a test that hangs.
 pub(crate) fn patience(mut what: impl FnMut() -> bool) -> bool {
     (0..2000).any(|_| {
         thread::sleep(Duration::from_millis(10));

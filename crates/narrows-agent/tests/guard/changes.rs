@@ -1,4 +1,4 @@
-//! Tests that rename, move, exchange and delete interfaces while a switch runs. Some changes follow each other faster
+//! These tests rename, move, exchange and delete interfaces while a switch runs. Some changes follow each other faster
 //! than the agent can examine them.
 
 use std::fs;
@@ -124,7 +124,7 @@ fn ports_that_vanish_together_are_taken_back() {
 }
 
 /// The agent reads its configuration before it notices the vanished port. With a tick of one second, the agent examines
-/// interfaces and queues once a second, and always reads the configuration before that.
+/// interfaces and queues once a second, and always reads the configuration first.
 #[test]
 fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
     let Some(lab) = kernel::lab() else { return };

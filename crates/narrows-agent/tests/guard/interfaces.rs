@@ -8,8 +8,8 @@ use narrows_agent::htb::Rtnl;
 use super::agent::{Agent, Child, htb_of, patience, run};
 use super::{PROGRAM, kernel, root_is_ours};
 
-/// An interface vanishes while the agent builds queues and attaches programs at its start. Any system call of the agent
-/// may be the first one that fails. In each case, the agent reports the interface and ends.
+/// An interface vanishes while the agent starts, builds queues and attaches programs. Whichever system call fails
+/// first, the agent reports the interface and ends.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
@@ -28,7 +28,8 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // If the interface vanishes just after the start, the agent continues without it.
+            // The interface may also vanish just after the start. In this case, the agent continues without the
+            // interface.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });

@@ -14,7 +14,7 @@ use narrows_lab::{mount_bpffs, with_own_mounts};
 use super::agent::{Agent, htb_of, patience, run};
 use super::{PROGRAM, kernel};
 
-/// The agent takes over a pinned data plane, but not the link of a port that has vanished.
+/// The agent takes over a pinned data plane, but not the BPF link of a port that has vanished.
 #[test]
 fn a_pinned_switch_restarts_while_a_port_is_missing() {
     let Some(lab) = kernel::lab() else { return };

@@ -103,8 +103,8 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     });
 }
 
-/// A sender and a receiver share a cgroup. Neither program clears the callback flags of the other, whichever was loaded
-/// first. The SYN-ACK asks only once, and the server's ACKs still have room for a rate.
+/// A sender and a receiver share a cgroup. Neither program clears the callback flags of the other program, whichever
+/// program was loaded first. The SYN-ACK asks only once, and the server's ACKs still have room for a rate.
 #[test]
 fn a_server_can_be_sender_and_receiver() {
     patiently(|| {

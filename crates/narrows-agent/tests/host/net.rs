@@ -16,7 +16,7 @@ use narrows_lab::{Hosts, Need, Room, run_before_others};
 
 use super::switch::{Behaviour, Switch};
 
-/// Returns whether the tests can run here.
+/// Returns whether the tests can run on this machine.
 pub(super) fn can_run() -> bool {
     narrows_lab::can_run(&[
         Need::Root,
@@ -99,8 +99,8 @@ impl Net {
         command
     }
 
-    /// Opens a connection from a client on A to a server on B. One end calls `write` for the time `time`: the server if
-    /// `server_sends` is true, otherwise the client.
+    /// Opens a connection from a client on A to a server on B. One end calls `write` again and again until `time` has
+    /// passed: the server if `server_sends` is true, otherwise the client.
     pub(super) fn transfer(
         &self,
         time: Duration,

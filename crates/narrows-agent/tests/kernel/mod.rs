@@ -6,8 +6,8 @@ use narrows_lab::{Hosts, Need, Room, can_run};
 /// Two namespaces with a veth pair: one has the end `a` (10.99.0.1), the other has the end `b` (10.99.0.2).
 pub(crate) struct Lab(Hosts);
 
-/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test then fails
-/// instead.
+/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test fails on such
+/// a machine.
 pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;

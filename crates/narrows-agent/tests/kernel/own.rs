@@ -1,5 +1,5 @@
 //! Helpers for tests that load congestion control algorithms. Each test has its own mount namespace for pins. Each test
-//! also has its own names of algorithms, because names are global in the kernel. A test therefore does not affect
+//! also gives its algorithms other names, because names are global in the kernel. A test therefore does not affect
 //! algorithms that the user of this machine has loaded.
 
 use std::fs;

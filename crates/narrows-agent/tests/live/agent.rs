@@ -37,7 +37,8 @@ impl Agent {
         agent
     }
 
-    /// Starts an agent, without metrics unless `config` has the table `[metrics]`.
+    /// Starts an agent, but does not wait until it is ready. The agent serves metrics only if `config` has the table
+    /// `[metrics]`.
     pub(crate) fn launch(role: &'static str, config: &str) -> Agent {
         let name = format!("live{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().expect("a folder");
@@ -50,7 +51,7 @@ impl Agent {
         Agent { name, config: path, role, child, folder }
     }
 
-    /// Starts the switch of a star, with a port of this rate. `more` is appended to `[switch]`, and `tail` to the file.
+    /// Starts the switch of a star. Its port has this rate. `more` is appended to `[switch]`, and `tail` to the file.
     pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
         let config = format!(
             "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n{more}\n[[ports]]\ninterface = \"c\"\nrate = \"{rate}\"\n{tail}\n",
@@ -69,7 +70,7 @@ impl Agent {
         Agent::switch_with(net, rate, "pin = false", "")
     }
 
-    /// Starts a sender that applies BRF at these hosts, each with one interface: (host, interface).
+    /// Starts a sender that applies BRF at one interface of each host. `hosts` has pairs of a host and its interface.
     pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
         Agent::sender_with(net, choice, hosts, "")
     }
@@ -113,7 +114,7 @@ impl Agent {
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
     }
 
-    /// Returns the state of the first port, from a snapshot that is made after this call.
+    /// Returns the state of the first port, from a snapshot that the agent makes after the start of this call.
     pub(crate) fn port(&self) -> PortStatus {
         let asked = clock::now();
         loop {
@@ -127,7 +128,7 @@ impl Agent {
         }
     }
 
-    /// Returns a snapshot with flows that is made after this call.
+    /// Returns a snapshot that includes flows. The agent makes this snapshot after the start of this call.
     pub(crate) fn fresh(&self) -> Snapshot {
         let asked = clock::now();
         loop {

@@ -70,8 +70,8 @@ fn downloads_from_a_plain_server_are_other_tcp() {
     });
 }
 
-/// `iperf3 -C cubic` sets its congestion control after it has connected. Its SYN has already asked for feedback, but
-/// the flow does not apply rates.
+/// `iperf3 -C cubic` sets its congestion control after it has connected. Its earlier SYN asked for feedback, but the
+/// flow does not apply rates.
 #[test]
 fn a_flow_that_claims_brf_and_ignores_rates_is_demoted() {
     patiently(|| {

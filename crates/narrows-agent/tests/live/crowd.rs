@@ -51,7 +51,7 @@ impl Crowd {
     }
 }
 
-/// Begins to open a connection, without waiting for it.
+/// Begins to open a connection, but does not wait until it is open.
 fn open(to: SocketAddr) -> TcpStream {
     let SocketAddr::V4(to) = to else { panic!("expected an IPv4 address") };
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).expect("a socket");

@@ -35,7 +35,7 @@ fn assert_no_flows(switch: &Agent, pins: &Path) {
     assert_eq!(switch.fresh().flows.len(), 0);
 }
 
-/// Samples for two seconds how many flows the switch counts.
+/// For two seconds, samples the number of flows that the switch counts.
 fn counts(switch: &Agent) -> Vec<f64> {
     let sample = |_| {
         thread::sleep(Duration::from_millis(50));
@@ -140,7 +140,7 @@ fn two_hundred_flows_are_counted_without_a_table() {
     });
 }
 
-/// The flows of a BRF sender that designates no packets are other TCP. The switch does not change their ACKs.
+/// If a BRF sender designates no packets, its flows count as other TCP, and the switch does not change their ACKs.
 #[test]
 fn without_designated_packets_a_sender_gets_no_rate() {
     patiently(|| {

@@ -44,7 +44,7 @@ pub(crate) enum Sends {
 }
 
 impl Flow {
-    /// Opens a connection from sender number `sender` (`s1`, `s2` ...) to the receiver's port.
+    /// Opens a connection from sender number `sender` (`s1`, `s2` ...) to the port `port` of the receiver.
     pub(crate) fn from_sender(net: &Net, sender: usize, port: u16) -> Flow {
         let sender = net.netns(&format!("s{sender}"));
         Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
@@ -188,7 +188,7 @@ pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     (number(100), acked, number(192))
 }
 
-/// Returns each flow's rate over this time, in Mbit/s.
+/// Measures for the time `span`. Returns each flow's mean rate in Mbit/s.
 pub(crate) fn rates(flows: &[&Flow], span: Duration) -> Vec<f64> {
     let read = || -> (Time, Vec<u64>) { (clock::now(), flows.iter().map(|f| f.received()).collect()) };
     let (begun, before) = read();

@@ -1,5 +1,5 @@
-//! A host off the path forges packets of both ends of a flow. The attacker knows addresses and ports, and guesses
-//! sequence numbers.
+//! A host off the path forges packets of both ends of a flow. This host, the attacker, knows addresses and ports, and
+//! guesses sequence numbers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -28,8 +28,8 @@ struct Attack {
     per_second: u64,
 }
 
-/// Until `stop` is set, sends packets that seem to come from the receiver. With RSTs, every second packet seems to come
-/// from the sender. Returns the number of packets.
+/// Until `stop` is set, sends packets that seem to come from the receiver. If the packets are RSTs, every second packet
+/// seems to come from the sender instead. Returns the number of packets.
 fn forge(attack: Attack, [to_sender, to_receiver]: [&Port; 2], ends: [End; 2], stop: &AtomicBool) -> u64 {
     let (mut dice, begun, sent) = (Dice(21), clock::now(), AtomicU64::new(0));
     while !stop.load(Relaxed) {

@@ -42,7 +42,7 @@ impl Port {
         frame.extend_from_slice(&self.from);
         frame.extend_from_slice(&[8, 0]);
         frame.extend_from_slice(datagram);
-        // A full queue drops packets, which is no error here.
+        // A full queue drops packets. In the tests, this is not an error.
         let _ = nix::unistd::write(&self.socket, &frame);
     }
 
@@ -164,7 +164,7 @@ fn tcp_sum(d: &[u8]) -> u16 {
     checksum::compute(&pseudo)
 }
 
-/// Returns an IPv4 datagram with a TCP segment, without Ethernet padding. Returns `None` for any other packet.
+/// Removes the Ethernet padding from an IPv4 datagram with a TCP segment. Returns `None` for any other packet.
 pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
     let len = usize::from(u16::from_be_bytes([*d.get(2)?, *d.get(3)?]));
     let d = d.get(..len)?;

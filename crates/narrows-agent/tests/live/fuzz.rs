@@ -1,5 +1,5 @@
-//! Sends segments with random options in both directions of a live flow. A packet with correct checksums must still
-//! have correct checksums after the switch, and only the rate may change.
+//! Sends segments with random options in both directions of a live flow. If a packet reaches the switch with correct
+//! checksums, it must leave with correct checksums. The switch may only change the rate or insert a rate option.
 
 use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;

@@ -1,8 +1,8 @@
 //! Tests of the whole system and its failure modes, with the real binary, namespaces, veth, a path of 20 ms and plain
 //! programs. The tests need root, and are skipped without it. With NARROWS_REQUIRE_KERNEL=1, they fail instead.
 //!
-//! All tests print the numbers that they check. Two tests run at a time. A test that needs the whole machine runs
-//! alone.
+//! All tests print the numbers that they check. At most two tests run at a time. A test that needs the whole machine
+//! runs alone.
 
 mod agent;
 mod beside;

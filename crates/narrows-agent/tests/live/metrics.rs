@@ -12,7 +12,7 @@ use narrows_control::units::Span;
 use super::agent::{Agent, since};
 use super::net::{Forwarding, Net};
 
-/// Starts a switch in the namespace `r`, with metrics in `netns`.
+/// Starts a switch with metrics, in the namespace `r`. The line `netns` is added to the table `[metrics]`.
 fn launch(net: &Net, address: SocketAddr, netns: &str) -> Agent {
     let config = format!(
         "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n[[ports]]\ninterface = \"c\"\nrate = \"100mbit\"\n\
@@ -27,7 +27,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
 }
 
-/// Returns the page with the metrics. Waits while the agent starts.
+/// Returns the page with the metrics. Waits until the agent has started.
 fn scrape(address: SocketAddr) -> String {
     let begun = clock::now();
     let mut stream = loop {
@@ -66,7 +66,8 @@ fn the_first_scrape_is_right_and_the_endpoint_is_in_the_namespace_of_choice() {
         let info = format!("narrows_agent_info{{role=\"switch\",name=\"{}\"}} 1\n", agent.name);
         assert!(first.contains(&info), "{first}");
         assert!(value(&first, "narrows_port_capacity_bytes_per_second{port=\"c\"}") > 12e6, "{first}");
-        // The endpoint answers two requests that follow shortly after each other with the same page, so wait.
+        // If two requests follow shortly after each other, the endpoint answers both with the same page. Therefore
+        // wait.
         thread::sleep(Duration::from_millis(500));
         let asked = clock::now();
         let uptime = value(&page(), "narrows_agent_uptime_seconds");

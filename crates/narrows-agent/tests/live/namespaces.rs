@@ -1,5 +1,5 @@
-//! Tests a sender or receiver with `[[namespaces]]`. Interfaces and namespaces vanish and return, are refused by the
-//! kernel, and change at a reload.
+//! Tests a sender or receiver with `[[namespaces]]`. Interfaces and namespaces vanish and return, the kernel refuses to
+//! attach programs, and reloads change the configuration.
 
 #![allow(unsafe_code, reason = "programs are attached by system calls that have no wrapper")]
 
@@ -37,8 +37,8 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// Makes the cable of sender `i`. The kernel removes an earlier cable some time after the namespace at its other end
-/// was deleted, so wait for this first.
+/// Makes the cable of sender `i`. If the sender's namespace was deleted, the kernel removes the earlier cable some time
+/// later. First wait until this cable is gone.
 fn connect(net: &Net, i: usize) {
     let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
     while narrows_lab::says(&earlier).is_ok() {
@@ -49,7 +49,7 @@ fn connect(net: &Net, i: usize) {
     net.attach_sender(&format!("s{i}"), "r", i);
 }
 
-/// Waits for a condition. The deadline only ends a hanging test.
+/// Waits for a condition. The deadline exists only to end a test that hangs.
 fn wait_until(agent: &mut Agent, what: &str, mut is_so: impl FnMut(&Agent) -> bool) {
     let begun = clock::now();
     while !is_so(agent) {
@@ -280,7 +280,8 @@ fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u
 fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     let Some(net) = network() else { return };
     let netns = net.name("s1");
-    // Masks of CAP_NET_ADMIN with CAP_BPF, and of CAP_SYS_ADMIN (include/uapi/linux/capability.h).
+    // The mask `running` has CAP_NET_ADMIN and CAP_BPF. The mask `entering` has CAP_SYS_ADMIN
+    // (include/uapi/linux/capability.h).
     let (running, entering) = (1 << 12 | 1 << 39, 1 << 21);
     let with = format!("[receiver]\n[[namespaces]]\npath = '/run/netns/{netns}'\n");
     let without = format!("[receiver]\nnetns = '{netns}'\n");
@@ -303,7 +304,7 @@ fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
             libbpf_sys::bpf_insn { code: 0x95, ..Default::default() },
         ];
         let index = nix::net::if_::if_nametoindex(interface).expect("the interface") as i32;
-        // A program can be attached only once, so each link needs its own.
+        // A program can be attached only once, so each link needs its own program.
         let attach = |_| {
             let (kind, options) = (libbpf_sys::BPF_PROG_TYPE_SCHED_CLS, std::ptr::null_mut());
             let (name, licence) = (c"other".as_ptr(), c"GPL".as_ptr());
@@ -340,7 +341,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     let shown = narrows_lab::says(&format!("{PROGRAM} status --name {}", sender.name)).expect("a status");
     assert!(shown.contains(&format!("/run/netns/{}: refused ({reason}", net.name("s1"))), "{shown}");
 
-    // The interface returns with room for programs.
+    // The interface returns, and has room for programs.
     net.says("s1", "ip link del dev r");
     drop(full);
     wait_until(&mut sender, "not missed", |sender| count(&net, sender, "interface-missing", "s1") == 1);
@@ -348,7 +349,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     wait_until(&mut sender, "it is not taken", |sender| held(&net, sender) == ["s1", "s2"]);
     assert_in_use(&net, &mut sender, 1, 5002);
 
-    // The interface returns without room for programs, and has room again later.
+    // The interface returns, but has no room for programs until later.
     net.says("s1", "ip link set dev r name elsewhere");
     wait_until(&mut sender, "it is still there", |sender| held(&net, sender) == ["s2"]);
     let full = fill(&net, "s1", "elsewhere");
@@ -360,7 +361,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     assert_eq!(count(&net, &sender, "interface-back", "s1"), 2, "{}", sender.log());
 }
 
-/// A renamed or moved interface loses the program. The interface that now has the configured name gets it.
+/// A renamed or moved interface loses the program. The interface that now has the configured name gets the program.
 #[test]
 fn the_name_decides_which_interface_is_used() {
     let Some(net) = network() else { return };

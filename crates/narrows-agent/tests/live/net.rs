@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's rate, a little above the switch's rate. Without HTB, the flows are limited by the wire, and not by the
-/// speed of the machine.
+/// The wire's rate, a little above the switch's rate. If HTB is missing, the wire limits the flows, and not the speed
+/// of the machine.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
@@ -32,8 +32,8 @@ pub(crate) struct Net {
     hosts: Hosts,
 }
 
-/// A cable run by the emulator. It delays all packets, and loses some of the packets from its first end to its second
-/// end.
+/// A cable whose packets the emulator carries. It delays all packets, and loses some of the packets from its first end
+/// to its second end.
 struct Relay {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -80,7 +80,7 @@ impl Net {
         Some(net)
     }
 
-    /// Sets the addresses and routes of sender `i` at switch `r`.
+    /// Sets the addresses and routes of sender `i` (the host `name`), and the address of `switch` toward this sender.
     pub(crate) fn attach_sender(&self, name: &str, switch: &str, i: usize) {
         self.address(switch, name, i, 2);
         match self.forwarding {
@@ -217,7 +217,7 @@ impl Net {
         self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    /// Returns the names of a star's senders. The switch's interfaces to the senders have the same names.
+    /// Returns the names of the senders in a star. The switch's interfaces to the senders have the same names.
     pub(crate) fn senders(&self) -> Vec<String> {
         (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }

@@ -60,8 +60,8 @@ fn the_narrower_of_two_switches_decides() {
     });
 }
 
-/// A flow's demand includes packets that are lost upstream of the switch. It is therefore more than the data that
-/// arrives at the switch (BRF-100).
+/// A flow's demand includes packets that are lost upstream of the switch. The demand is therefore greater than the rate
+/// of the data that arrives at the switch (BRF-100).
 #[test]
 fn losses_before_the_switch_do_not_starve_a_flow() {
     patiently(|| {

@@ -111,7 +111,7 @@ fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
         net.inside("s1", || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             for _ in 0..50 {
-                // If the receiver's port is closed, the next call of `send_to` returns this error.
+                // If the receiver's port is closed, this call returns the error of an earlier datagram.
                 let _ = socket.send_to(b"hello", to);
                 thread::sleep(Duration::from_millis(20));
             }

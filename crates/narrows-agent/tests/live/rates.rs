@@ -1,4 +1,4 @@
-//! The status socket sets new link rates. An invalid request changes nothing.
+//! A request to the status socket sets new link rates. An invalid request changes nothing.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -57,8 +57,8 @@ fn flows_survive_a_reload_and_follow_the_new_rate_and_parameters() {
         println!("after the reload {then:.1?} Mbit/s");
         all_well(&both);
         assert_eq!((count, switch.fresh().flow_count), (2, 2));
-        // Two flows share 80 % of a link of 60 Mbit/s. This rate counts whole frames. The expected rate is the payload
-        // rate of one flow.
+        // Two flows share 80 % of a link of 60 Mbit/s. The link's rate counts whole frames. The expected 22.9 Mbit/s is
+        // the payload rate of one flow.
         for rate in &then {
             assert!((rate - 22.9).abs() < 0.15 * 22.9, "{then:?} {:#?}", switch.fresh().flows);
         }

@@ -1,5 +1,5 @@
-//! A switch without pins restarts on a port that is slower than its wire. While no switch runs, the senders use CUBIC
-//! and the wire's whole rate. The windows of all flows are therefore in flight when the switch runs again.
+//! A switch without pins restarts on a port that is slower than its wire. While no switch runs, the senders use CUBIC,
+//! and send at the wire's whole rate. When the switch starts again, all flows therefore have large windows in flight.
 
 use std::thread;
 use std::time::Duration;
@@ -41,8 +41,8 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     judged.get(judged.len() - fair_at_the_end).map(|(at, _)| *at)
 }
 
-/// Kills the switch, and starts it again after `unshaped`. Returns the time that passes, once the port is shaped again,
-/// until every flow has its share. Returns `None` if this time is longer than [`WATCHED`].
+/// Kills the switch, and starts it again after `unshaped`. Returns the time from the moment when the port is shaped
+/// again until every flow has its share. Returns `None` if this time is longer than [`WATCHED`].
 fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
     switch.kill();
     thread::sleep(unshaped / 2);
@@ -94,7 +94,7 @@ fn every_flow_is_back_at_its_share_soon_after_a_restart() {
     });
 }
 
-/// Measures NARROWS_RESTARTS runs (default: 50), each with new connections.
+/// Measures a number of runs, each with new connections. NARROWS_RESTARTS sets the number (default: 50).
 #[test]
 #[ignore = "takes ten minutes"]
 fn restarts() {

@@ -29,7 +29,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
             let server = net.server(5000 + i as u16, v6);
             Flow::open(net.netns(&format!("s{i}")), net.netns("c"), server, sends, None)
         }
-        // The client is at the star's receiver and asks for feedback. The server is in front of the switch and sends.
+        // The client runs on the host `c` and asks for feedback. The server runs on the host of sender `i`, upstream of
+        // the switch, and sends the data.
         Sends::Server => {
             let server = std::net::SocketAddr::new(net.of(i, v6), 5000);
             Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
@@ -85,7 +86,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
     assert!(alone > 0.93 * 2.0 * share, "{alone}");
     assert!(fair(&both), "{both:?}\n{:?}", status.flows);
-    // No packet was dropped. A stack that waited for CPU time may still send one or two probes (RFC 8985).
+    // No packet was dropped. A stack that waited for CPU time may still send one or two probes (RFC 8985), which count
+    // as retransmissions.
     assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     assert!(again.iter().sum::<u32>() < 30, "{again:?}");
     assert!(mean_queue < 8.0, "{queue:?}");

@@ -1,6 +1,6 @@
 //! Tests routers whose controlled port is a VLAN trunk, or carries PPPoE or GTP-U.
 //!
-//! The router is a user-space program, so the tests need no kernel with VLANs, PPP and GTP. The program forwards
+//! The router is a user-space program, so the kernel does not need to support VLANs, PPP or GTP. The program forwards
 //! packets between two interfaces, and adds the headers to packets that leave by the controlled port. The router
 //! `edge`, in front of the receiver, removes the headers.
 
@@ -31,7 +31,7 @@ enum Headers {
 }
 
 impl Headers {
-    /// Returns the bytes between the Ethernet header and the IP header, without the EtherType.
+    /// Returns the number of bytes that the headers add to a packet.
     fn len(self) -> usize {
         match self {
             Headers::Tag => 4,
@@ -75,7 +75,7 @@ impl Headers {
     }
 }
 
-/// Forwards between two interfaces of a namespace until it is dropped.
+/// Forwards frames between two interfaces of a namespace, until this value is dropped.
 struct Forwarder {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -115,7 +115,7 @@ fn spawn(
         let mut frame = vec![0; 1 << 16];
         while !stop.load(Ordering::Relaxed) {
             match nix::unistd::read(&*from, &mut frame) {
-                // A full queue drops packets, which is no error here.
+                // A full queue drops packets. In these tests, this is not an error.
                 Ok(n) if n >= 14 => drop(nix::unistd::write(&*to, &change(&frame[..n]))),
                 Ok(_) => {}
                 Err(_) => drop(poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], 50_u16)),

@@ -134,7 +134,7 @@ fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     (dropped as f64 / (sent + dropped).max(1) as f64, sent + dropped)
 }
 
-/// Returns the rate of UDP's IP datagrams from the port over this time, in Mbit/s.
+/// Measures for the time `span`. Returns the rate of UDP's IP datagrams that leave the port, in Mbit/s.
 fn carried(switch: &Agent, span: Duration) -> f64 {
     let read = || {
         let status = switch.fresh();

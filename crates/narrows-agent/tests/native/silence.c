@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Computes the sender's rate while no feedback arrives, with bpf/sender/rate.h as a normal program. It prints
- * the rate after each RTT. The sender does not change to CUBIC here.
+ * the rate after each RTT. In this program, the sender does not change to CUBIC.
  */
 #include <linux/types.h>
 #include <stdio.h>

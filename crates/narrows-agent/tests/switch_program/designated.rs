@@ -76,7 +76,7 @@ fn the_reports_of_a_flow_add_up_to_its_lifetime() {
 }
 
 /// The segments of a designated packet count as one report, whether the switch sees one super-packet or several
-/// packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
+/// packets. Each segment adds an equal part of the reported time, and rounding loses at most 1 ns per segment.
 #[test]
 fn segments_of_a_designated_packet_are_one_report() {
     for (segments, together) in [(3, 1), (3, 3), (4, 2), (45, 1), (45, 15), (45, 45), (255, 1), (255, 255)] {
@@ -175,7 +175,7 @@ fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     let leaf = |packet: &Packet| rig.send(DATA, packet).priority;
     assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[2], "no designated packet yet");
-    // A sender without a rate reports, so that its ACKs get a rate, but does not mark its data.
+    // A sender that has no rate yet sends reports, so that its ACKs get a rate, but does not mark its data.
     let unmarked = [&stamps(10, 20)[..], &report(20, 1).to_option()].concat();
     assert_eq!(leaf(&flow.clone().options(&unmarked)), PRIORITIES[2]);
     assert_eq!(counted(&rig), (0, 0, 0, 0));

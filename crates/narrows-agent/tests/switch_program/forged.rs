@@ -203,7 +203,7 @@ fn a_guessed_third_packet_confirms_no_flow() {
     assert_eq!(rig.data_port().counters().unconfirmed, 1);
     rig.send(DATA, &flow);
     assert_eq!(rig.data_port().counters().unconfirmed, 0);
-    // Forged packets are also refused if the program saw the flow's data first, and no handshake.
+    // Forged packets are also refused if the program has seen data of the flow, but not its handshake.
     let adopted = Packet::new(Shape::V4, 40_001);
     rig.send(DATA, &adopted.clone().payload(100));
     let slot = rig.switch.slots.get(rig.slot_of(&adopted).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that flows begin, are confirmed, and end.
+//! Tests how flows begin, are confirmed and end.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
@@ -29,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// A subscriber's mark is the mark of the data direction. It does not matter which side sent the SYN, or whether the
-/// handshake was seen.
+/// A slot has the mark of the first packet that the switch sees in the data direction: the SYN, the SYN-ACK or data.
+/// Later marks change nothing.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };
@@ -368,7 +368,7 @@ fn udp_flows_have_queues_of_their_own() {
     }
 }
 
-/// Returns a SYN without data (60 bytes).
+/// Returns a SYN without data. Its IP datagram has 60 bytes.
 fn syn(sport: u16) -> Packet {
     Packet::new(Shape::V4, sport).flags(SYN).options(SYN_OPTIONS)
 }

@@ -1,4 +1,5 @@
-//! Tests headers around a flow's IP datagram: VLAN tags on a router, PPPoE, GTP-U, and tunnels that are not opened.
+//! Tests headers around a flow's IP datagram: VLAN tags on a router, PPPoE, GTP-U, and tunnels into which the program
+//! does not look.
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::switch::table::{FlowTable, Tags};

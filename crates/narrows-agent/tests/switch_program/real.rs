@@ -9,7 +9,7 @@ use narrows_agent::dataplane::slots::Slot;
 
 use crate::rig::*;
 
-/// A flow after its handshake. Both ends begin at 1000.
+/// Opens a flow. After the handshake, the sequence numbers of both ends begin at 1000.
 fn opened(rig: &Rig, sport: u16) -> (Packet, Slot<'_>) {
     rig.grant(&[1_250_000]);
     let flow = Packet::new(Shape::V4, sport);

@@ -434,8 +434,8 @@ fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
 }
 
-/// Returns whether all checksums and the lengths in all outer headers are correct. The frame must be a changed or
-/// unchanged frame of `Packet`.
+/// Returns whether all checksums and the lengths in all outer headers are correct. The frame must come from `Packet`,
+/// but the program may have changed it.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let Some((_, end)) = ends(frame, l3) else { return false };
     let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;

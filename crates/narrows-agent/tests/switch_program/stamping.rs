@@ -1,4 +1,4 @@
-//! Compares the rates and options that the program writes with the reference codec.
+//! Checks the rates and options that the program writes against the reference codec.
 
 use narrows_agent::dataplane::layout::{self, WireFormat};
 use narrows_agent::dataplane::slots::Slot;
@@ -26,7 +26,7 @@ fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
     // Each row has the codes of an ACK at arrival and at departure. The switch's own rate has the code 12503. The first
-    // two codes at arrival are no rates. The rates of the third, fourth and seventh row are greater than the switch's
+    // two codes at arrival are not rates. The rates of the third, fourth and seventh row are greater than the switch's
     // rate, but the fourth has a smaller code. The rates of the fifth and sixth row are smaller, but the sixth has a
     // greater code.
     for (there, leaves) in [
@@ -136,7 +136,7 @@ fn random_headers_give_the_reference_result() {
         if header < 20 || l4 + header > whole.len() {
             prop_assert_eq!(&tried.packet, &whole, "a header that lies");
         } else if tried.packet.len() == whole.len() {
-            // Only the value and the checksum may have changed.
+            // Only the option's value and the checksum may have changed.
             let old = read(&whole[l4..], Format::Experimental).option;
             let new = read(&tried.packet[l4..], Format::Experimental).option;
             let changed = whole.iter().zip(&tried.packet).filter(|(a, b)| a != b).count();

@@ -34,7 +34,7 @@ impl Family {
     }
 }
 
-/// How an answer of the network reaches the sender.
+/// The way in which an answer of the network reaches the sender.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
     /// The answer is in a TCP option of ACKs.
@@ -65,7 +65,7 @@ pub struct Service {
     pub mode: Option<&'static str>,
     /// Whether the algorithm also needs an SDN controller.
     pub domain: bool,
-    /// How the rate controller's answers reach the sender.
+    /// The way in which the rate controller's answers reach the sender.
     pub feedback: Feedback,
 }
 
@@ -142,7 +142,7 @@ impl From<Constant> for Value {
     }
 }
 
-/// A name for an algorithm with certain parameters.
+/// A name for an algorithm with fixed values for some of its parameters.
 #[derive(Copy, Clone, Debug)]
 pub struct Preset {
     /// The name in scenarios and results.
@@ -164,7 +164,7 @@ impl Preset {
     }
 }
 
-/// Parameters of a structure. Their names in scenarios have a common prefix.
+/// The parameters of one structure. Their names in scenarios have a common prefix.
 #[derive(Copy, Clone)]
 pub struct Group {
     /// Prefix of the names in scenarios.
@@ -208,15 +208,15 @@ pub struct Entry {
     pub look: Option<Look>,
     /// Its parameters.
     pub parameters: &'static [Group],
-    /// Presets: names for the algorithm with certain parameters.
+    /// Presets of the algorithm.
     pub presets: &'static [Preset],
-    /// Builds the controller for one connection. The values must be valid. Parameters without a value have their
-    /// defaults.
+    /// Builds the controller for one connection. The values must be valid. If a parameter has no value, its default
+    /// applies.
     pub build: fn(&Values) -> Box<dyn Controller>,
 }
 
 impl Entry {
-    /// Returns an algorithm without parameters that needs nothing from the network.
+    /// Returns an algorithm that has no parameters and needs nothing from the network.
     pub const fn new(
         name: &'static str,
         family: Family,

@@ -48,8 +48,8 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// Returns an error if a name of the algorithm is already in use, if a parameter occurs twice, or if a default or
-    /// preset is out of range.
+    /// Returns an error if the name of the algorithm or of a preset is already in use, if a parameter occurs twice, or
+    /// if a default or preset is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
         for name in names {
@@ -90,7 +90,7 @@ impl Catalogue {
         &self.entries
     }
 
-    /// Returns the algorithm with this name. For the name of a preset, returns the preset and its algorithm.
+    /// Returns the algorithm with this name. If the name is that of a preset, returns the preset and its algorithm.
     pub fn find(&self, name: &str) -> Option<(&Entry, Option<&'static Preset>)> {
         let by_name = || self.entries.iter().find(|entry| entry.name == name).map(|entry| (entry, None));
         by_name().or_else(|| {
@@ -111,7 +111,7 @@ impl Catalogue {
         entry.check(&choice.params)
     }
 
-    /// Returns a new controller, or `None` if no algorithm has this name. Parameters that are not valid are ignored.
+    /// Returns a new controller, or `None` if no algorithm or preset has this name. Ignores invalid parameters.
     pub fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
         let (entry, preset) = self.find(&choice.name)?;
         let Some(preset) = preset else { return Some((entry.build)(&choice.params)) };

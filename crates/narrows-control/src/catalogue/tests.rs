@@ -106,8 +106,8 @@ fn behaviour(mut controller: Box<dyn Controller>) -> Vec<Window> {
         .collect()
 }
 
-/// An explicit default gives the same behaviour as no value, although the algorithm stores the value as a fixed-point
-/// number.
+/// If a scenario states the default of a parameter, the behaviour is the same as without a value. This holds although
+/// the algorithm stores the value as a fixed-point number.
 #[test]
 fn defaults_that_are_given_behave_as_defaults_that_are_left_out() {
     for entry in Catalogue::built_in().entries() {

@@ -2,7 +2,8 @@
 //!
 //! Source of [`WindowedMax`]: Kathleen Nichols' filter, Linux `lib/minmax.c`. The filter keeps the three best samples
 //! in the order of their times. When the best sample expires, the next one replaces it. The result is exact for a
-//! steady path. On other paths, the filter ignores samples from at most a quarter of the window.
+//! steady path. On other paths, the filter may ignore the samples of a part of the window. This part is at most a
+//! quarter of the window.
 
 /// The maximum of samples within a window. Time can be any count that never decreases, for example a number of rounds
 /// or nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.
@@ -65,8 +66,8 @@ impl<V: Copy + Ord> WindowedMax<V> {
                 }
             }
         } else if second.at == best.at && age > window / 4 {
-            // For a quarter of the window, no sample was better than the best one. The second best sample must now come
-            // from the rest of the window.
+            // For a quarter of the window, no sample was better than the best one. So the second best sample is now
+            // taken from the rest of the window.
             *second = sample;
             *third = sample;
         } else if third.at == second.at && age > window / 2 {

@@ -1,10 +1,10 @@
 //! Congestion controllers at the sender: they turn ACKs, losses and feedback into a window and a
 //! pacing rate.
 //!
-//! [`Controller`] is the interface between a controller and the transport (in the simulator, its
-//! TCP). The transport detects losses, samples the delivery rate, and runs Proportional Rate
-//! Reduction for the controllers that want it. The controller sets the [`Window`]. Windows are in
-//! segments, as in Linux. Rates are L3 bytes/s.
+//! [`Controller`] is the interface between a controller and the transport (in the simulator, its TCP). The transport
+//! detects losses, samples the delivery rate, and runs Proportional Rate Reduction for the controllers that ask for it
+//! ([`Controller::recovery`]). The controller sets the [`Window`]. Windows are in segments, as in Linux. Rates are L3
+//! bytes/s.
 
 pub mod bbr;
 pub mod copa;
@@ -28,8 +28,8 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. If `None`, the transport does not pace, or paces as Linux does: at 2 x cwnd per srtt
-    /// early in slow start, and at 1.2 x cwnd per srtt afterwards.
+    /// Pacing rate, L3 bytes/s. If `None`, the configuration of the transport decides whether it paces. If so, it paces
+    /// as Linux does: at 2 x cwnd per srtt early in slow start, and at 1.2 x cwnd per srtt afterwards.
     pub pacing_rate: Option<Rate>,
 }
 
@@ -94,7 +94,7 @@ pub struct RateSample {
     pub delivered: u32,
     /// The send interval or the ACK interval, whichever is longer. It is zero if there is no valid sample.
     pub interval: Span,
-    /// The connection's `delivered` when the sampled segment was sent, segments.
+    /// Number of segments that had been delivered on the connection when the sampled segment was sent.
     pub prior_delivered: u64,
     /// Whether the application, not the network, limited the sample.
     pub app_limited: bool,
@@ -348,8 +348,8 @@ pub enum Recovery {
 /// A congestion controller: a pure state machine without a clock or a socket. The controller's only source of
 /// randomness is its seed.
 ///
-/// Only [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) have no
-/// default.
+/// Only [`name`](Controller::name), [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion)
+/// have no default.
 pub trait Controller: Send {
     /// Returns the name in scenarios and results, e.g. `cubic`.
     fn name(&self) -> &'static str;
@@ -363,7 +363,7 @@ pub trait Controller: Send {
 
     /// Called after each ACK, in any state, to take measurements, as Linux calls `pkts_acked`. The call precedes
     /// [`on_ack`](Controller::on_ack). It follows [`on_congestion`](Controller::on_congestion) for the same ACK and
-    /// sees the resulting state. In Linux, `pkts_acked` is called first.
+    /// sees the resulting state. Linux calls `pkts_acked` before it handles congestion.
     fn on_sample(&mut self, _ack: &Ack) {}
 
     /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window
@@ -378,8 +378,8 @@ pub trait Controller: Send {
     /// this call follows [`on_undo`](Controller::on_undo).
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// Called when the episode was spurious (DSACK, timestamps, F-RTO). `window` holds the values from before the
-    /// episode, which the transport has restored (Linux `tcp_undo_cwnd_reduction`).
+    /// Called when DSACK, timestamps or F-RTO show that the episode was spurious. `window` holds the values from before
+    /// the episode, which the transport has restored (Linux `tcp_undo_cwnd_reduction`).
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since the

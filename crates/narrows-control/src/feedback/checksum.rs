@@ -8,7 +8,7 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
 
-/// Like [`update`], for two bytes that start `offset` bytes into the covered data.
+/// Like [`update`], for two bytes at the position `offset` of the covered data.
 ///
 /// At an odd offset, the first byte is the low half of one word, and the second byte is the high half of the next word.
 /// Halves of different words can be added in any order (RFC 1071, section 2(B)). So it is enough to swap the two bytes

@@ -1,8 +1,9 @@
-//! A rate in sixteen bits: `mantissa * 10 + exponent`, bytes per second (BRF-5 to BRF-8).
+//! A rate in sixteen bits (BRF-5 to BRF-8). The code `mantissa * 10 + exponent` stands for a rate of
+//! `mantissa * 10^exponent` bytes per second.
 
 use crate::units::Rate;
 
-/// Largest mantissa: 6553 with exponent 9 would need 65539, which exceeds 65535.
+/// Largest mantissa. The code of mantissa 6553 and exponent 9 would be 65539, but sixteen bits hold at most 65535.
 const MAX_MANTISSA: u64 = 6552;
 const MAX_EXPONENT: u64 = 9;
 

@@ -1,11 +1,11 @@
 //! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
 //! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields follow draft-falk-xcp-spec-03 for XCP, chapter 6
-//! of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header is unknown. In memory,
-//! headers have a layout of this file: each header takes the same number of 32-bit words.
+//! of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header is unknown. This file
+//! defines the layout of headers in memory: every header takes the same number of 32-bit words.
 //!
-//! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent bytes.
-//! The receiver copies the result into ACKs as one word ([`Echo`]).
+//! A packet carries at most one header, which routers rewrite in place. The size of a packet includes the bytes of its
+//! header. The receiver copies the routers' result into ACKs as one word ([`Echo`]).
 
 pub use super::custom::Custom;
 use crate::rate::bdr::{Recommendation, Report};
@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span};
 /// Number of words that a header takes in memory. [`Header::wire_bytes`] returns the size of a header on the wire.
 pub const WORDS: usize = 5;
 
-/// Number of bytes that an echo adds to an ACK: kind, length and reserved (4), and the value (4).
+/// Number of bytes that an echo adds to an ACK: 4 for the kind, the length and a reserved field, and 4 for the value.
 pub const ECHO_BYTES: u16 = 8;
 
 /// The largest word. It means "no value yet" or "no limit".
@@ -95,13 +95,13 @@ impl Header {
     pub const fn wire_bytes(&self) -> u16 {
         match self {
             Header::None | Header::Member => 0,
-            // In bytes: kind, length and reserved (4), rate (4), RTT (4).
+            // 4 bytes for the kind, the length and a reserved field, 4 for the rate, and 4 for the RTT.
             Header::Rcp(_) => 12,
             // The draft's standard format.
             Header::Xcp(_) => 20,
             // BDR-6: 13 bytes with the surrounding IP option, and padding.
             Header::Bdr(_) => 16,
-            // In bytes: kind, length and reserved (4), four rates (16).
+            // 4 bytes for the kind, the length and a reserved field, and 16 for four rates.
             Header::Obp(_) => 20,
             Header::Custom(h) => h.wire_bytes(),
         }
@@ -173,9 +173,9 @@ impl Header {
         }
     }
 
-    /// Returns the echo that a receiver must send after this packet. `unsent` is the echo that still waits for an ACK.
-    /// XCP's changes are added up over the packets of one ACK. For rates, the newest echo is sent. A [`Custom`] header
-    /// has no echo, because the receiver copies the whole header into the ACK.
+    /// Returns the echo that a receiver must send after this packet. `unsent` is the echo of earlier packets that no
+    /// ACK has carried yet. XCP's changes are added up over the packets of one ACK. For rates, the newest echo is sent.
+    /// A [`Custom`] header has no echo, because the receiver copies the whole header into the ACK.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member | Header::Custom(_) => unsent,
@@ -192,8 +192,9 @@ impl Header {
         }
     }
 
-    /// Returns whether the receiver must send the ACK at once (BDR-50). If so, only this ACK carries the echo. A
-    /// [`Custom`] header is returned at once, too, because an ACK has room for the words of one packet only.
+    /// Returns whether the receiver must send the ACK at once (BDR-50). If so, this ACK is the only one that carries
+    /// the echo. A [`Custom`] header is returned at once, too, because an ACK has room for the words of one packet
+    /// only.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_) | Header::Custom(_))
     }

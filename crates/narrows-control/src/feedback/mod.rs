@@ -4,7 +4,7 @@
 //! * [`code`]: the sixteen bits, with mantissa and decimal exponent.
 //! * [`option`]: the place of the sixteen bits in a TCP header, in the two formats of BRF-9.
 //! * [`report`]: the report of a designated packet (BDR) in a TCP option.
-//! * [`header`]: the headers of XCP, RCP and BDR between IP and TCP, and their echo in ACKs.
+//! * [`header`]: the headers of XCP, RCP, BDR and OBP between IP and TCP, and their echo in ACKs.
 //! * [`custom`]: headers that other crates define.
 //! * [`checksum`]: the TCP checksum after a rewrite (RFC 1624).
 

@@ -1,7 +1,7 @@
 //! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions expect the whole header, whose data offset states its length. The functions do not trust the header.
-//! They treat a truncated header, or a header with a wrong length, as a header without the option.
+//! All functions expect the whole header. The data offset in the header states its length. The functions do not
+//! trust the header. They treat a truncated header, or a header with a wrong length, as a header without the option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;

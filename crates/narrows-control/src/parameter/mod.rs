@@ -128,7 +128,7 @@ pub enum Takes {
     },
 }
 
-/// The parameter of a Linux module that has the same meaning.
+/// A parameter of a Linux module. It has the same meaning as the parameter of the algorithm.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Module {
     /// The file of the module's parameter in `/sys/module/MODULE/parameters`.
@@ -142,11 +142,11 @@ pub struct Module {
 pub enum ModuleValues {
     /// The value in base units is multiplied by this factor and rounded. A flag is 0 or 1.
     Scaled(f64),
-    /// Each of these words has a number. The module does not support other words.
+    /// The module has a number for each of these words. It does not support other words.
     Words(&'static [(&'static str, i64)]),
 }
 
-/// All properties of a parameter except its name, meaning and default.
+/// All properties of a parameter except its field, its meaning and its default.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Shape {
     /// The kind of the parameter's values, with the range.
@@ -157,7 +157,7 @@ pub struct Shape {
     pub source: &'static str,
     /// Whether the parameter may be [`NONE`].
     pub optional: bool,
-    /// The writable parameter of a Linux module that has the same meaning, if there is one.
+    /// The writable parameter with the same meaning in a Linux module, if there is one.
     pub module: Option<Module>,
     /// The name in scenarios, if it differs from the field's name.
     pub name: Option<&'static str>,
@@ -335,7 +335,8 @@ fn scaled(amount: u64, units: &[(u64, &str)]) -> String {
 pub struct Parameter {
     /// The name in scenarios, after the prefix of its [`Group`](crate::catalogue::Group).
     pub name: &'static str,
-    /// The meaning of the parameter, from its doc comment. Several spaces separate the lines of the comment.
+    /// The meaning of the parameter, from its doc comment. In this text, several spaces separate the lines of the
+    /// comment.
     pub meaning: &'static str,
     /// Its values, unit and source.
     pub shape: Shape,

@@ -1,4 +1,4 @@
-//! The first invalid name or value of given parameters.
+//! The error for the first invalid name or value of given parameters.
 
 use std::fmt;
 

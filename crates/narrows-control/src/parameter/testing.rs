@@ -11,8 +11,8 @@ pub(crate) fn positions(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Returns random valid values for about half of these parameters. Half of the values are at an end of the range,
-/// where most errors occur.
+/// Returns random valid values for about half of these parameters. About half of these values are at an end of the
+/// range, where most errors occur.
 pub(crate) fn random_values<'p>(
     parameters: impl Iterator<Item = (String, &'p Parameter)>,
     next: &mut impl FnMut() -> f64,

@@ -1,9 +1,9 @@
 //! Controllers that receive packet counts instead of packets.
 //!
-//! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane counts packets,
-//! and the controller reads the counts every few milliseconds. Few packets open or close flows, so the data plane
-//! passes each of these packets to the controller as an event. All other packets are only counted. From events and
-//! counts, an [`Aggregated`] controller decides how the data plane treats each flow.
+//! A simulated switch passes each packet to its [`PerFlowController`]. On a real switch the data plane counts packets,
+//! and the controller reads the counts every few milliseconds. Only few packets open or close a flow. The data plane
+//! passes each of them to the controller as an event, and only counts all other packets. From events and counts, an
+//! [`Aggregated`] controller decides how the data plane treats each flow.
 
 use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -16,7 +16,7 @@ pub struct FlowHandle(pub(super) u64);
 /// Counts of one flow since the previous report of counts.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// The time of the previous report, or the time at which the flow began if that is later.
+    /// The time of the previous report. If the flow began after that report, the time at which the flow began.
     pub since: Time,
     /// L3 bytes of the flow's data packets that arrived at the port.
     pub bytes: Bytes,
@@ -31,13 +31,13 @@ pub struct Counts {
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The rate that another switch wrote into an ACK of the flow; the last one if there were several.
+    /// The last rate that another switch wrote into an ACK of the flow since the previous report.
     pub passed: Option<Rate>,
 }
 
-/// Sums over the designated packets since the last call of [`on_reports`](ReportCounter::on_reports), for a controller
-/// that keeps no state per flow (BDR-41). In each designated packet, the sender reports the time since the flow's
-/// previous report.
+/// Sums over the designated packets that arrived since the last call of [`on_reports`](ReportCounter::on_reports). They
+/// are for a controller that keeps no state per flow (BDR-41). In each designated packet, the sender reports the time
+/// since the flow's previous report.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports {
     /// Number of SYNs and SYN-ACKs of senders that designate packets.
@@ -62,7 +62,8 @@ pub struct Decision {
     pub rtt: Span,
 }
 
-/// The effect of a report of counts on the decision about the flow.
+/// Whether the controller knows the flow after a report of counts, and whether its decision about the flow may have
+/// changed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The controller no longer knows the flow.
@@ -108,8 +109,8 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// idle, or an advertisement expires.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
-    /// Returns a number. If the number has changed, the decision about any flow may have changed, even without a report
-    /// about that flow.
+    /// Returns a number. If the number differs from that of the last call, the decision about every flow may have
+    /// changed, even if there was no report about the flow.
     fn version(&self) -> u64;
 
     /// Returns the rate that another switch requests for this flow's ACKs, and the time at which the request expires.
@@ -132,7 +133,8 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
 /// The additional interface of an [`Aggregated`] controller that keeps no state per flow (BDR). Such a controller takes
 /// sums over designated packets, and gives all flows one rate.
 pub trait ReportCounter {
-    /// Returns the maximum time of one report. If a sender reports a longer time, the data plane counts this maximum.
+    /// Returns the longest time that one report may state. If a sender reports a longer time, the data plane counts
+    /// this maximum.
     fn report_max(&self) -> Span;
 
     /// Takes the sums over the designated packets since the last call. Called in each tick.

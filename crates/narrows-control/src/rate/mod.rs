@@ -4,8 +4,8 @@
 //! writes rates into ACKs or sends them to sources. A per-flow controller that can also work with packet counts
 //! implements [`Aggregated`](aggregate::Aggregated). A [`HeaderController`] reads and writes the congestion headers of
 //! data packets. A [`RateController`] holds a controller of either kind. The host (the simulated switch, or the agent
-//! on a real switch) owns queues, clocks and wires. A [`DomainController`](domain::DomainController) makes decisions
-//! for many ports at once. It communicates with the ports only by [`Message`]s.
+//! on a real switch) provides the queues, clocks and links. A [`DomainController`](domain::DomainController) makes
+//! decisions for many ports at once. It communicates with the ports only by [`Message`]s.
 
 pub mod aggregate;
 pub mod bdr;

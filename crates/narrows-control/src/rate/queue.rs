@@ -22,8 +22,8 @@ pub const LEAVES: usize = 4;
 /// queues, which are served in turn. The number is small because the agent reads every queue's counters in each tick.
 pub const UDP_QUEUES: u16 = 32;
 
-/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together can then hold 3.2
-/// times as many packets as one other leaf, instead of 32 times as many.
+/// The limit of each UDP queue is the port's limit divided by this number. So all 32 queues together hold at most 3.2
+/// times as many packets as one other leaf. Without the division, they could hold 32 times as many.
 pub const UDP_QUEUE_PART: u32 = 10;
 
 /// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.
@@ -62,7 +62,7 @@ pub enum Queueing {
     /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
     Classes {
         /// Whether UDP flows have queues of their own and may borrow bandwidth. Borrowing requires a configured
-        /// capacity. Otherwise UDP is policed: a packet that would have to wait is dropped (BRF-23).
+        /// capacity. If UDP may not borrow, it is policed: a packet that would have to wait is dropped (BRF-23).
         queues_udp: bool,
     },
     /// The port keeps the queue that it has, without classes.

@@ -35,8 +35,8 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// Returns the parameters that the rate controller needs to work with real switches and stock hosts: a
-    /// `signal`, or no parameters at all. Returns `None` if the controller cannot work with them.
+    /// Returns the parameters that the rate controller needs to work with real switches and stock hosts: a `signal`, or
+    /// no parameters at all. Returns `None` if the controller cannot work with real switches.
     pub fn on_switches(&self) -> Option<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,
@@ -57,7 +57,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
 }
 
-/// A function that builds the domain's controller for ports with their parameters.
+/// A function that builds the domain's controller from the domain's ports and the parameters of each port.
 type BuildDomain<P, K> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController<K>>;
 
 fn unknown(name: &str) -> Problem {

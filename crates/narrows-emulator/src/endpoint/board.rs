@@ -45,7 +45,7 @@ pub(crate) struct FlowBoard {
     pub(crate) sender_done: Moment,
     /// Time at which the receiver read the end of the stream.
     pub(crate) receiver_done: Moment,
-    /// Application bytes that the receiver has read, in order.
+    /// Number of application bytes that the receiver has read.
     pub(crate) delivered: AtomicU64,
     /// Number of datagrams that a UDP sender has sent.
     pub(crate) sent_packets: AtomicU64,

@@ -32,7 +32,7 @@ const NAP_MS: u8 = 50;
 /// The timer's token in epoll events. The tokens of sockets are higher.
 const TIMER: u64 = 0;
 
-/// The part of a flow that owns a socket.
+/// A part of a flow that owns a socket: a listener, a sender or a receiver.
 enum End {
     Listener(TcpListener, usize),
     Sender(Box<Sender>),
@@ -88,7 +88,8 @@ pub(crate) struct Host {
 impl Host {
     /// Returns a host without flows.
     ///
-    /// # Errors If the kernel does not create the epoll instance or the timer.
+    /// # Errors
+    /// If the kernel does not create the epoll instance or the timer.
     pub(crate) fn new(netns: PathBuf, registry: Arc<Registry>) -> Result<Self, Error> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(Error::at(&netns, "epoll"))?;
         let timer =
@@ -158,7 +159,8 @@ impl Host {
 
     /// Runs until `end` in the calling thread, which must be in the namespace.
     ///
-    /// # Errors If the timer or epoll_wait(2) fails.
+    /// # Errors
+    /// If the timer or epoll_wait(2) fails.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
         // A sender that gets no CPU time for 10 ms looks as if the network limited it. This thread therefore gets a
         // high priority.

@@ -14,7 +14,8 @@ const MAX_FLOWS: usize = 200_000;
 /// A scheduled flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Index of the flow's entry in the spec, index of its entry in the plan, and number of the flow within that entry.
+    /// Index of the flow's entry in the spec, index of its entry in the plan, and number of the flow within the plan's
+    /// entry.
     pub(crate) spec: usize,
     pub(crate) plan: u32,
     pub(crate) member: u32,
@@ -30,9 +31,10 @@ pub(crate) fn name(plan: &Plan, member: &Member) -> String {
     plan.flows[member.plan as usize].flow_name(member.member)
 }
 
-/// Returns all flows of a run in order of their start. The position in this list is the flow's number in the results.
+/// Returns all flows of a run in order of their start. A flow's position in this list is its number in the results.
 ///
-/// # Errors If there are more than [`MAX_FLOWS`] flows.
+/// # Errors
+/// If there are more than [`MAX_FLOWS`] flows.
 pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
     let plan = &spec.plan;
     let end = Time::ZERO + plan.duration;

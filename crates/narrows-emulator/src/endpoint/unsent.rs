@@ -7,8 +7,8 @@
 //! unsent data before it wakes the application, which writes more. Therefore, the flows of a host together keep as much
 //! data unsent as the bottleneck transmits in an RTT.
 //!
-//! Too much unsent data is also harmful. Data that is unsent when the application stops is still sent later. Large
-//! writes delay the forwarding of packets on a slow processor.
+//! Too much unsent data is also harmful. Data that is unsent when the application stops is still sent later. On a slow
+//! processor, large writes delay the forwarding of packets.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
@@ -26,8 +26,8 @@ const WRITE_SPEEDUP: u64 = 4;
 /// transmits in this time.
 const TURN: Span = Span::from_millis(1);
 
-/// Assumed number of flows that share the bottleneck. Before a flow stops, it keeps only about as much unsent data as
-/// it can still send until then at an equal share of the bottleneck's rate.
+/// Assumed number of flows that share the bottleneck. Shortly before its application stops, a flow keeps little data
+/// unsent: about as much as an equal share of the bottleneck's rate transmits until the stop.
 const SHARERS: u64 = 8;
 
 /// The amount of unsent data and the speed of writing, for one connection.

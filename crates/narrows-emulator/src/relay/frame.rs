@@ -16,14 +16,14 @@ const IPPROTO_ICMPV6: u8 = 58;
 /// The class of a frame.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An IP packet.
+    /// An IP packet, except neighbour discovery and IPv6 multicast.
     Data {
         /// L3 bytes.
         bytes: u32,
         /// Whether the frame is a super-packet (GSO), which the sender's NIC would have segmented into several packets.
         super_packet: bool,
     },
-    /// ARP, neighbour discovery and all other frames that are not part of a plan.
+    /// ARP, neighbour discovery, IPv6 multicast, and frames without an IP packet. No plan includes them.
     Housekeeping,
 }
 

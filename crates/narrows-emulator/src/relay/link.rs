@@ -1,6 +1,6 @@
-//! Models a link of the plan, without clock and sockets. The input is a packet and its time. The output says whether
-//! the packet arrives, and when. The link model, impairments and random streams are the same as in the simulator
-//! (`narrows-sim`, `net`).
+//! Models a link of the plan. The model itself uses no clock and no sockets. The input is a packet and its time. The
+//! output says whether the packet arrives, and when. The link model, impairments and random streams are the same as in
+//! the simulator (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 

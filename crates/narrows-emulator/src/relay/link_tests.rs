@@ -155,7 +155,7 @@ proptest! {
             now += gap;
             let Fate::Arrives { at, .. } = l.offer(Time::from_nanos(now), 1500) else { panic!("lost") };
             let took = at.as_nanos() - now;
-            // The transmission takes 1 ms, and at most two packets are transmitted before it.
+            // The packet's transmission takes 1 ms, and at most two other packets are transmitted before it.
             prop_assert!((11_000_000..=13_000_000 + jitter).contains(&took), "{}", took);
         }
     }

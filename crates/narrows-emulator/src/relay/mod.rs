@@ -41,8 +41,8 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// If a frame's timestamp is older than this, CLOCK_REALTIME has been set since the frame arrived. The timestamp is
-/// then ignored.
+/// A frame's timestamp is ignored if it is older than this. Such a timestamp shows that CLOCK_REALTIME has been set
+/// since the frame arrived.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run. The relay's thread writes this state, and the sampler reads it.
@@ -64,7 +64,7 @@ pub(crate) struct LinkReport {
     pub(crate) sent: u64,
     /// Number of frames that the kernel dropped before the relay read them.
     pub(crate) kernel_drops: u64,
-    /// Number of frames that the relay dropped for lack of memory.
+    /// Number of frames that the relay dropped because it already stored the maximum number of bytes.
     pub(crate) overflow: u64,
     /// Number of frames that the device refused.
     pub(crate) refused: u64,
@@ -78,7 +78,7 @@ pub(crate) struct LinkReport {
 /// The report of the relay's thread at the end of a run.
 pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
-    /// The thread's CPU time, divided by the time that the thread has run.
+    /// The thread's CPU time while it forwarded packets, divided by the elapsed time.
     pub(crate) cpu: f64,
     /// `Ok` if the thread has real-time priority, otherwise the reason why it has none.
     pub(crate) priority: Result<(), String>,
@@ -104,8 +104,8 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// For each socket, the index in `lanes` of the link that transmits the frames received there; `None` if there is
-    /// no such link.
+    /// For each socket, the index in `lanes` of the link that transmits the frames which this socket receives; `None`
+    /// if no link does.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,
@@ -150,7 +150,7 @@ impl Relay {
         Ok(Relay { sockets, lanes, lane_of, held: 0, hold_max: spec.bounds.relay_bytes })
     }
 
-    /// Returns the boards by which the sampler reads the state of each link during the run.
+    /// Returns the boards. The sampler reads the state of each link from them during the run.
     pub(crate) fn boards(&self) -> BTreeMap<u32, Arc<LinkBoard>> {
         self.lanes.iter().map(|l| (l.index, l.board.clone())).collect()
     }

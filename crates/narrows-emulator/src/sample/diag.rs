@@ -50,8 +50,8 @@ impl Diag {
     }
 }
 
-/// Returns a `struct inet_diag_req_v2`. The kernel's dump contains only the requested ports (net/ipv4/inet_diag.c,
-/// inet_diag_dump_icsk).
+/// Returns a `struct inet_diag_req_v2`. The kernel's answer lists only connections with the requested ports
+/// (net/ipv4/inet_diag.c, inet_diag_dump_icsk).
 fn request(family: i32, from: u16, to: u16) -> [u8; 56] {
     let mut r = [0u8; 56];
     r[0] = family as u8;

@@ -38,8 +38,8 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 /// Clock ticks of all processors together.
 ///
 /// The kernel measures busy time by a sample at each timer tick of a processor. These samples miss work that runs only
-/// between two ticks, and work in a guest with virtual time. The kernel measures idle time exactly (NO_HZ). This module
-/// therefore computes busy time as the elapsed time minus the idle time.
+/// between two ticks. In a guest with virtual time, they also miss other work. The kernel measures idle time exactly
+/// (NO_HZ). This module therefore computes busy time as the elapsed time minus the idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     /// Time of CLOCK_MONOTONIC, multiplied by the number of processors.
@@ -91,8 +91,8 @@ fn ticks() -> Ticks {
     parse_stat(&text, monotonic())
 }
 
-/// Parses the first line of /proc/stat, which is for all processors together (user nice system idle iowait irq softirq
-/// steal). The number of processors is the number of the following `cpu` lines (proc(5)).
+/// Parses the first line of /proc/stat, which is for all processors together. Its fields are user, nice, system, idle,
+/// iowait, irq, softirq and steal (proc(5)). A `cpu` line for each processor follows, so these lines are counted.
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();

@@ -133,7 +133,7 @@ impl Streams {
         Some((self.open.get_mut(&segment.ports)?, segment.tcp?))
     }
 
-    /// Handles a reset, if the packet is one. If the receiver has acknowledged all data before, the transfer is
+    /// Handles the packet if it is a reset. If the receiver acknowledged all data before the reset, the transfer is
     /// complete.
     fn on_reset(&mut self, ports: (u16, u16), tcp: Tcp, at: Time) {
         let Some(stream) = self.open.get_mut(&ports).filter(|_| tcp.is_reset) else { return };

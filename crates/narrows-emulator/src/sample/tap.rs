@@ -43,7 +43,7 @@ pub(crate) struct TapCounts {
     pub(crate) delivered: u64,
     /// Payload bytes from the flow's receiver to its sender, counted at the sending host.
     pub(crate) reverse_payload: u64,
-    /// Datagrams that left the sending host in several fragments.
+    /// Number of datagrams that left the sending host in several fragments.
     pub(crate) fragmented: u64,
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use crate::raw;
 
-/// Size of the buffer for the struct, which is larger than the struct of any kernel so far.
+/// Size of the buffer for the struct. So far, the struct of every kernel is smaller.
 pub(crate) const TCP_INFO_MAX_BYTES: usize = 512;
 
 /// The kernel's statistics of a connection.

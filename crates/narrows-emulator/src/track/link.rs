@@ -1,5 +1,5 @@
 //! Records the measurements of a link over a run. The measurements come from the link's queue in the kernel and from
-//! the link's relay. Some links have only one of them, or none.
+//! the link's relay. Some links have only one of these two sources, or none.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -37,8 +37,7 @@ impl External {
         External { port: spec.port, sending: Sending::new(from, ports), to: to.to_owned(), received: 0 }
     }
 
-    /// Samples that connection to the port which has sent the most data. (iperf3's control connection uses
-    /// the same port.)
+    /// Samples the connection to the port that has sent the most data. iperf3's control connection uses the same port.
     pub(crate) fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         // The figures of an ended connection stay until another connection has sent at least as much data.
         let most = self.sending.info.bytes_sent;

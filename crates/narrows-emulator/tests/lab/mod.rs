@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 pub struct Lab(Hosts);
 
 impl Lab {
-    /// Returns `None` and prints a message if namespaces cannot be created. With NARROWS_REQUIRE_KERNEL=1,
-    /// the test fails instead.
+    /// If the test does not run as root or a tool is missing, prints a message and returns `None`. With
+    /// NARROWS_REQUIRE_KERNEL=1, the test fails instead.
     pub fn new() -> Option<Self> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version", "ping -V"];
         if !can_run(&[Need::Root].into_iter().chain(tools.map(Need::Tool)).collect::<Vec<_>>()) {
@@ -57,7 +57,8 @@ impl Lab {
         self.0.path(host)
     }
 
-    /// Returns a spec with link 0 from A to B and link 1 from B to A, which are both relayed. `edit` changes the spec.
+    /// Returns a spec with link 0 from A to B and link 1 from B to A. The relay implements both links. `edit` changes
+    /// the spec.
     pub fn spec(&self, seconds: f64, edit: impl FnOnce(&mut Value)) -> narrows_emulator::Spec {
         let ns = (seconds * 1e9) as u64;
         let link = |name: &str, from: u32, to: u32| {

@@ -81,8 +81,8 @@ impl Shared {
     }
 }
 
-/// The optional members of a user's class. These members are looked up only once, because a lookup of a missing name is
-/// slow.
+/// Whether a user's class has each optional member. The members are looked up only once, because a lookup of a missing
+/// name is slow.
 #[derive(Copy, Clone)]
 struct Members {
     on_established: bool,
@@ -157,8 +157,8 @@ impl PyController {
         });
     }
 
-    /// Calls a function with the instance and its window, and reads the attributes. After a failure, no function is
-    /// called.
+    /// Calls a function with the instance and its window, and then reads the instance's attributes. If the run has
+    /// already failed, does nothing.
     #[inline]
     fn attempt(
         &mut self,

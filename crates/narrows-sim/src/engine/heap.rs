@@ -1,12 +1,13 @@
-//! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
+//! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order in which they were
+//! scheduled.
 //!
 //! A key holds the complete event: time (64 bits), sequence number (36), kind (3) and index (25). One integer
 //! comparison therefore orders two events, without access to other memory.
 //!
-//! One key, the front key, stays outside the heap. If a new event is due before all others, it becomes the front key.
-//! An example is an arrival at the end of a short link. Such an event is usually processed before it would enter the
-//! heap. If the earliest event is in the heap, `pop` removes it and puts the front key in its place. This needs one
-//! sift instead of two.
+//! One key, the front key, stays outside the heap. It is the least key that was pushed since `pop` last removed the
+//! front key. An event that is due soon, such as an arrival at the end of a short link, is therefore usually processed
+//! without entering the heap. If the earliest event is in the heap, `pop` removes this event and puts the front key in
+//! its place. This needs one sift. To remove an entry and to insert another one later would need two sifts.
 //!
 //! With few pending events, mispredicted branches cost more than comparisons. The code therefore compares siblings
 //! without branches.
@@ -31,8 +32,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. An index
-    /// above all domains identifies a notice that arrives at the source of a flow.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. Indices
+    /// from `NOTICES_FROM` on are notices (messages with a rate) that arrive at the source of a flow.
     Domain = 6,
     /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
     Sample = 7,
@@ -50,7 +51,8 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// Increment of the sequence number. This number occupies the upper bits of the key's lower half.
+/// The value that one step of the sequence number adds to a key. The sequence number is in the upper 36 bits of the
+/// key's lower half.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -138,7 +140,7 @@ impl EventQueue {
         } else {
             let filler =
                 if self.front == NONE { self.last() } else { std::mem::replace(&mut self.front, NONE) };
-            // The removed event may itself be the last entry.
+            // If the removed event was the last entry, its place is empty, and no key has to move.
             if filler != key {
                 self.sift_down(at, filler);
             }

@@ -1,9 +1,10 @@
-//! Random numbers. Each entity has its own stream. Adding a flow therefore does not change the losses of a link.
+//! Random numbers. Each link, flow and flow plan has its own streams. An additional flow therefore does not change the
+//! losses of a link.
 
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The purposes of random streams. Each entity has its own stream for each purpose.
+/// The purposes of random streams. Each entity (a link, flow or flow plan) has its own streams for each purpose.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.
@@ -14,9 +15,9 @@ pub(crate) enum Stream {
     Arrivals,
     /// A flow.
     Flow,
-    /// Starts of a group of flows.
+    /// Start times of a group of flows.
     Starts,
-    /// Paths of the flows of a flow plan.
+    /// ECMP paths of the flows of a flow plan.
     Paths,
 }
 

@@ -42,7 +42,7 @@ impl Policer {
 
     /// Takes the tokens of a packet. If there are too few tokens, takes none and returns `false`.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // The relay of the real-time backend may call this function with a time before that of the previous call.
+        // The relay of the real-time backend may call this function with an earlier time than in the previous call.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;

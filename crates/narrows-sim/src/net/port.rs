@@ -1,8 +1,8 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
-//! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending
-//! event. In a plain FIFO, a packet's departure time is known when the packet arrives. A hop through such a port costs
-//! one event. A port with a scheduling queue needs two events per packet.
+//! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending event. In a
+//! plain FIFO, a packet's departure time is known when the packet arrives. A packet therefore needs one event at a port
+//! with a plain FIFO, and two events at a port with a scheduling queue.
 
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
@@ -110,7 +110,7 @@ struct Scheduled {
     wake_at: Option<Time>,
 }
 
-/// Subtracts a packet from the counters after the packet has left the queue or was dropped by it.
+/// Subtracts a packet from the counters after the packet has left the queue, or after the queue has dropped it.
 fn remove_queued(counters: &mut PortCounters, leaf: usize, size: Bytes) {
     counters.queued[leaf] -= size;
     counters.queued_packets[leaf] -= 1;
@@ -275,8 +275,8 @@ impl Port {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
                 // If the link follows a trace, the transmission may start some time after the scheduler has chosen the
-                // packet. The time between the scheduler's choice and the start of the transmission counts as sojourn
-                // time.
+                // packet. The time between the scheduler's choice and the start of the transmission is part of the
+                // sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -409,8 +409,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if no packet has arrived,
-    /// because an earlier event has already delivered it.
+    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if the packet of this event
+    /// was already delivered by an earlier event.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;

@@ -43,9 +43,9 @@ pub(crate) struct Paths {
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Limits memory: the maximum number of elements in all `trees` together, and in all `distances` together. At this
-/// limit, all stored elements are discarded, and they are computed again on demand. A fat tree with k = 32 needs 5
-/// million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
+/// Limits memory: the maximum number of elements in all `trees` together, and in all `distances` together. When a map
+/// reaches this limit, all its elements are discarded. They are computed again on demand. A fat tree with k = 32 needs
+/// 5 million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None` if there is no path.
@@ -123,8 +123,8 @@ impl Paths {
     /// the paths with this delay, the fewest hops.
     ///
     /// At each node, a random draw chooses one of the links towards the receiver. Real switches hash the addresses and
-    /// ports of a packet instead (RFC 2992, section 2). With both methods, all packets of a flow take one path. The
-    /// draws of two nodes are independent, like independent hash functions of two switches.
+    /// ports of a packet instead (RFC 2992, section 2). With both methods, all packets of a flow take the same path.
+    /// The draws of two nodes are independent, like independent hash functions of two switches.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
         // If the host has one neighbour, every path to the host ends with the same link. The search therefore starts at
         // the neighbour, and all hosts behind this neighbour share the result.
@@ -217,7 +217,7 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). Also returns the link of this shortest path that touches the node.
+    /// (`Way::To`). For each node, also returns the link of its shortest path that touches the node.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -97,9 +97,9 @@ impl Service {
         }
     }
 
-    /// Returns the capacity at `now` for a rate controller that reads the configured capacity. If the rate
-    /// comes from a trace of opportunities, the result is the mean of the 100 ms before and the 100 ms after
-    /// `now`. This models a radio scheduler, which can report both its recent and its planned grants.
+    /// Returns the capacity at `now` for a rate controller that reads the configured capacity. If the rate comes from a
+    /// trace of opportunities, the result is the mean rate from 100 ms before `now` to 100 ms after `now`. This models
+    /// a radio scheduler, which can report both its recent and its planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -190,7 +190,7 @@ impl Steps {
             if i == self.steps.len() {
                 let Some(period) = self.period else { return Time::NEVER };
                 (i, base) = (0, base + period);
-                // Skip whole repetitions in one step. A repeating trace without any capacity never sends a packet.
+                // Skip whole repetitions in one step. If the rate is zero in all steps, the packet never leaves.
                 let each = self.per_period(period);
                 if each <= 0.0 {
                     return Time::NEVER;

@@ -58,8 +58,9 @@ struct Numbered {
     row: AckRow,
 }
 
-/// Collects rows. At the limit, the log drops every second row, and from then on it keeps only half as many ACKs. The
-/// kept rows of a flow therefore cover the whole run, with equally many ACKs between two rows.
+/// Collects rows. Each time the log reaches its limit, it drops every second row of each flow. From then on, it adds
+/// rows for only half as many ACKs as before. The rows of a flow therefore cover the whole run, with the same number of
+/// ACKs between any two successive rows.
 #[derive(Debug, Default)]
 pub(crate) struct AckLog {
     rows: Vec<Numbered>,

@@ -14,7 +14,7 @@ pub struct Histogram {
 
 /// Nanoseconds per unit of `hdr`.
 const UNIT_NANOS: u64 = 1_000;
-/// Longest duration, in units. Durations from [`BEYOND`] on count as this duration.
+/// Longest duration, in units. A duration of [`BEYOND`] or more is recorded as this duration.
 const LONGEST: u64 = 600_000_000;
 /// The end of the counts' last bucket that contains [`LONGEST`].
 const BEYOND: u64 = 1 << 30;
@@ -22,8 +22,8 @@ const BEYOND: u64 = 1 << 30;
 impl Histogram {
     /// Creates an empty histogram.
     pub fn new() -> Option<Box<Self>> {
-        // The counts grow with the largest sample. In a network with many links, memory for the whole range would not
-        // fit into the processor's caches.
+        // The memory for the counts grows with the largest sample. If all histograms of a network with many links had
+        // memory for the whole range, they would not fit into the processor's caches.
         let mut hdr = Hdr::new_with_bounds(1, 2, 2).ok()?;
         hdr.auto(true);
         Some(Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same samples give the same quantiles as counts for the whole range, which do not grow.
+        /// The quantiles equal those of a histogram that has memory for the whole range from the start.
         #[test]
         fn growing_counts_change_no_quantile(samples in vec((0u64..2_000_000_000_000, 1u32..4), 1..60), q in 0.0..=1.0) {
             let mut whole = Hdr::<u32>::new_with_bounds(1, LONGEST, 2).unwrap();

@@ -17,7 +17,7 @@ pub struct Recorder {
     pub link_samples: Table,
     /// A row per controlled port, with the numbers of packets and messages that carry the port's feedback.
     pub signalling: Table,
-    /// A row for each measured flow that has ended and each BRF port on its path. These rows are training data for
+    /// For each measured flow that has ended: a row for each BRF port on its path. These rows are training data for
     /// bandwidth models.
     pub flow_records: Table,
     /// Quantiles.

@@ -58,7 +58,7 @@ impl From<Option<f64>> for Cell {
 }
 
 impl Table {
-    /// Creates an empty table. A column is a name and its type: `f`, `u` or `s`.
+    /// Creates an empty table. Each column has a name and a type: `f` (float), `u` (unsigned integer) or `s` (string).
     pub(crate) fn new(name: &'static str, columns: &[(&'static str, char)]) -> Self {
         let columns = columns
             .iter()

@@ -11,7 +11,7 @@ use crate::plan::AppPlan;
 #[derive(Clone, Debug)]
 pub struct App {
     source: Source,
-    /// Time at which the application produces no more data and closes the stream.
+    /// Time from which the application produces no more data. At this time it closes the stream.
     stop: Time,
     start: Time,
     taken: u64,

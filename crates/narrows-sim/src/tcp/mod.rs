@@ -48,7 +48,8 @@ pub(crate) struct Io<'a> {
     pub(crate) packets: &'a mut Packets,
     /// Packets that the endpoint sends, in the order of sending.
     pub(crate) out: &'a mut Vec<u32>,
-    /// The congestion header of another crate in the received packet. In an ACK, this is the copy of such a header.
+    /// The congestion header of the received packet, if another crate defines this header. In an ACK: the copy of such
+    /// a header.
     pub(crate) header: Option<&'a Custom>,
 }
 

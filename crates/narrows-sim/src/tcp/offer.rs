@@ -1,6 +1,7 @@
-//! The window that a Linux receiver offers: 64 KiB at first, and larger by two segments for each segment that arrives.
+//! The window that a Linux receiver offers. It starts at 64 KiB, and grows by two segments for each segment that
+//! arrives, up to a maximum.
 //!
-//! Packets do not carry the window. The sender derives it from the segments that ACKs report.
+//! Packets do not carry the window. The sender derives the window from the segments that ACKs report.
 
 use narrows_control::units::Bytes;
 
@@ -40,7 +41,7 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if the window does not limit the sender after it has reached its maximum.
+/// Value of `Offer::cost` if the window no longer limits the sender after the window has reached its maximum.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The receiver's offered window, as the sender derives it from ACKs.
@@ -86,7 +87,8 @@ impl Offer {
         self.edge
     }
 
-    /// Handles an ACK up to `una` that leaves `out_of_order` segments SACKed and reports `arrived` new segments.
+    /// Handles an ACK. After this ACK, `una` is the first unacknowledged segment, and `out_of_order` segments are
+    /// SACKed. The ACK is the first to report `arrived` of the segments.
     #[inline]
     pub(crate) fn on_ack(&mut self, una: u32, out_of_order: u32, arrived: u32) {
         self.opening.grow(arrived);

@@ -20,9 +20,9 @@ impl Pacer {
         self.next
     }
 
-    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. A packet can be
-    /// sent later than the pacer allows. If it is late by less than a gap, the lateness is subtracted from the gap.
-    /// (Linux subtracts at most half a gap.) If it is late by a gap or more, the pacer starts again from `now`.
+    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. A packet may leave
+    /// some time after the pacer has permitted it. If this delay is shorter than a gap, it is subtracted from the gap.
+    /// (Linux subtracts at most half a gap.) If the delay is a gap or longer, a full gap begins at `now`.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

@@ -37,7 +37,7 @@ impl Prr {
             let share = (ssthresh as u64 * self.delivered as u64).div_ceil(self.prior_cwnd as u64) as u32;
             share.saturating_sub(self.out)
         } else {
-            // Slow-start reduction bound: one segment more if the ACK shows good progress.
+            // Slow-start reduction bound: one segment more if the ACK advances `una` and shows no loss.
             let bound = self.delivered.saturating_sub(self.out).max(delivered);
             let bound = bound + (una_advanced && lost == 0) as u32;
             bound.min(ssthresh - in_flight)

@@ -1,6 +1,6 @@
-//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). Two conditions must hold for a lost segment. A segment
-//! that was sent later has been delivered, and the RTT plus a reordering window has passed since the lost segment was
-//! sent.
+//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). RACK considers a segment lost if two conditions hold. A
+//! segment that was sent later has been delivered, and the RTT plus a reordering window has passed since the
+//! transmission of the first segment.
 //!
 //! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
 //! may indicate a loss, and when the reordering timer expires.
@@ -43,8 +43,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// The time at which all segments in flight that were sent before the newest delivered segment are overdue; `None`
-    /// if there are none.
+    /// RACK judges the segments in flight that were sent before the newest delivered segment (the delivered segment
+    /// that was sent last). `timeout` is the time at which all of them are overdue; `None` if there are none.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     /// TV-S13: min_rtt is 40 ms, and the window is 10 ms. Two segments are sent at 0 and 2 ms, and the second is
-    /// delivered at 42 ms. The first segment counts as lost at 50 ms.
+    /// delivered at 42 ms. The first segment is marked lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);

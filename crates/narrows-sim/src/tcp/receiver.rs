@@ -40,9 +40,9 @@ pub(crate) enum Phase {
 enum Answer {
     #[default]
     Nothing,
-    /// The echo of a header of this crate.
+    /// The echo of a congestion header that `narrows-control` defines.
     Echo(Echo),
-    /// A copy of the newest header of another crate.
+    /// A copy of the newest congestion header of another crate.
     Copy(Box<Custom>),
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Receiver {
     syn_ack_at: Time,
     tries: u32,
     retry_at: Time,
-    /// In-order application bytes.
+    /// Application bytes delivered in order so far.
     pub(crate) delivered: u64,
     /// L3 bytes received, duplicates included.
     pub(crate) received_bytes: u64,
@@ -240,7 +240,8 @@ impl Receiver {
     fn on_data(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.received_bytes += p.size as u64;
         if io.now.since(self.last_data) > self.rto {
-            // After a pause, the sender may start again with a small window (Linux tcp_event_data_recv).
+            // After a pause, the sender may start again with a small window. The next ACKs are therefore not delayed
+            // (Linux tcp_event_data_recv).
             self.quick = self.quick.max(QUICK_ACKS);
         }
         self.last_data = io.now;

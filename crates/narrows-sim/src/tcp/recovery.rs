@@ -149,7 +149,7 @@ impl LossRecovery {
     /// Runs loss detection and sets RACK's timer. Returns whether a retransmission was lost.
     pub(super) fn find_losses(&mut self, now: Time, flight: &mut Flight, control: &mut Control) -> bool {
         let found = flight.find_losses(now, self.state, control);
-        // RACK's timer replaces the other timers, but expires no later than a retransmission timeout.
+        // RACK's timer replaces the other timers. It expires at most one retransmission timeout from now.
         self.timer.set_reordering(found.timeout.map(|at| (at + SLACK).min(now + flight.rtt.rto())));
         found.retransmission
     }

@@ -28,7 +28,7 @@ pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// The sampler's state that was stored in a segment: of the segments that the ACK delivers, the one that was sent last.
+/// The sampler's state that was stored in one of the segments that the ACK delivers: the segment that was sent last.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,

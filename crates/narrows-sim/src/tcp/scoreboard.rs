@@ -221,7 +221,7 @@ impl Scoreboard {
         None
     }
 
-    /// Whether an entry of `retransmissions` still describes the transmission that is in flight.
+    /// Whether the retransmission of this entry of `retransmissions` is still in flight.
     pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
@@ -256,7 +256,8 @@ impl Scoreboard {
         self.retransmissions.push_back((now, seq));
     }
 
-    /// Whether a retransmission is in flight, or was itself lost (Linux `tcp_any_retrans_done`, without its SYN case).
+    /// Whether a retransmission is in flight, or the first segment has ever been retransmitted (Linux
+    /// `tcp_any_retrans_done`, without its SYN case).
     pub(crate) fn has_retransmissions(&self) -> bool {
         self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.was_retransmitted())
     }

@@ -120,7 +120,7 @@ pub(super) struct Progress {
     pub(super) ts_echo: u32,
     draft: Draft,
     rtt: Option<Span>,
-    /// RTTs of the first and of the last newly SACKed segment that was never retransmitted.
+    /// Of the newly SACKed segments that were never retransmitted: the RTTs of the first and of the last segment.
     sack_rtt: Option<(Span, Span)>,
 }
 
@@ -349,8 +349,8 @@ impl Sender {
             self.record_ack(io.now, &progress, delivered_now, &rate);
         }
         // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the
-        // first segment. If every SACK postponed the timeout, a lost retransmission would never time out while later
-        // segments arrive (Linux tcp_clean_rtx_queue).
+        // first unacknowledged segment. If every SACK postponed the timeout, a lost retransmission would never time out
+        // while later segments arrive (Linux tcp_clean_rtx_queue).
         let head_sent = self.flight.board.get(self.flight.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced

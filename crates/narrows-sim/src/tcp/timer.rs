@@ -21,7 +21,7 @@ impl Timer {
         }
     }
 
-    /// Sets RACK's timer, which replaces any other timer; `None` clears RACK's timer only.
+    /// Sets RACK's timer, which replaces any other timer. If `at` is `None`, clears the timer if it is RACK's.
     pub(super) fn set_reordering(&mut self, at: Option<Time>) {
         if let Some(at) = at {
             *self = Timer::Reordering(at);

@@ -1,4 +1,4 @@
-//! A flow of an external transport: its datagrams as packets of the simulator.
+//! A flow of an external transport. This module converts the transport's datagrams to packets of the simulator.
 
 use narrows_control::units::{Bytes, Time};
 

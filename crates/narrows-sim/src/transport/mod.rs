@@ -69,8 +69,8 @@ pub trait Transport: Send {
     /// simulator calls this method after each method that takes an [`Output`].
     fn next_timer(&self) -> Time;
 
-    /// Called at [`next_timer`](Transport::next_timer). After this call, `next_timer` must return a time later than
-    /// now.
+    /// Called at the time that [`next_timer`](Transport::next_timer) has returned. After this call, `next_timer` must
+    /// return a later time than the current time.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
     /// Returns whether both ends have finished. If so, the flow ends, after the simulator has read the transport's

@@ -56,8 +56,8 @@ pub(crate) fn draw_size(size: &SizePlan, random: &mut Random) -> u64 {
     (bytes.min(1e15) as u64).max(1)
 }
 
-/// Returns the size that this share of the flows does not exceed, by linear interpolation between two points. The share
-/// must be below 1. The points must come from a plan that has passed [`check`](crate::plan::check).
+/// Returns the size that this share of the flows does not exceed. Sizes between two points are interpolated linearly.
+/// The share must be below 1. The points must come from a plan that has passed [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];

@@ -2,7 +2,7 @@
 //!
 //! A packet in the simulator has a segment number, and the flow's slot in the table of flows. Captured packets need
 //! byte numbers and the flow's name. This module therefore records the length of each new segment and the name of each
-//! flow, and keeps them for some time after the flow has ended.
+//! flow. It keeps these records after the flow has ended, because packets of the flow may still be in the network.
 
 use std::ops::ControlFlow;
 

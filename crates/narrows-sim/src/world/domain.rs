@@ -100,8 +100,7 @@ impl Domain {
         }
     }
 
-    /// Returns the time of the next event after `now`. Returns `None` if this time is not earlier than the pending
-    /// event.
+    /// Returns the time of the next event after `now`; `None` if the pending event is due at this time or earlier.
     fn schedule(&mut self, now: Time) -> Option<Time> {
         let heads = [&self.to_controller, &self.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
         let timer = self.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());

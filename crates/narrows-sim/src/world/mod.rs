@@ -128,7 +128,7 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers)
     Run::new(plan).controllers(controllers).cancel(cancel).start()
 }
 
-/// A run in which you can replace parts, for example the congestion controllers.
+/// A run whose parts you can replace, for example its congestion controllers.
 ///
 /// ```
 /// # use narrows_sim::{Monitor, Run, plan::Plan};
@@ -392,7 +392,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Delivers a packet to its flow. The function is not inlined into `arrive`. Without it, `arrive` is small enough
+    /// Delivers a packet to its flow. This function is not inlined into `arrive`, so that `arrive` stays small enough
     /// to be inlined into `dispatch`, which runs for every hop.
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {

@@ -1,5 +1,5 @@
-//! The cost of feedback (MET-82): the numbers of packets that switches rewrite, and of messages of the control
-//! network, per controlled port.
+//! The cost of feedback (MET-82) at each controlled port: the number of packets that the switch rewrites, and the
+//! number of messages of the control network.
 //!
 //! The bytes that feedback adds to packets are counted in the rows of the flows, not in the rows of the ports.
 

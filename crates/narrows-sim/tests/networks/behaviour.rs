@@ -37,7 +37,8 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     for named in catalogue::all() {
-        // These algorithms need a rate controller at the ports. Without it, they would only show their fallback.
+        // These algorithms need a rate controller at the ports. Without a rate controller, the table would show only
+        // their fallback.
         if named.entry.needs.service.is_some() {
             continue;
         }

@@ -39,8 +39,8 @@ fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// Congestion of the kind theta2: ten new flows start at the same time. Each new flow gets its share at once. The rates
-/// of the old flows are reduced one RTT after that.
+/// Congestion of the kind theta2: ten new flows start at the same time, and each gets its share at once. The rates of
+/// the old flows are reduced one RTT later.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);

@@ -62,8 +62,8 @@ fn brf_63_another_switch_writes_the_rate_of_a_switch_without_acks() {
 }
 
 /// Data passes only switch A, and ACKs pass only switch B. B did not see the SYN, so it writes no rate into the
-/// SYN-ACK, and the flow starts with CUBIC (BRF-93). After a second without ACKs, A sends the rate to B. When the
-/// sender gets this rate from A, it uses the rate, because both ends support BRF.
+/// SYN-ACK, and the flow starts with CUBIC (BRF-93). After a second without ACKs, A sends the rate to B. B writes this
+/// rate into ACKs, and the sender uses the rate, because both ends support BRF.
 #[test]
 fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
     let mut net = Net::new(8);

@@ -169,8 +169,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// Each flow gets at least two packets per period, or its equal share if this share is less. A flow that has not sent
-/// data yet is not starved by greedy flows (BRF-47).
+/// Each flow gets at least two packets per period, or its equal share if its equal share is smaller. A flow that has
+/// not sent data yet is not starved by greedy flows (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);

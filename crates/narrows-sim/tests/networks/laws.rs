@@ -115,7 +115,7 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // The BDP is 1.25 MB. Without loss, half of 64 MiB and half of 3 MiB would both be enough.
+    // The BDP is 1.25 MB. Without loss, a window of half of 64 MiB or half of 3 MiB would be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }

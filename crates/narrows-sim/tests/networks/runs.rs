@@ -86,9 +86,9 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// The link has an outage of a second. After the outage, it has a fifth of its rate. A flow may keep more packets in
-/// flight than path and queue can hold. If it does, the queue stays full, and each retransmission of the first lost
-/// segment is dropped until the window reacts to the losses.
+/// The link has an outage of a second, and after the outage a fifth of its earlier rate. At this rate, a flow may keep
+/// more packets in flight than path and queue can hold. In this case the queue stays full, and each retransmission of
+/// the first lost segment is dropped until the window reacts to the losses.
 #[test]
 fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {

@@ -33,7 +33,7 @@ def check(todo: Sequence[Agent], program: Path) -> None:
     """Let the agent check all configurations before anything is created.
 
     Raises:
-        ScenarioError: with the agent's message.
+        ScenarioError: if the agent refuses a configuration. The text is the agent's message.
     """
     with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
         files = []
@@ -61,7 +61,7 @@ class Agency:
         """Start all agents, and wait until they are ready.
 
         Raises:
-            KernelError: if an agent fails, with the last line that the agent printed.
+            KernelError: if an agent fails. The text contains the last line that the agent printed.
         """
         for agent in self.agents:
             name = self._name(agent)

@@ -1,4 +1,4 @@
-"""The agents of a run and their configurations. Only the search for the program has side effects.
+"""The agents of a run and their configurations. No side effects, except the search for the program.
 
 A run has one `narrows-agent switch` for each node with controlled ports. A run also has one `sender` for all
 namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. The module
@@ -41,9 +41,9 @@ LIMIT = 1_000_000
 def find() -> Path | None:
     """The path of narrows-agent, or None.
 
-    If the environment variable `VARIABLE` is set, only its path counts. Otherwise, this function searches
-    this package's folder, a checkout's target/, the folder of the running Python (where pip installs
-    narrows-agent), and PATH, in this order.
+    If the environment variable `VARIABLE` is set, only the path in this variable is tried. Otherwise, this
+    function searches this package's folder, a checkout's target/, the folder of the running Python (where pip
+    installs narrows-agent), and PATH, in this order.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -93,11 +93,11 @@ class Agent:
     config: Mapping[str, Any]
     """Configuration of the agent. The key ``name`` is added when the agent starts."""
     links: Mapping[str, int] = field(default_factory=dict)
-    """For a switch, the controlled links by interface."""
+    """For a switch: the plan's number of each controlled link, by the interface of the link's port."""
     rates: tuple[tuple[int, str, int], ...] = ()
-    """For a switch, the changes of rates after the start in order of time, as (ns, interface, bytes/s)."""
+    """For a switch: its changes of rates after the start, as (ns, interface, bytes/s), in order of time."""
     outages: tuple[tuple[int, int], ...] = ()
-    """For a switch, the times during which the agent is stopped, as (from, to) in ns."""
+    """For a switch: the periods during which the agent is stopped, as (from, to) in ns."""
 
 
 def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
@@ -111,7 +111,8 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
     if flows:
         ends = sorted({flow["to"] for flow in flows})
         found.append(_host("receiver", ends, layout, prefix, {}))
-        # iperf3 -C sets the algorithm after connecting, which is too late to request feedback.
+        # iperf3 -C sets the algorithm after the handshake. This is too late, because BRF requests feedback in
+        # the SYN.
         options = plan.get("kernel")
         by_iperf3 = options is not None and options.get("tool") == "iperf3"
         own: dict[str, Any] = {
@@ -125,7 +126,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 
 def _designates(plan: Plan) -> bool:
-    """Whether BRF flows have the parameter `designate` set.
+    """Whether the parameter `designate` is set for the BRF flows.
 
     One agent serves all BRF flows, so all these flows must have the same value of `designate`.
     """
@@ -148,7 +149,7 @@ def is_brf(flow: FlowPlan) -> bool:
 
 
 def algorithm(prefix: str) -> str:
-    """The name under which the kernel knows a run's own congestion controller BRF.
+    """The name with which a run registers its congestion controller BRF in the kernel.
 
     The name has at most 15 bytes and differs from run to run.
     """
@@ -162,7 +163,7 @@ def toml(config: Mapping[str, Any]) -> str:
 
 
 def _toml(table: Mapping[str, Any], at: str) -> Iterable[str]:
-    # JSON and TOML write values of these types in the same way.
+    # Values of these types have the same text in JSON and in TOML.
     for key, value in table.items():
         if not _is_table(value):
             yield f"{json.dumps(key)} = {json.dumps(value)}"
@@ -183,7 +184,7 @@ def _is_table(value: object) -> bool:
 
 
 def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
-    """A configuration with the agent's name, a JSON log and no metrics."""
+    """Complete a configuration: add the agent's name, request a log in JSON, and switch metrics off."""
     return {
         **config,
         role: {"name": name, **config[role]},

@@ -58,7 +58,7 @@ class Kernel:
         virtual: whether this machine is a guest whose time is virtual.
 
     Raises:
-        KernelError: with one line, if this machine or user lacks a requirement.
+        KernelError: if this machine or user lacks a requirement. The text is one line.
     """
 
     name = "kernel"
@@ -101,7 +101,7 @@ class Kernel:
             control.check_paths(plan, layout)
 
     def run(self, plan: Plan) -> Output:
-        """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
+        """Run a plan. Captured packets are in a temporary folder, which the caller must move or remove."""
         layout = check_plan(plan)
         if not captures.places(plan, layout):
             return self._run(plan, layout, None)

@@ -14,15 +14,15 @@ from narrows.backends.kernel.shell import call, inside
 
 @contextmanager
 def built(layout: Layout) -> Iterator[Processes]:
-    """Create a layout for the duration of the context. Yields the programs of the run.
+    """Create the network of a layout for the duration of the context. Yields the programs of the run.
 
     Raises:
-        KernelError: if the kernel refuses a part. All created objects are removed first.
+        KernelError: if the kernel refuses a part. Before this error, all created objects are removed.
     """
 
     def switches(programs: Processes) -> None:
-        # The switches start before queues exist: ovs-vswitchd removes the qdisc of each port that it takes
-        # over.
+        # The switches must start before the queues are created, because ovs-vswitchd removes the qdisc of
+        # each port that it takes over.
         ovs.start(layout, programs)
 
     with created(lambda prefix: commands(layout, prefix), switches) as programs:
@@ -37,10 +37,10 @@ def created(
 
     Args:
         todo: returns the commands, given the prefix of the namespaces' names.
-        before_queues: called when the devices exist, and before the queues are created.
+        before_queues: called after the devices and before the queues are created.
 
     Raises:
-        KernelError: if the kernel refuses a part. All created objects are removed first.
+        KernelError: if the kernel refuses a part. Before this error, all created objects are removed.
     """
     namespaces.sweep()
     prefix = namespaces.new_prefix()

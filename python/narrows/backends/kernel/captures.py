@@ -33,7 +33,8 @@ class Place:
     """The namespace, without the run's prefix."""
     device: str
     arriving: bool
-    """Whether only packets that arrive at the device are captured."""
+    """Whether only arriving packets are captured. If false, packets that the place sends are captured,
+    too."""
 
     def command(self, folder: Path, snap: int) -> list[str]:
         """The words of the command. Only IPv4 packets are captured, because all flows use IPv4."""
@@ -53,7 +54,7 @@ def places(plan: Plan, layout: Layout) -> list[Place]:
     back = reverse_links(plan["links"])
     found = []
     for link, name, file in zip(capture["links"], links, files, strict=False):
-        # The device that sends the packets of the reverse link receives the packets of the link.
+        # A link's packets arrive at the device that sends the packets of the reverse link.
         end = layout.ports[back[link]]
         found.append(Place(name, file, layout.namespace(end.node), end.device, arriving=True))
     for node, name, file in zip(capture["hosts"], nodes, files[len(links) :], strict=True):

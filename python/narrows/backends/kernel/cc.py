@@ -41,8 +41,8 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
 
     Args:
         arguments: the command's arguments.
-        done_so_far: called with the command's output if the command fails. The output names the controllers
-            that were loaded before the failure.
+        done_so_far: called with the output of a command that fails. The output names the controllers that the
+            command loaded before it failed.
 
     Raises:
         KernelError: if the command fails (the message is the last line of its standard error), or if the
@@ -63,20 +63,20 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
 
 
 def loaded() -> dict[str, dict[str, Any]]:
-    """The agent's report on each loaded controller, by the kernel's name."""
+    """The agent's report on each loaded controller, by the controller's name in the kernel."""
     rows: list[dict[str, Any]] = json.loads(call("list", "--json"))
     return {row["registered"]: row for row in rows if row["loaded"]}
 
 
 @contextmanager
 def at_hand(names: list[str]) -> Iterator[list[str]]:
-    """Load controllers until the context ends. Yield notes about controllers that were already loaded.
+    """Keep controllers loaded while the context lasts. Yield notes about controllers that were loaded before.
 
     Concurrent runs share a loaded controller. A controller is unloaded at the end of the last run that uses
     it.
 
     Args:
-        names: the kernel's names.
+        names: the controllers' names in the kernel.
 
     Raises:
         KernelError: if a controller cannot be loaded.
@@ -85,7 +85,7 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
         yield []
         return
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _FOLDER / "lock"  # so that only one run at a time loads or unloads controllers
+    lock = _FOLDER / "lock"  # only one run at a time may load or unload controllers
     shares: list[_Share] = []
     try:
         with locks.held(lock):

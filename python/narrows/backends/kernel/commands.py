@@ -15,7 +15,7 @@ from narrows.backends.kernel.netem import Netem
 from narrows.backends.kernel.queues import FRAME, Qdisc, burst
 
 OFFLOADS_OFF = ("tso", "gso", "gro")
-"""Features that are turned off on every device, by their names in ethtool(8)."""
+"""Names (as in ethtool(8)) of the features that are turned off on every device."""
 HANDLE = "1:"
 """Handle of the qdisc at a port."""
 BRIDGE = "sw0"
@@ -77,7 +77,7 @@ def commands(layout: Layout, prefix: str) -> Commands:
 
 
 def rate_change(device: str, qdisc: Qdisc, rate: int) -> str:
-    """The line for ``tc -batch`` that gives a port another rate (bytes/s)."""
+    """The line for ``tc -batch`` that sets a port's rate (bytes/s) during the run."""
     return _class("change", device, _ROOT_CLASS if qdisc.classes else "1:1", HANDLE, rate, rate)
 
 

@@ -1,4 +1,4 @@
-"""The SDN controller of a run: its network, its configuration, and the facts that it needs before the run.
+"""The SDN controller of a run: its network, its configuration, and the facts that it must discover first.
 
     switch's namespace                   namespace `sdn`
     sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
@@ -34,7 +34,8 @@ _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""The controller removes silent links and hosts only after the duration of the run plus this time."""
+"""The controller removes a link or host if it was silent for the run's duration plus this time, or for a
+day."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 
@@ -193,9 +194,9 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
 
 
 def addresses(layout: Layout, port: Port) -> list[str]:
-    """The addresses of a host on this port's link.
+    """The addresses that a host uses on this port's link.
 
-    The result has the port's own address, and the addresses of the flows on the link.
+    These are the port's own address, and the host's addresses of the flows on the link.
     """
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]
@@ -213,7 +214,7 @@ def edges(plan: Plan, layout: Layout) -> list[Port]:
 
 
 def _pairs(plan: Plan, layout: Layout) -> Iterator[tuple[Port, Port]]:
-    """Each port, paired with the port that sends in the opposite direction of its link."""
+    """Each port, paired with the port that sends in the opposite direction of the same link."""
     for port, back in zip(layout.ports, reverse_links(plan["links"]), strict=True):
         yield port, layout.ports[back]
 

@@ -280,7 +280,7 @@ def controller() -> Finding:
 
 
 def sdn() -> list[Finding]:
-    """The Python packages of the SDN controller, for a scenario that has one."""
+    """The finding about the Python packages that a scenario with an SDN controller requires."""
     return [replace(controller(), needed=("kernel",))]
 
 
@@ -306,7 +306,8 @@ def require(
         parts: the parts of Narrows that the run uses, see `Finding.needed`.
 
     Raises:
-        KernelError: with the line of the first missing finding that one of these parts requires.
+        KernelError: if one of these parts lacks a requirement. The text is the line of the first such
+            finding.
     """
     for check in checks:
         found = check()

@@ -1,4 +1,4 @@
-"""Checks, and command lines, of flows that iperf3 generates instead of the emulator (`kernel.tool`).
+"""Checks the flows that iperf3 generates instead of the emulator (`kernel.tool`), and makes their commands.
 
 The functions have no side effects. The emulator finds each flow in sock_diag by its ports. The JSON report of
 iperf3 is kept with the logs.
@@ -23,7 +23,7 @@ def check(plan: Plan) -> None:
     """Check that iperf3 can generate all flows.
 
     Raises:
-        ScenarioError: for the first flow that it cannot generate.
+        ScenarioError: for the first flow that iperf3 cannot generate.
     """
     check_names(plan)
     brf: dict[int, bool] = {}
@@ -78,7 +78,8 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
         client += ["-M", str(transport["mss"])]
         client += [] if is_brf(flow) else ["-C", registered(chosen(flow))]
     app = flow["app"]
-    # iperf3 accepts only whole seconds. The run stops the client at its exact stop time.
+    # iperf3 accepts only whole seconds, so its duration is longer than the flow's. The run interrupts the
+    # client at the flow's exact stop time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]
     if app["kind"] == "limited":
         client += ["-b", str(app["rate"] * 8)]

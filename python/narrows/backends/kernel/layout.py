@@ -4,7 +4,8 @@
     link a -> b     A qdisc at a's device has the rate and the queue. A relay adds delay, jitter and loss. The
                     relay is a program, or the kernel's netem if the scenario requests netem and netem
                     supports the link.
-    pair of links   Without a relay, the devices of a and b are one veth pair. If a direction has a relay,
+    pair of links Without a relay, the devices of a and b are the two ends of one veth pair. If a direction
+    has a relay,
                     there are two veth pairs, and the relay moves packets between them in the
                     namespace `wire`.
 
@@ -154,7 +155,7 @@ class Layout:
 
     nodes: list[str]
     kinds: list[str]
-    """Kind of each node: ``host`` (has ends of flows, and routes), ``route``, ``bridge`` or ``ovs``."""
+    """Kind of each node: ``host`` (flows begin or end at the node), ``route``, ``bridge`` or ``ovs``."""
     mtu: int
     ports: list[Port]
     veths: list[Veth] = field(default_factory=list)
@@ -176,7 +177,7 @@ class Layout:
     def send_buffer(self) -> int:
         """Bytes of a TCP socket's send buffer.
 
-        The buffer is so large that the receive buffer limits a flow first.
+        The send buffer is at least as large as the receive buffer, so that it never limits a flow first.
         """
         return max(self.receive_buffer, buffers.DEFAULT)
 

@@ -1,4 +1,4 @@
-"""Programs that generate flows: servers that listen before the run, and clients that start at their times.
+"""Programs that generate flows: servers that listen before the run, and a client that starts with its flow.
 
 The emulator does not generate these flows, but only observes them.
 """
@@ -100,7 +100,7 @@ class Load:
 
     @contextmanager
     def at_work(self, start: int) -> Iterator[None]:
-        """Start and interrupt clients at their times while the context lasts.
+        """While the context lasts, start and interrupt each client at the times of its flow.
 
         Args:
             start: start of the run, ns of CLOCK_MONOTONIC.
@@ -109,7 +109,7 @@ class Load:
             yield
 
     def logs(self) -> dict[str, str]:
-        """The output of the programs that is kept, by file name."""
+        """The log files of the programs, by their names in the results."""
         return {
             file: self._programs.log(name).read_text("utf-8", "replace") for name, file in self._logs.items()
         }
@@ -142,7 +142,7 @@ class Load:
                 server.wait(max(0.01, until - time.monotonic()))
 
     def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
-        """Interrupt a client that still runs. If a program failed before the interrupt, add a complaint."""
+        """Interrupt a client that still runs. If its program failed before that, add a complaint."""
         for role, process in (("server", self._servers[call.number]), ("client", client)):
             if code := process.poll():
                 end = self._programs.end_of(_log(call, role), code)
@@ -202,7 +202,7 @@ def _log(call: Call, role: str) -> str:
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Send SIGINT to a program and its children, as Ctrl-C does. iperf3 then prints its report."""
+    """Send SIGINT to a program and its children, as Ctrl-C does. SIGINT makes iperf3 print its report."""
     if process.poll() is None:
         # The program leads a process group, because it has a session of its own.
         with suppress(ProcessLookupError):
@@ -212,7 +212,8 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 def _listens(pid: int, port: int) -> bool:
     """Whether a socket listens at a port in the network namespace of a process.
 
-    A UDP server may listen by TCP first: iperf3 opens its UDP socket only after a client has connected.
+    For a UDP flow, a listening TCP socket is accepted, too: iperf3 opens its UDP socket only after a client
+    has connected by TCP.
     """
     for protocol, family in itertools.product(_LISTENS, ("", "6")):
         try:

@@ -135,7 +135,7 @@ def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
 
 @contextmanager
 def in_use(algorithm: str) -> Iterator[None]:
-    """Share an algorithm's lock until the context ends.
+    """Hold a shared lock on an algorithm until the context ends.
 
     While the context lasts, no run can change the algorithm's parameters.
     """
@@ -147,7 +147,7 @@ def in_use(algorithm: str) -> Iterator[None]:
 
 
 def load(algorithms: Iterable[str]) -> None:
-    """Load the modules of these algorithms that the machine has."""
+    """Load the modules of these algorithms. Algorithms whose module this machine lacks are skipped."""
     wanted = sorted({_module(name) for name in algorithms} - {""})
     for module in wanted:
         with suppress(FileNotFoundError):

@@ -80,7 +80,7 @@ def clean(prefix: str) -> None:
         remove(ours(prefix))
         shutil.rmtree(FILES / prefix, ignore_errors=True)
         with contextlib.suppress(OSError):
-            FILES.rmdir()  # fails while another run has a folder in it
+            FILES.rmdir()  # fails if another run has a folder in `FILES`
 
 
 def remove(names: Iterable[str]) -> None:

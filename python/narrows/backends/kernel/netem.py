@@ -34,8 +34,9 @@ RELAYED = ("jitter", "duplicate", "policer", "aggregation")
 def netem(link: LinkPlan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them exactly.
 
-    netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
-    jitter, netem reorders packets. With duplication, netem puts the duplicates into the queue again.
+    netem does not support changes during the run, correlated losses, or rates that HTB does not support.
+    Jitter and duplication are not supported either: with jitter, netem reorders packets, and netem sends
+    duplicates through the queue again.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or relay_shapes(link) or any(link.get(key) for key in RELAYED):

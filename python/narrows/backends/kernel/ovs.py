@@ -19,7 +19,7 @@ from narrows.backends.kernel.processes import REAL_TIME, Processes
 from narrows.backends.kernel.shell import call
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
-"""Socket options that ignore net.core.wmem_max and rmem_max (asm-generic/socket.h)."""
+"""Socket options that set a buffer's size beyond net.core.wmem_max or rmem_max (asm-generic/socket.h)."""
 _CONTROL = "control"
 """The daemon's socket for ovs-appctl(8)."""
 _HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
@@ -69,9 +69,9 @@ def _controller(node: int) -> list[str]:
 
 
 def flows(layout: Layout, node: int) -> list[str]:
-    """Return a node's flow table for ovs-ofctl(8), from the layout's crossings.
+    """Return the entries of a node's flow table for ovs-ofctl(8), which follow from the layout's crossings.
 
-    The list is empty if the SDN controller sets up the flow entries.
+    The list is empty if the SDN controller installs the entries.
     """
     if layout.control:
         return []
@@ -85,10 +85,10 @@ def by_module(layout: Layout) -> bool:
 
 
 def start(layout: Layout, programs: Processes) -> None:
-    """Start the switches of a layout that exists in the kernel.
+    """Start the switches of a layout whose namespaces and devices exist.
 
     Raises:
-        KernelError: with the message of the command that failed.
+        KernelError: if a command fails. The text is the command's message.
     """
     for node, kind in enumerate(layout.kinds):
         if kind == "ovs":
@@ -137,9 +137,9 @@ def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
     """Enlarge the buffers of the daemon's packet sockets to hold the queues.
 
     Packets in a qdisc behind a bridge are charged to the bridge's sending socket. Packets that the bridge has
-    not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. Such
-    a buffer holds only 92 full frames of 2,304 bytes each, regardless of the queue's limit. Packets that do
-    not fit into the buffer would be dropped without being counted.
+    not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. The
+    kernel charges 2,304 bytes for a full frame, so such a buffer holds only 92 full frames, regardless of the
+    queue's limit. Packets that do not fit into the buffer would be dropped without being counted.
     """
     # The daemon opens the socket when it first sends a packet. The first packet is an ARP packet without the
     # address of any host.

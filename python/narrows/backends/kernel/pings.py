@@ -33,7 +33,7 @@ class Pings:
 
     hosts: int
     count: int
-    """Pings of each host."""
+    """Number of pings that each host sends."""
     interval_ms: int
     """Time between two pings of a host."""
     mtu: int = 1500
@@ -57,7 +57,7 @@ class Pings:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """For each command, the host that runs it and its words."""
+        """For each command: the host that runs the command, and the command's words."""
         names = self.star.names
         words = ["ping", "-n", "-c", str(self.count), "-i", f"{self.interval_ms / 1e3:g}", "-W", "1"]
         return [
@@ -90,9 +90,9 @@ class Pings:
     def _warm_up(self, programs: Processes, is_cancelled: IsCancelled) -> None:
         """Ping from each host until a reply arrives.
 
-        The switch's ports forward packets only after some time. If a request for a neighbour's address is
-        lost in this time, the kernel repeats the request after 1 s. Without the warm-up, the RTT of about a
-        third of the pings would include this second.
+        A new switch's ports forward no packets at first. If a request for a neighbour's address is lost in
+        this time, the kernel repeats the request after 1 s. Without the warm-up, the RTT of about a third of
+        the pings would include this second.
         """
         for host, words in self.commands:
             once = ["ping", "-n", "-c", "1", "-w", str(round(_READY_SECONDS)), words[-1]]

@@ -58,9 +58,9 @@ class Processes:
             namespace: the namespace.
             name: the name of the program's log.
             command: the words of the command.
-            env: the environment (None: that of this process).
+            env: the environment (None: the environment of this process).
             may_end: whether the program may end before the run does.
-            folder: the working folder (None: that of this process).
+            folder: the working folder (None: the working folder of this process).
         """
         inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
         with self.log(name).open("wb") as log:

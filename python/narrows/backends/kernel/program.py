@@ -1,4 +1,4 @@
-"""Checks, and command lines, of flows that the user's own programs generate. No side effects."""
+"""Checks the flows that the user's own programs generate, and makes their commands. No side effects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(plan: Plan) -> None:
     """Check that the programs can carry their flows.
 
     Raises:
-        ScenarioError: for the first program that cannot.
+        ScenarioError: for the first program that cannot carry its flow.
     """
     check_names(plan)
     servers: dict[tuple[int, str, int], int] = {}

@@ -17,12 +17,13 @@ from narrows.units import NANOS_PER_SEC
 FRAME = FULL_PACKET + ETHERNET
 """Size of a full frame in bytes, as devices count it."""
 BURST_PACKETS = 1
-"""Minimum size of a bucket in packets. With a larger minimum, a slow link could send two packets at once."""
+"""Minimum size of a bucket in packets. With a larger minimum, a slow link could send two packets back to
+back."""
 BURST_NANOS = 200_000
 """Minimum bucket size, as transmission time at the rate. With a smaller bucket, the timer slack of 50 us
 would lower the rate."""
 _NEVER_SECONDS = 1000
-"""A sojourn time that no packet reaches: one hour, which is within the range of CoDel's clock."""
+"""A sojourn time that no packet reaches. It is within the range of CoDel's clock."""
 ENDLESS_PACKETS = 10_000_000
 """Packet limit of an unlimited queue. The queueing discipline pfifo needs some limit."""
 
@@ -148,8 +149,8 @@ def _marking(length: LimitPlan, threshold: int, rate: int) -> Leaf:
     """A FIFO that marks packets above a queue length. It uses CoDel's ce_threshold.
 
     At a fixed rate, a packet that finds more than n full packets in the queue waits longer than n
-    transmission times. CoDel's limit is in packets. A limit in bytes is converted to full packets, which is
-    exact while all packets are full.
+    transmission times. CoDel's limit is in packets. A limit in bytes is converted to full packets. The
+    conversion is exact if all packets are full.
     """
     plain = leaf(length)
     limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)

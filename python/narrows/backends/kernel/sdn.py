@@ -4,7 +4,7 @@ The measured network carries packets only during the run, so the controller need
 
 - LLDP frames must cross the links before the run. The relays carry these frames in a rehearsal without flows.
 - Hosts never send ARP requests, because all neighbours are static. Each host is therefore announced.
-  Otherwise a host's first packets would be flooded.
+  Without the announcement, a host's first packets would be flooded.
 
 LLDP frames also reach hosts, where the kernel would count them as dropped. To avoid that, sockets at the
 hosts receive these frames.
@@ -197,7 +197,7 @@ def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
 
 @contextmanager
 def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
-    """Run the relays without the flows. Yield a list, to which the error is added if the relays fail."""
+    """Run the relays without the flows. Yield a list: if the relays fail, their error is added to it."""
     failed: list[Exception] = []
     if not told["relays"]:
         yield failed

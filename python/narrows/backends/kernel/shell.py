@@ -25,7 +25,7 @@ def call(command: list[str], lines: list[str]) -> str:
     """Run a command with these lines as its input, and return its output. If there are no lines, do nothing.
 
     Raises:
-        KernelError: if it fails, with its first error message.
+        KernelError: if the command fails. The text is its first error message.
     """
     return run(command, "\n".join(lines) + "\n") if lines else ""
 
@@ -34,7 +34,7 @@ def run(command: list[str], text: str = "") -> str:
     """Run a command with this text as its input, and return its output.
 
     Raises:
-        KernelError: if it fails, with its first error message.
+        KernelError: if the command fails. The text is its first error message.
     """
     try:
         done = subprocess.run(

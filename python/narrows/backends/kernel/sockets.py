@@ -28,8 +28,8 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
     failed: list[OSError] = []
 
     def make() -> None:
-        # setns(2) changes the namespace of the calling thread only. This thread therefore only creates the
-        # socket, and then ends.
+        # setns(2) changes the namespace of the calling thread only. This thread therefore does nothing except
+        # create the socket.
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(namespace).open("rb") as file:

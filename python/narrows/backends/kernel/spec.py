@@ -124,7 +124,7 @@ def _classes(port: Port, controlled: set[int]) -> list[str]:
 
 
 def _links(plan: Plan) -> list[LinkPlan]:
-    """The links with their effective rates: for a shaped port, this is the shaper's rate."""
+    """The links with their effective rates. The effective rate of a shaped port is the shaper's rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["rate_controllers"]):
         if not has_agent(controller):

@@ -86,7 +86,7 @@ def built(star: Star) -> AbstractContextManager[Processes]:
     """Create a network for the duration of the context. The context yields the network's programs.
 
     Raises:
-        KernelError: if the kernel refuses a part. All created objects are removed first.
+        KernelError: if the kernel refuses a part. Before this error, all created objects are removed.
     """
     return created(lambda prefix: commands(star, prefix))
 

@@ -53,10 +53,10 @@ class Transfer:
 
     @property
     def commands(self) -> list[tuple[str, list[str]]]:
-        """For each command, the host that runs it and its words.
+        """For each command: the host that runs the command, and the command's words.
 
-        With `--forceflush`, the log shows at once that the server listens. The paper's client is called
-        without `-t` and therefore sends for 10 s, iperf3's default.
+        With `--forceflush`, the server writes immediately to its log that it listens. The paper's client is
+        called without `-t` and therefore sends for 10 s, iperf3's default.
         """
         client = ["iperf3", "-c", address(SERVER), "-J", "-t", str(self.seconds)]
         return [(SERVER, ["iperf3", "-s", "--forceflush"]), (CLIENT, client)]
@@ -68,7 +68,7 @@ class Transfer:
             `report` with the client's JSON, and `ports` with tc's counters of each port.
 
         Raises:
-            KernelError: if a tool fails, or if the hosts had another algorithm.
+            KernelError: if a tool fails, or if the sender did not use `algorithm`.
             KeyboardInterrupt: if the run was cancelled.
         """
         with modules.in_use(self.algorithm), star.built(self.star) as programs:
@@ -89,7 +89,7 @@ def checked(text: str, algorithm: str) -> dict[str, Any]:
     """Return the client's report, after a check that iperf3 succeeded with the expected algorithm.
 
     Raises:
-        KernelError: if iperf3 failed, or if the sender had another algorithm.
+        KernelError: if iperf3 failed, or if the sender did not use the expected algorithm.
     """
     try:
         report: dict[str, Any] = json.loads(text)

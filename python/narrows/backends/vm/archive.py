@@ -1,8 +1,8 @@
 """Writes an initramfs, which contains files of this machine in cpio's `newc` format.
 
 See Documentation/driver-api/early-userspace/buffer-format.rst in Linux. Modification times are kept. A
-compiled Python file contains the modification time of its source file, and Python compares this time with
-that of the file.
+compiled Python file contains the modification time of its source file, and Python compares this time with the
+source file's actual modification time.
 """
 
 from __future__ import annotations

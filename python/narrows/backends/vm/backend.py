@@ -28,17 +28,17 @@ MOST = 2
 
 The limit does not apply to guests that are booted only to be saved."""
 _PATIENCE_SECONDS = 900.0
-"""Real time in seconds that a run of any length may take, in addition to the time by `_SLOWEST`."""
+"""Fixed part of a run's time limit, in seconds of real time. `_SLOWEST` determines the other part."""
 _SLOWEST = 60.0
-"""Real time in seconds that a run may take for each second of virtual time, in addition to
-`_PATIENCE_SECONDS`."""
+"""Seconds of real time that each second of virtual time adds to a run's time limit (see
+`_PATIENCE_SECONDS`)."""
 _NAP_SECONDS = 0.1
 
 
 class Vm:
     """Runs each plan in a guest of its own. All guests start from the same saved state.
 
-    The state is made when it is first needed, after the plan has been checked: a guest is booted and saved.
+    If there is no saved state, the first run boots a guest and saves it, after the plan has been checked.
 
     Args:
         say: called with a line before each step that takes long.

@@ -22,7 +22,8 @@ _PYTHON_FACTS = (
     "print(json.dumps([sys.executable, sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib')]))"
 )
 _DEEPEST = 4
-"""Maximum number of scripts that interpret each other, as in the kernel (fs/exec.c, exec_binprm)."""
+"""Maximum length of a chain in which each script is interpreted by the next script, as in the kernel
+(fs/exec.c, exec_binprm)."""
 _ELF = b"\x7fELF"
 _MOST_BYTES = 512 << 20
 """Maximum size of a plan's additional files, which the guest keeps in its memory of 2 GB."""

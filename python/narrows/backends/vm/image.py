@@ -69,7 +69,8 @@ def loaded() -> list[str]:
     """Modules that are loaded before the guest is saved.
 
     Open vSwitch is not among these modules, because it enables connection tracking. With connection tracking,
-    every packet of every run would take a seventh more time. `guest.py` loads Open vSwitch on demand.
+    every packet of every run would take a seventh more processing time. `guest.py` loads Open vSwitch on
+    demand.
     """
     return [
         *sorted(module for module in _modules_of_algorithms() if module not in BUILT_IN),

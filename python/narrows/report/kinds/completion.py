@@ -20,7 +20,7 @@ from narrows.results.runs import Run
 DOTS = 1200
 """Number of flows per entry that are drawn as dots."""
 WORST = 60
-"""Number of flows per entry with the largest slowdowns, which are always drawn."""
+"""For each entry, this number of flows is always drawn: the flows with the largest slowdowns."""
 GROUPS = 10
 """Number of groups by size, each with the same number of flows (MET-72)."""
 LEAST_FOR_LINES = 10 * GROUPS
@@ -45,9 +45,10 @@ class _Finished:
 
 
 def completion(runs: Sequence[Run]) -> Figure | None:
-    """Slowdown over size and the distribution of completion times; None if no flow with a size finished.
+    """Slowdown over size, and the distribution of completion times; None if no flow has finished.
 
-    Dots are flows. Lines are the median and the 99th percentile of each tenth of the flows by size.
+    Dots are flows. The flows are divided into ten groups by size. Lines connect the groups' medians and 99th
+    percentiles.
     """
     found = [entry for entry in _entries(runs) if entry.fct.size]
     if not found:

@@ -61,7 +61,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Sides:
-    """Rows from the top and columns from the left, and their names in sentences."""
+    """The rows from top to bottom, the columns from left to right, and the words for both in sentences."""
 
     rows: Sequence[str]
     columns: Sequence[str]
@@ -150,7 +150,7 @@ def _keys(scale: Ramp, unit: Unit) -> list[Key]:
 
 
 def heat(spec: FigureSpec, runs: Runs) -> Figure:
-    """A measure of each controller at each point, mean over seeds.
+    """The mean over seeds of a measure, for each controller at each point.
 
     The study's args: y (measure), measure (arguments), columns (factors), scale (bad, neutral, good), percent
     (whether fractions are written in percent), without (controllers).

@@ -20,7 +20,7 @@ _BIN_S = 0.02
 
 
 def queue_shares(spec: FigureSpec, runs: Runs) -> Figure:
-    """Bytes of each group of flows in a queue over time, stacked, and their shares, for the first seed.
+    """Bytes of each group of flows in a queue over time (stacked), and the groups' shares; the first seed.
 
     The study's args: link, parts (maps labels to patterns of flows, from the bottom), from_s, until_s.
     """

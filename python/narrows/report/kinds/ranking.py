@@ -81,7 +81,7 @@ def _apart(better: metrics.Interval, worse: metrics.Interval, sign: float) -> bo
 
 
 _Point = tuple[frozenset[tuple[str, Factor]], int]
-"""The factors of a run without its controller, and its seed."""
+"""All factors of a run except the controller, and the run's seed."""
 
 
 def _point(run: Run) -> _Point:

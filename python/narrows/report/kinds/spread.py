@@ -128,8 +128,9 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
 
     The form of the figure follows Winstein, Sivaraman and Balakrishnan (NSDI 2013).
 
-    Each run is a point. Each controller has an ellipse of one standard deviation, in the logarithm of the
-    delay. The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
+    Each run is a point. Each controller has an ellipse of one standard deviation, which is computed with the
+    logarithm of the delay. The study's args: x (measure of delay, ms), y (measure of throughput), x_args,
+    y_args.
     """
     args = spec.args
     names = algorithms(runs)

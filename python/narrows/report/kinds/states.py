@@ -40,7 +40,7 @@ def states(spec: FigureSpec, runs: Runs) -> Figure:
     chosen = [(title, group[0]) for title, group in panels_of(with_states, args.get("panels", ALGORITHM))]
     bands = [_bands(run, str(args["link"]), begin, end) for _, run in chosen]
     shown = dict.fromkeys(row["lane"] for found in bands for row in found)
-    # A state without a name in the paper has a lane of its own, below the others.
+    # A state without a name in the paper has a lane of its own, below the lanes of the other states.
     lanes = [name for name in dict.fromkeys([*LANES.values(), *shown]) if name in shown]
     paces = [_paces(run, begin, end) for _, run in chosen]
     queues = [_window(*queued(run, list(args.get("queues", ["*"]))), begin, end) for _, run in chosen]

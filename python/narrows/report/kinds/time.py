@@ -224,7 +224,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def stack(spec: FigureSpec, runs: Runs) -> Figure:
-    """Goodput, window, RTT and queue of the first flow above one time axis, a line per controller.
+    """Goodput, window and RTT of the first flow, and queues of links, over time: a line per controller.
 
     The study's args: queues (links).
     """
@@ -368,7 +368,7 @@ out access links, which are busy but have no queue.
 
 
 def _bottlenecks(run: Run) -> list[int]:
-    """Rows of the busiest links that had a queue, or of the busiest links if none had."""
+    """Rows of the busiest links that had a queue, or of the busiest links if no link had a queue."""
     busiest = np.argsort(-np.nan_to_num(run.column("links", "utilisation")), kind="stable").tolist()
     sampled = run.column("link_samples", "link")
     packets = np.nan_to_num(run.column("link_samples", "queue_packets"))

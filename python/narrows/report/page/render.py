@@ -115,7 +115,7 @@ def render(page: Page) -> str:
 
 
 def _without_schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification without the address of its schema, because the page must not name a host."""
+    """The specification without the address of its schema, because the page must not refer to other hosts."""
     return {key: value for key, value in spec.items() if key != "$schema"}
 
 

@@ -1,6 +1,7 @@
 """Reads and writes the objects below a URL. Every failure of the store becomes an error of one line.
 
-fsspec reaches the store. Its packages for object stores repeat failed requests with increasing pauses.
+The module accesses the store through fsspec. fsspec's packages for object stores repeat failed requests with
+increasing pauses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from narrows import extras
 from narrows.errors import NarrowsError, OutputError, described, found, one_line
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
-"""The extra of the package `narrows` that each protocol needs."""
+"""For each protocol, the extra of the package `narrows` that the protocol needs."""
 _WHOLE = ("s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "memory")
 """Protocols of stores in which a write is atomic. With other protocols, files are renamed after the write."""
 _ATTEMPTS = 8
@@ -109,10 +110,10 @@ class Objects:
     def create(self, name: str, data: bytes) -> bool:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
-        If the store supports conditional writes, only one of several callers succeeds. Otherwise, two callers
+        If the store supports conditional writes, only one of several callers succeeds. If not, two callers
         can both succeed. Each caller must write different data. If the answer to a request is lost, the
-        request is repeated and finds that the object exists. The call then recognises its own object by the
-        data.
+        request is repeated and finds that the object exists. In this case, the call recognises its own object
+        by the data.
 
         Raises:
             OutputError: if it cannot be written.

@@ -1,4 +1,4 @@
-"""Reads and writes the segments of a dataset. A segment counts only if its table of runs exists."""
+"""Reads and writes the segments of a dataset. Segments without a table of runs are ignored."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class Dataset:
         """Write the runs that wait. Other threads can add runs meanwhile.
 
         Args:
-            keep: whether runs are kept for the next write if they cannot be written. Otherwise they are lost.
+            keep: whether runs that cannot be written wait for the next write (false: they are lost).
 
         Raises:
             OutputError: if they cannot be written.

@@ -42,7 +42,8 @@ def allocation_error(
     """Mean of |allotted rate - max-min share| / share over the samples of all flows, from `after_s` on.
 
     The allotted rate is the smallest rate that any switch allots to the flow. If switches store no rate per
-    flow, it is the pacing rate of the sender. If senders do not pace either, the value is undefined.
+    flow, the allotted rate is the pacing rate of the sender. If senders do not pace either, the value is
+    undefined.
     """
     told, fair, _ = _allotted(run, routes, demands_mbit or {}, after_s)
     known = np.isfinite(told) & np.isfinite(fair)

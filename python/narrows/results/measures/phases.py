@@ -214,7 +214,7 @@ def _rate(run: Run, link: str, at_s: float) -> float:
 def inflight_at_end(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
 ) -> float:
-    """Segments in flight at the first sample after a visit to a phase, in BDPs: the largest value.
+    """Largest number of segments in flight at the first sample after a visit to a phase, in BDPs.
 
     A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, a visit counts only if this phase
     follows it.

@@ -46,7 +46,7 @@ def in_probe_rtt(run: Run, flows: str, t: Floats, after_s: float) -> np.ndarray:
 def time_with_queue(
     run: Run, links: list[str], above_ms: float, after_s: float = 0.0, before_s: float = math.inf
 ) -> float:
-    """Time between `after_s` and `before_s` for which the sum of the queueing delays is above `above_ms`.
+    """Time between `after_s` and `before_s` during which the sum of queueing delays is above `above_ms`.
 
     The sum is over the links. A link's queueing delay is the queue length divided by the capacity. Because
     the queue length is sampled, the result is a multiple of the sampling interval.

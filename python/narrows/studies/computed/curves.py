@@ -48,9 +48,9 @@ def against_trend(run: Run, gain: str, slope: str) -> float:
 
 @measure("Asymmetry of the two gains", "", "GAIN-2")
 def asymmetry(run: Run) -> float:
-    """Largest distance from 1 of the mean of up(omega) and down(1 - omega).
+    """The largest difference between 1 and the mean of up(omega) and down(1 - omega).
 
-    The distance is 0 if the two curves are point reflections of each other.
+    The difference is 0 if the two curves are point reflections of each other.
     """
     up, down = _both(run)
     return float(np.abs((up[:-1] + down[-2::-1]) / 2 - 1).max())
@@ -58,7 +58,7 @@ def asymmetry(run: Run) -> float:
 
 @measure("Imbalance of the two gains", "BDP", "GAIN-7")
 def imbalance(run: Run) -> float:
-    """Largest distance from 2 of the sum up(omega) + down(omega).
+    """The largest difference between 2 and the sum up(omega) + down(omega).
 
     A phase with the up gain and a phase with the down gain together change the queue by this part of a BDP.
     """

@@ -39,7 +39,7 @@ PERIOD = 8
 """Number of propagation RTTs between two estimates of the bandwidth. ProbeBW's cycle has eight phases of one
 RTT."""
 _EXACT = 1e-9
-"""A period must be a whole number of steps. This is the tolerance of the check, in steps."""
+"""Tolerance (in steps) of the check that a period is a whole number of steps."""
 _MOST_STEPS = 100
 """Maximum number of steps of Newton's method, which needs fewer than ten."""
 

@@ -28,7 +28,7 @@ def gain_fluid(
     duration_s: float,
     step_s: float,
 ) -> list[Run]:
-    """Return a run for each algorithm and each longest queue. All flows of a run begin with equal estimates.
+    """Return a run per algorithm and longest queue. All flows of a run begin with equal estimates.
 
     Args:
         algorithms: names of the gains.

@@ -44,7 +44,7 @@ def build(folder: Path) -> Path:
     """The program, compiled if it is older than its sources. Each version of ns-3 has its own program.
 
     Raises:
-        NarrowsError: without a compiler or the libraries.
+        NarrowsError: if the compiler or the libraries are missing.
     """
     if shutil.which("g++") is None or not _HEADERS.is_file():
         raise NarrowsError("ns-3 needs g++ and libns3-dev (Debian: apt-get install g++ libns3-dev)")

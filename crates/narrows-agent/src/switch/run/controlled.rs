@@ -66,7 +66,7 @@ impl Controlled {
             config::Capacity::Measured => None,
         };
         let mtu = port.mtu.unwrap_or(mtu);
-        // HTB counts the encapsulation as a part of the packet. The controller does not.
+        // HTB counts the encapsulation as a part of the packet. The controller does not count it.
         let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead + port.encapsulation) };
         let layout = htb::Layout {
             limits: [port.limit; LEAVES],

@@ -16,7 +16,7 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share, above all port numbers.
+/// Number of the record that all uncontrolled interfaces share. It is larger than all port numbers.
 pub(super) const PLAIN: u8 = 63;
 /// Shortest time between two examinations of the interfaces. A host may have thousands of interfaces, so several
 /// changes are examined together.
@@ -178,7 +178,7 @@ impl Interfaces {
         self.changes.deleted.extend(deleted);
     }
 
-    /// Returns which interfaces must not be used any more, by position, and why.
+    /// Returns the positions of the interfaces that must not be used any more, each with the reason.
     fn vanished(&mut self, links: &[Link]) -> Vec<(usize, Loss)> {
         let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
         let loss = |(at, interface): (usize, &Interface)| Some((at, interface.loss(links, &deleted)?));
@@ -221,9 +221,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Stops using interfaces that have vanished, and ports without a queue. Returns whether there were any. Call this
-    /// after an operation has failed. The cause may be a vanished interface, even if the error does not name it. If so,
-    /// the switch continues without this interface.
+    /// Stops using interfaces that have vanished, and ports without a queue. Returns whether there were such interfaces
+    /// or ports. Call this after an operation has failed. The cause may be a vanished interface, even if the error does
+    /// not name it. In this case, the switch continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -238,7 +238,8 @@ impl Runner {
         Ok(any)
     }
 
-    /// Reads the counters of all queues. Stops using ports whose queue is gone, and returns whether there were any.
+    /// Reads the counters of all queues. Stops using ports whose queue is gone, and returns whether there were such
+    /// ports.
     pub(super) fn lose_ports_without_queue(&mut self, guardian: &mut Guardian) -> Result<bool, Failure> {
         let mut any = false;
         for number in 0..self.ports.len() {

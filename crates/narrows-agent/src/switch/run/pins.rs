@@ -57,8 +57,8 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another `pin` may have died and left its pins. Remove them, because otherwise its program
-            // and the new one would both write into each packet.
+            // An agent with another value of `pin` may have died and left its pins. Remove them, because otherwise its
+            // program and the new one would both write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }
@@ -171,7 +171,8 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     Ok(mismatch)
 }
 
-/// Returns the error message for a data plane that was made for the other kind of rate controllers.
+/// Returns the error message for a data plane that does not fit the rate controllers: it has room for flows, but they
+/// keep no flows, or vice versa. `keeps_flows` says whether the rate controllers keep flows.
 fn other_kind(keeps_flows: bool) -> &'static str {
     if keeps_flows {
         "found the pinned maps of a switch with bdr, expected maps with room for flows (narrows-agent clean removes them)"

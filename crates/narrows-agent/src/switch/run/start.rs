@@ -67,7 +67,8 @@ impl Runner {
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
             prepare(&record, config, &mut *controller);
-            // A pinned record still has an earlier agent's counts. Count only from these on.
+            // A pinned record still has an earlier agent's counts. Record these counts, so that only later reports are
+            // counted.
             controlled.reported = Reported::of(&record.counters());
             cores.push(Port::new(controller, counters));
             ports.push(controlled);

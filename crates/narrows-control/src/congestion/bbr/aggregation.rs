@@ -1,4 +1,5 @@
-//! Measures how many more segments a burst of ACKs acknowledges than the estimated bandwidth explains (BBR-20).
+//! Measures the excess of a burst of ACKs: the acknowledged segments that the estimated bandwidth does not explain
+//! (BBR-20).
 //!
 //! On links that aggregate packets (Wi-Fi, cable, offload), no ACKs arrive for a while, and then
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
@@ -19,12 +20,13 @@ crate::parameters! {
         pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
     }
     and {
-        /// A new epoch begins when this number of segments has been ACKed (`bbr_ack_epoch_acked_reset_thresh`).
+        /// An epoch is the time over which the ACKed segments are compared with the bandwidth. A new epoch begins when
+        /// this number of segments has been ACKed in the present epoch (`bbr_ack_epoch_acked_reset_thresh`).
         pub epoch_limit: u64 = 1 << 20;
     }
 }
 
-/// Maximum number of segments ACKed beyond the estimated bandwidth, over two periods of rounds.
+/// A filter that keeps, for two periods of rounds, the largest number of segments ACKed beyond the estimated bandwidth.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     epoch_start: Time,
@@ -78,7 +80,7 @@ impl Aggregation {
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
-        // If the excess cannot exceed the present maximum, the division is skipped.
+        // The division is skipped if the excess cannot exceed the maximum of the current period.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));
@@ -86,7 +88,7 @@ impl Aggregation {
         }
     }
 
-    /// Returns the number of segments to add to the window. This is the excess, limited to the data that a flow sends
+    /// Returns the number of segments to add to the window: the largest excess, limited to the data that a flow sends
     /// at rate `bw` in the time `max`.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());

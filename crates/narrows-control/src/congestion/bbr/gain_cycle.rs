@@ -31,9 +31,9 @@ crate::parameters! {
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// Whether a probe with any gain ends at 1.25 BDP in flight or at a loss. The probe also ends after two propagation
-    /// times, because a gain near 1 never reaches 1.25 BDP in flight. By default, the probe ends as in BBR-16, but with
-    /// the cycle's own gain.
+    /// Whether a probe ends at a loss or at 1.25 BDP in flight, for every gain. The probe also ends after two
+    /// propagation times, because a gain near 1 never reaches 1.25 BDP in flight. By default, the probe ends as in
+    /// BBR-16, but with the cycle's own gain.
     pub exit_125: bool,
     /// Whether the cycle drains only after a loss in the probe and otherwise cruises. The paper's condition is
     /// "inflight is greater than 1.25 BDP and packet loss occurs". By default the cycle always drains, because
@@ -88,7 +88,7 @@ impl GainModel {
         }
     }
 
-    /// Computes omega (GAIN-1, GAIN-5). Before the first completed round omega is 1, which gives the gentlest gains.
+    /// Computes omega (GAIN-1, GAIN-5). Before the first completed round, omega is 1, which gives the smallest gains.
     fn measure(&mut self) -> u32 {
         let micros = |span: Span| span.as_nanos() / 1000;
         let t_max = micros(self.max_rtt.get());

@@ -147,7 +147,7 @@ fn literally_only_a_loss_while_probing_leads_to_draining() {
     rounds(&mut cycle, &[(0, 100), (100, 60), (200, 60)]);
     cycle.gain(PROBE);
     assert_eq!(cycle.gain(DRAIN), Gain::ONE);
-    // A loss while cruising does not count as a loss while probing.
+    // A loss in a cruising entry does not count as a loss of the probe.
     cycle.gain(2);
     lose(&mut cycle);
     cycle.gain(PROBE);

@@ -17,11 +17,11 @@ pub const OMEGA_ONE: u32 = 1024;
 /// The pair of functions that compute P_up and P_down from omega.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Inverse proportion and cosine (equation 12).
+    /// P_up is an inverse proportion, and P_down is a cosine (equation 12).
     A,
-    /// Inverse proportion for both gains (equation 13).
+    /// P_up and P_down are inverse proportions (equation 13).
     B,
-    /// Gamma correction (equation 14).
+    /// P_up and P_down are gamma corrections (equation 14).
     C,
 }
 

@@ -25,7 +25,7 @@ pub struct Model<F = WindowedMax<Rate>> {
     next_round_delivered: u64,
     /// Minimum RTT of the filter's window, or [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
-    /// When `min_rtt` was measured.
+    /// The time at which `min_rtt` was measured.
     pub min_rtt_at: Time,
     /// The range of `delivered` in which BBR itself limited sending. Segments sent in this range give samples that are
     /// too low.
@@ -36,7 +36,7 @@ pub struct Model<F = WindowedMax<Rate>> {
     pub aggregation: Aggregation,
     /// Cache of the bandwidth-delay product.
     bdp: Memo<(Rate, Span), u32>,
-    /// Cache of the last multiple of the bandwidth-delay product with a gain other than 1.
+    /// Cache of the bandwidth-delay product times a gain other than 1.
     bdps: Memo<(Rate, Span, Gain), u32>,
 }
 
@@ -170,9 +170,9 @@ impl<F> Model<F> {
     /// Called when the data in flight was sent slowly on purpose (ProbeRTT). Samples of this data give no information
     /// about the path.
     ///
-    /// Linux marks the sampler (`tp->app_limited`). In this crate, the transport owns the sampler, so the model stores
-    /// the same interval of `delivered`. One interval is enough, because data of an older interval is no longer in
-    /// flight.
+    /// Linux marks the sampler until all data in flight is delivered (`tp->app_limited`). In this crate, the transport
+    /// owns the sampler. So the model stores the values that `delivered` takes from now until all data in flight is
+    /// delivered, as one interval. One interval is enough, because data of an older interval is no longer in flight.
     pub fn mark_self_limited(&mut self, delivered: u64, in_flight: u32) {
         let until = delivered.saturating_add(u64::from(in_flight)).max(1);
         let from = match self.self_limited {

@@ -7,13 +7,13 @@ use crate::units::{Bytes, Rate, Span};
 crate::parameters! {
     /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
     pub struct Params {
-        /// The pacing rate is this percentage below the estimate. Without this margin, queues would grow slowly.
+        /// The pacing rate is this percentage below the estimate. Without this margin, a queue would slowly build up.
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
         /// RTT assumed for the first pacing rate if the handshake gave no RTT.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
         /// A send quantum is the amount of data that a flow sends in this time at its pacing rate.
         pub quantum: Span = Span::from_nanos(1_000_000_000 / 1024), time_from(Span::ZERO, Span::from_secs(1)).from("sk_pacing_shift");
-        /// Maximum segments in a quantum.
+        /// Maximum number of segments in a send quantum.
         pub max_quantum: u32 = 45, whole(1, 10_000).unit("segments").from("GSO_MAX_SIZE");
     }
     and {

@@ -45,7 +45,7 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// Returns the time at which ProbeRTT ends with an RTT of `rtt_millis`. The data in flight is at the minimum from
+    /// Returns the time at which ProbeRTT ends if the RTT is `rtt_millis`. The data in flight is at the minimum from
     /// the first ACK on.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);

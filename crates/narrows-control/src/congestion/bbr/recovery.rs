@@ -16,8 +16,8 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. If `cut` is true or recovery is active, the window may already be reduced. In this case, the
-    /// larger of `cwnd` and the saved window is kept.
+    /// Saves the window. If `cut` is true or recovery is active, the window may already be reduced. In this case, saves
+    /// `cwnd` only if it is larger than the window that was saved before.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
@@ -50,8 +50,8 @@ impl SavedWindow {
     /// Returns the window that recovery sets after this ACK, and whether recovery alone determines the window. When
     /// recovery begins, sets `new_round` to start a round.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
-        // Subtracts the losses. In later rounds, slow start adds n segments for an ACK of n segments, so the sender may
-        // send 2n segments.
+        // Subtracts the losses. After the first round of recovery, slow start adds n segments for an ACK of n segments,
+        // so the sender may send 2n segments.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(1);
         if ack.state == State::Recovery && self.last_state != State::Recovery {
             self.conserving = true;

@@ -18,7 +18,7 @@ pub fn params() -> Params {
     let aggregation = aggregation::Params::default();
     Params {
         name: "bbr3",
-        // 4 ln 2 = 2.7726 doubles the rate every round with a window gain of 2.
+        // With a window gain of 2, the pacing gain 4 ln 2 = 2.7726 doubles the rate every round.
         startup: gains(Gain::from_256ths(256 * 277 / 100 + 1), two),
         drain: gains(Gain::ratio(1, 2), two),
         down: gains(Gain::ratio(9, 10), two),

@@ -20,8 +20,8 @@
 //!
 //! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. With a smaller
 //! product, the queue never empties, and Copa flows mistake each other for flows that fill the buffer. The same mistake
-//! happens for some time after the rate of a path has fallen. If 1/delta exceeds the bandwidth-delay product during
-//! this time, the mistake lasts until a loss.
+//! happens for some time after the rate of a path has fallen. If 1/delta becomes larger than the bandwidth-delay
+//! product during this time, the mistake lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -135,8 +135,8 @@ impl Copa {
     }
 }
 
-/// Returns whether the flow uses its window. With pacing, the data in flight can lag behind a growing window. The
-/// stricter test of [`Ack::cwnd_limited`] would then stop the growth.
+/// Returns whether the flow uses its window. With pacing, the data in flight can lag behind a growing window. In this
+/// case, the stricter test of [`Ack::cwnd_limited`] would stop the growth.
 fn is_used(ack: &Ack, window: &Window) -> bool {
     !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
 }
@@ -208,8 +208,8 @@ impl Controller for Copa {
             self.slow_start = true;
             self.decide(window);
         } else {
-            // A later undo would refer to this loss. The loss has not changed the window, so the saved window is
-            // discarded.
+            // A later undo would refer to this loss, not to an earlier timeout. This loss has not changed the window,
+            // so the saved window is discarded.
             self.before_timeout = None;
         }
     }

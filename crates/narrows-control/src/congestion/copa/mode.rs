@@ -1,6 +1,6 @@
 //! The default mode and the competitive mode, and the delta of each mode (section 2.2).
 //!
-//! Copa flows without other traffic empty the queue at least once in five RTTs (section 3). If the queue does not
+//! Without other traffic, Copa flows empty the queue at least once in five RTTs (section 3). If the queue does not
 //! become empty, another flow fills the buffer. In default mode, Copa would get little bandwidth next to such a flow.
 //! So in competitive mode, 1/delta grows and shrinks like the window of NewReno.
 

@@ -149,8 +149,8 @@ impl Controller for Bic {
 
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        // If the window has not reached the last maximum, another flow has joined. In this case, fast convergence
-        // lowers the goal.
+        // If the window has not reached the last maximum, another flow has probably joined. In this case, fast
+        // convergence lowers the goal.
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT.saturating_add(self.params.beta), 2 * UNIT)

@@ -210,8 +210,8 @@ impl Cubic {
             per = per.min(self.params.max_acks_per_segment_before_loss);
         }
         if self.params.reno_friendly {
-            // A Reno flow with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) per window. RFC
-            // 9438 section 4.3 has 0.529. Linux's integer divisions give 8/15.
+            // A Reno flow with CUBIC's decrease grows by alpha = 3(1-beta)/(1+beta) segments per window of ACKs. In RFC
+            // 9438 section 4.3, alpha is 0.529. With Linux's integer divisions, it is 8/15.
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
@@ -256,8 +256,8 @@ impl Controller for Cubic {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.epoch = None;
         self.increase.reset();
-        // If the window has not reached the last maximum, another flow has joined. Lower the
-        // plateau (RFC 9438 section 4.7).
+        // If the window has not reached the last maximum, another flow has probably joined. Lower the plateau (RFC 9438
+        // section 4.7).
         let short = self.w_max.is_some_and(|w_max| window.cwnd < w_max);
         self.w_max = Some(if short && self.params.fast_convergence {
             part(window.cwnd, UNIT + self.params.beta, 2 * UNIT)

@@ -153,7 +153,8 @@ mod tests {
         }
     }
 
-    /// When a probe repairs the loss, Linux is in state CWR. `dctcp_react_to_loss` handles only Recovery and timeouts.
+    /// When a tail loss probe repairs the loss, Linux enters state CWR. `dctcp_react_to_loss` handles only Recovery and
+    /// timeouts.
     #[test]
     fn a_loss_repaired_by_a_probe_is_answered_like_a_mark() {
         let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };

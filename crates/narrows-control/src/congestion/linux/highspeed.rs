@@ -1,11 +1,11 @@
-//! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
+//! HighSpeed TCP: like Reno, but a larger window has a larger increase and a smaller decrease.
 //!
 //! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B, computed as the RFC's program
 //! computes it.
 //!
 //! Linux and the RFC use the table differently, and this file follows Linux. In Linux, a row applies to windows up to
-//! its own window. In the RFC, a row applies from its own window on. So Linux adds two segments per RTT at windows of
-//! 39 and more. The RFC does so at windows of 118 and more.
+//! the window in the row. In the RFC, a row applies to windows of at least the window in the row. So Linux adds two
+//! segments per RTT at windows of 39 and more. The RFC does so at windows of 118 and more.
 //!
 //! Deviation from Linux: the window is at most 2^32 / 128 segments.
 
@@ -25,14 +25,14 @@ crate::parameters! {
 
 /// Largest window, in segments, at which HighSpeed behaves as Reno does (RFC 3649 section 5, Low_Window).
 const LOW_WINDOW: f64 = 38.0;
-/// The window at [`HIGH_DECREASE`], segments (High_Window).
+/// The window, in segments, of which congestion removes the share [`HIGH_DECREASE`] (High_Window).
 const HIGH_WINDOW: f64 = 83_000.0;
 /// Share of the window removed on congestion at [`HIGH_WINDOW`] (High_Decrease).
 const HIGH_DECREASE: f64 = 0.1;
 /// Share of the window removed on congestion at [`LOW_WINDOW`], as in Reno.
 const LOW_DECREASE: f64 = 0.5;
-/// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as the RFC's program
-/// rounds it.
+/// The constant 12.8 in p(w) = 1 / (12.8 w^1.2). The RFC's program has this rounded constant. RFC 3649 section 5,
+/// equation 2, is p(w) = 0.078 / w^1.2.
 const LOSS_RATE: f64 = 12.8;
 /// Number of rows in Linux's table (`HSTCP_AIMD_MAX`). The RFC's table has one more row.
 const ROWS: usize = 72;

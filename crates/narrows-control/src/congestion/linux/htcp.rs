@@ -49,7 +49,7 @@ pub struct Htcp {
     beta: u32,
     /// Whether the last two congestion events had a similar throughput (`modeswitch`).
     adaptive: bool,
-    /// Time at which congestion last ended.
+    /// Time at which the last congestion ended, or at which the present congestion began.
     congestion: Time,
     /// The value of `congestion` before the present congestion, for an undo. Linux also saves the largest RTT and the
     /// throughput, but only after the congestion has changed them. So an undo does not restore their old values.
@@ -144,8 +144,8 @@ impl Htcp {
         if self.params.bandwidth_switch {
             let (rate, old) = (self.max_rate, self.old_max_rate);
             self.old_max_rate = rate;
-            // A change of more than a fifth means that flows have come or gone. In this case, the adaptive back-off
-            // would slow the convergence to fair shares, so the window is halved.
+            // A change of the throughput by more than a fifth means that flows have come or gone. In this case, the
+            // adaptive back-off would slow the convergence to fair shares, so the window is halved.
             let rate = rate.saturating_mul(5);
             if rate < old.saturating_mul(4) || rate > old.saturating_mul(6) {
                 self.adaptive = false;
@@ -158,8 +158,8 @@ impl Htcp {
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
-            // The first congestion after such a change still halves the window. Only the next congestion may use the
-            // adaptive back-off.
+            // The first congestion after a change of the throughput still halves the window. Only the next congestion
+            // may use the adaptive back-off.
             _ => self.adaptive = true,
         }
     }
@@ -369,7 +369,8 @@ mod tests {
         assert_eq!(htcp.congestion, secs(3.2));
     }
 
-    /// Linux `tcp_enter_loss` does not ask for a new threshold at this timeout, but `htcp_state` sees the loss.
+    /// At a timeout within an episode, Linux `tcp_enter_loss` does not ask for a new threshold, but it calls
+    /// `htcp_state`.
     #[test]
     fn a_timeout_within_an_episode_backs_off_no_further() {
         let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };

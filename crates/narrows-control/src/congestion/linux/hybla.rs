@@ -1,4 +1,4 @@
-//! Hybla: a flow on a long path increases its rate as fast as a flow with an RTT of 25 ms.
+//! Hybla: a flow on a long path increases its rate as fast as a Reno flow with an RTT of 25 ms.
 //!
 //! Source: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks" (IJSCN 22, 2004); Linux
 //! `tcp_hybla.c`, with its integers.

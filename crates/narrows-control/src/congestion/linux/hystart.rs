@@ -95,7 +95,7 @@ impl Hystart {
         if cwnd < self.params.low_window {
             return false;
         }
-        // Both detectors keep state, so each must see every ACK.
+        // Both detectors keep state, so both must process every ACK.
         let train = self.train_is_long(ack, cwnd, delay_min, packet_bytes);
         let delay = self.delay_has_risen(rtt, delay_min);
         self.found = train || delay;

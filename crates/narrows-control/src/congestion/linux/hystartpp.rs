@@ -72,8 +72,8 @@ impl HystartPlusPlus {
         }
     }
 
-    /// Controllers call this instead of the function [`left_for_avoidance`]. Grows the window, and sets `ssthresh` when
-    /// slow start is over.
+    /// Controllers with HyStart++ call this method instead of the function [`left_for_avoidance`], and use the result
+    /// in the same way. Grows the window, and sets `ssthresh` when slow start is over.
     pub fn left_for_avoidance(&mut self, ack: &Ack, window: &mut Window) -> u32 {
         if !in_slow_start(window) || window.ssthresh != INFINITE_SSTHRESH {
             return left_for_avoidance(ack, window);
@@ -132,7 +132,7 @@ impl HystartPlusPlus {
         part.min(self.params.max_rise).max(self.params.min_rise)
     }
 
-    /// Returns whether the window grows at a quarter of slow start's pace.
+    /// Returns whether the flow is in conservative slow start.
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }

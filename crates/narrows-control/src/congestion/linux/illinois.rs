@@ -61,9 +61,9 @@ pub struct Illinois {
     acked: u32,
     /// Number of the first unacknowledged segment after the last ACK.
     una: Option<u64>,
-    /// Whether the queueing delay has been above 1 % of its maximum (`rtt_above`).
+    /// Whether the fastest growth is suspended, because the queueing delay exceeded 1 % of its maximum (`rtt_above`).
     above: bool,
-    /// Number of rounds since the delay fell to this 1 % (`rtt_low`).
+    /// Number of rounds in which the delay was at most this 1 %, while `above` was set (`rtt_low`).
     low: u32,
 }
 
@@ -136,7 +136,7 @@ impl Illinois {
         u32::try_from(share / (high - low)).unwrap_or(most_beta)
     }
 
-    /// Computes both values once per round trip (Linux `update_params`).
+    /// Computes alpha and beta once per round trip (Linux `update_params`).
     fn update(&mut self, cwnd: u32) {
         if cwnd < self.params.low_window {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);

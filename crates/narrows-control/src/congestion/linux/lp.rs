@@ -1,5 +1,5 @@
-//! TCP-LP: Reno that yields to other flows when the one-way delay shows a queue. On Linux, it
-//! behaves as Reno does in most connections.
+//! TCP-LP: Reno that yields to other flows when the one-way delay shows a queue. On Linux, most connections with TCP-LP
+//! behave like connections with Reno.
 //!
 //! Source: Kuzmanovic and Knightly, "TCP-LP: Low-Priority Service via End-Point Congestion Control" (ToN 14(4), 2006);
 //! Linux `tcp_lp.c`. Linux's 32-bit integers determine how LP behaves:
@@ -21,8 +21,8 @@
 //! * If ACKs are less than a tick apart, the two clocks may never both tick between two ACKs. In this case, there is no
 //!   estimate and no delay.
 //!
-//! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. If the window
-//! is one segment, the receiver's delayed ACKs look like a queue.
+//! When LP detects a queue, it cuts the window and leaves `ssthresh` unchanged. Before the first loss, slow start
+//! therefore follows each cut. If the window is one segment, the receiver's delayed ACKs look like a queue.
 //!
 //! Deviations from Linux:
 //! * If an ACK without progress causes a cut, the cut is applied at the next ACK with progress.
@@ -40,8 +40,8 @@ crate::parameters! {
         /// The path is congested if the mean one-way delay exceeds the minimum delay by at least this percentage of the
         /// range from the minimum to the maximum delay.
         pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
-        /// Offset of the receiver's timestamps from the sender's timestamps. With `none`, the flow's seed determines a
-        /// 32-bit number.
+        /// Offset of the receiver's timestamps from the sender's timestamps. With `none`, the offset is a random 32-bit
+        /// number, which depends on the flow's seed.
         pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
         /// Uptime of the sender's host at the start of the run.
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
@@ -72,7 +72,8 @@ impl Clock {
     fn take(&mut self, value: u32, echo: u32) {
         let (passed_there, passed_here) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
         if self.value != 0 && self.echo != 0 && passed_there != 0 && passed_here != 0 {
-            // The new estimate is 63/64 of the old one plus 1/64 of the ratio of both clocks since the last ACK.
+            // The sample is the ratio of the ticks of both clocks since the last ACK, in Hz. The new estimate is 63/64
+            // of the old estimate plus 1/64 of the sample.
             let sample = i64::from(HZ.wrapping_mul(passed_there) / passed_here);
             let old = i64::from(self.hz.wrapping_shl(CLOCK_SHIFT));
             let new = if old > 0 { old + sample - (old >> CLOCK_SHIFT) } else { sample << CLOCK_SHIFT };
@@ -81,7 +82,7 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// Returns the number of ticks of the sender's clock per tick of the receiver's clock, by integer division.
+    /// Returns the number of ticks of the sender's clock per tick of the receiver's clock, rounded down.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
@@ -117,7 +118,8 @@ impl Delays {
                 self.max = delay;
             }
         }
-        // The products wrap at 32 bits, as in Linux. This is why LP never yields on most connections (see above).
+        // The products wrap at 32 bits, as in Linux. This is why LP never yields on most connections (see the top of
+        // this file).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -135,7 +137,7 @@ impl Delays {
         self.smoothed >> shift >= self.threshold(per_cent)
     }
 
-    /// Takes the current mean as the delay of a path without a queue.
+    /// Sets the least delay to the current mean, and the largest delay to twice the mean.
     fn begin_anew(&mut self, shift: u32) {
         self.min = self.smoothed >> shift;
         self.max = self.smoothed >> shift.saturating_sub(1);

@@ -6,7 +6,7 @@
 //! | [`reno`] | adds a segment per round trip, halves on congestion |
 //! | [`cubic`] | a cubic function of the time since the last congestion |
 //! | [`bic`] | a binary search for the window of the last congestion |
-//! | [`highspeed`] | Reno with a table of increases and decreases by window |
+//! | [`highspeed`] | Reno with a table that gives the increase and the decrease for each window |
 //! | [`htcp`] | grows faster with time since congestion; the depth of the queue sets the decrease |
 //! | [`hybla`] | increases the rate on a long path as fast as Reno on a path of 25 ms |
 //! | [`scalable`] | adds 1 % of the ACKed segments, removes an eighth on congestion |
@@ -14,7 +14,7 @@
 //! | [`vegas`] | keeps two to four packets in the queue |
 //! | [`veno`] | Reno, but a loss removes only a fifth of the window if the queue was short |
 //! | [`westwood`] | sets the window after congestion from the measured bandwidth |
-//! | [`yeah`] | Scalable while the queue is short, Reno while it is not |
+//! | [`yeah`] | Scalable while the queue is short, otherwise Reno |
 //! | [`illinois`] | backs off on losses; the queueing delay sets the speed of growth and the size of the decrease |
 //! | [`lp`] | yields when the one-way delay rises; needs synchronised clocks |
 //! | [`slow_start`] | shared parts: slow start, additive increase |

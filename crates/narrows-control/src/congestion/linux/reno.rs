@@ -107,8 +107,8 @@ mod tests {
     }
 
     /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)), if a window of ACKs takes one RTT and
-    /// recovery takes no time. Here windows are whole segments, so the sawtooth goes from 5 to 11 segments instead of
-    /// from 5.77 to 11.55. The mean is about a tenth lower.
+    /// recovery takes no time. In this test, windows are whole segments, so the sawtooth goes from 5 to 11 segments
+    /// instead of from 5.77 to 11.55. The mean is about a tenth lower.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();

@@ -61,7 +61,7 @@ impl Rounds {
     }
 
     /// Called when the sender resumes after idle time (Linux CA_EVENT_TX_START). Resets the minimum RTTs, because the
-    /// path may have changed. Keeps the end of the round, because all data before it is acknowledged.
+    /// path may have changed. Keeps the end of the round, because all data before that end is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;

@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. Does not grow the
-/// window if it does not limit the sender (RFC 7661; Linux `tcp_is_cwnd_limited`). Changes nothing at or above the
-/// threshold.
+/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. If the window
+/// does not limit the sender, the window does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`). Changes nothing if the
+/// window is at or above the threshold.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,
@@ -62,8 +62,8 @@ impl AdditiveIncrease {
         full
     }
 
-    /// Grows the window by `share / 2^shift` segments per window of ACKed segments. Adding whole
-    /// segments discards the remaining fraction (Linux `tcp_illinois.c`).
+    /// Grows the window by `share / 2^shift` segments per window of ACKed segments. When whole segments are added, the
+    /// remaining fraction is discarded (Linux `tcp_illinois.c`).
     pub fn by_share(&mut self, window: &mut Window, share: u32, shift: u32, acked: u32) {
         self.acked = self.acked.saturating_add(acked);
         let earned = (u64::from(self.acked) * u64::from(share)) >> shift;

@@ -1,5 +1,5 @@
-//! Vegas: keeps two to four packets in the bottleneck queue. Once per round trip, it estimates that
-//! number from the delay.
+//! Vegas: keeps two to four of its packets in the bottleneck queue. Once per round trip, it estimates the number of its
+//! queued packets from the delay.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995). As in Linux
 //! `tcp_vegas.c`, Vegas has no retransmissions of its own, and treats losses as Reno does. In slow start, it doubles
@@ -18,11 +18,11 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
     pub struct Params {
-        /// The window grows if the queue has fewer packets of the flow than this number.
+        /// The window grows if the flow has fewer packets than this number in the queue.
         pub alpha: u32 = 2, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("alpha", 1.0);
-        /// The window shrinks if the queue has more packets of the flow than this number.
+        /// The window shrinks if the flow has more packets than this number in the queue.
         pub beta: u32 = 4, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("beta", 1.0);
-        /// Slow start ends if the queue has more packets of the flow than this number.
+        /// Slow start ends if the flow has more packets than this number in the queue.
         pub gamma: u32 = 1, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("gamma", 1.0);
         /// After a round with at most this number of samples, Vegas behaves as Reno, because all of these samples may
         /// come from delayed ACKs.
@@ -68,7 +68,7 @@ impl Vegas {
             window.cwnd = window.cwnd.saturating_add(1);
         }
         window.cwnd = window.cwnd.max(self.params.min_window);
-        // Linux tcp_current_ssthresh keeps three quarters of the window.
+        // As in Linux tcp_current_ssthresh, the threshold is at least three quarters of the window.
         window.ssthresh = window.ssthresh.max(window.cwnd / 2 + window.cwnd / 4);
     }
 }

@@ -22,7 +22,7 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Veno`].
     pub struct Params {
-        /// The path counts as congested if at least this number of packets is in the queue.
+        /// The path is congested if the flow has at least this number of packets in the queue.
         pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
         /// Share of the window that remains after a loss without congestion.
         pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
@@ -167,9 +167,9 @@ mod tests {
         (veno, w)
     }
 
-    /// The window is 30 on a path of 50 ms. With 55 ms, the test vector has 2.73 queued packets and a threshold of 24.
-    /// Linux's integers give 60 - floor(54.55) = 6 half packets and a threshold of 15. For 54 ms, 60 - 55 = 5 half
-    /// packets give a threshold of 24.
+    /// The window is 30 on a path of 50 ms. For an RTT of 55 ms, the test vector has 2.73 queued packets and a
+    /// threshold of 24. Linux's integers give 60 - floor(54.55) = 6 half packets and a threshold of 15. For an RTT of
+    /// 54 ms, 60 - 55 = 5 half packets give a threshold of 24.
     #[test]
     fn tv_s6_a_loss_with_fewer_than_three_queued_packets_takes_a_fifth() {
         for (rtt, halves, ssthresh) in [(50, 0, 24), (54, 5, 24), (55, 6, 15), (58, 9, 15)] {

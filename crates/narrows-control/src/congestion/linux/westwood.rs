@@ -11,7 +11,8 @@
 //!
 //! Deviations from Linux:
 //! * All ACKs are processed as on Linux's slow path. The difference matters only after repaired losses.
-//! * The size of a segment is its L3 size. It cancels out except for rounding.
+//! * The size of a segment is its L3 size. The bandwidth and the window use the same size, so it cancels out except for
+//!   rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -56,7 +57,7 @@ pub struct Westwood {
     min_rtt: u32,
     /// Whether the next ACK restarts the minimum RTT.
     forget: bool,
-    /// Whether a timeout started the present episode.
+    /// Whether the last congestion event was a timeout.
     timeout: bool,
 }
 
@@ -149,7 +150,7 @@ impl Controller for Westwood {
     }
 
     fn on_sample(&mut self, ack: &Ack) {
-        // Linux counts first and takes the RTT of this ACK afterwards.
+        // As in Linux, the bytes of this ACK are counted before its RTT is stored.
         let now = self.clock(ack.now);
         let took = now.saturating_sub(self.since);
         // HZ / 20, rounded down. For jiffies of 4 ms, this is 12 jiffies.
@@ -288,7 +289,7 @@ mod tests {
         }
     }
 
-    /// HZ / 20 at 250 Hz is 12 jiffies, and a sample takes more than 12 jiffies.
+    /// With HZ = 250, HZ / 20 is 12 jiffies. A sample takes more than 12 jiffies.
     #[test]
     fn with_jiffies_of_4_ms_a_short_path_is_sampled_every_13_of_them() {
         let mut westwood = Westwood { rtt: 3, una: Some(0), ..Westwood::default() };

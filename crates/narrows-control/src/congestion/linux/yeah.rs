@@ -15,7 +15,7 @@ crate::parameters! {
     pub struct Params {
         /// Maximum number of ACKed segments per segment of growth in fast mode.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT");
-        /// YeAH drains the queue if the queue has more packets of the flow than this number.
+        /// YeAH drains the queue if the flow has more packets than this number in the queue.
         pub max_queue: u32 = 80, whole(1, 1_000_000).unit("packets").from("TCP_YEAH_ALPHA");
         /// YeAH drains 1/n of the queue per round trip.
         pub drain_divisor: u32 = 1, whole(1, 1000).from("TCP_YEAH_GAMMA");
@@ -100,8 +100,8 @@ impl Yeah {
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
-        // In the first slow round, the estimate of Reno's window is half the present window. In later slow rounds, the
-        // estimate grows by one segment per round, as in Reno.
+        // If the estimate of Reno's window is at its minimum, it becomes half of the present window. Otherwise, it
+        // grows by one segment per round in Reno mode.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!((w.cwnd, yeah.reno_window, yeah.slow_rounds), (400, 401, 2));
         let (_, w) = after_round(Yeah { reno_window: 600, ..yeah }, 500, 75);
         assert_eq!((w.cwnd, w.ssthresh), (500, 2), "the estimated window of Reno is larger");
-        // Draining removes at most half of the window. Here 500 (300 - 50) / 300 = 416 packets are queued.
+        // Draining removes at most half of the window. In this case, 500 (300 - 50) / 300 = 416 packets are queued.
         assert_eq!(after_round(Yeah::default(), 500, 300).1.cwnd, 250);
     }
 

@@ -1,13 +1,14 @@
-//! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs, with a fallback.
+//! The BRF sender: paces at the rate that the bottleneck switch writes into ACKs. If there is no such rate, it falls
+//! back to CUBIC.
 //!
 //! Source: "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks" (Sensors 24(3):749). Where the
 //! paper specifies nothing, the sender follows BRF-90 to BRF-94, BRF-104 and BRF-105. The transport paces, and sets the
 //! bit "not limited by the application" (BRF-100).
 //!
 //! Silence is a time without feedback. After `max(4 srtt, 200 ms)` of silence, the sender halves its rate every srtt.
-//! After this time, the allocation is outdated, and congestion may be the reason for the silence. With the halving of
-//! BRF-92 alone, a flow would stay at two packets per RTT. However, BRF-105 requires a change to an ordinary controller
-//! soon. So CUBIC takes over after four halvings.
+//! After so long a silence, the allocation is outdated, and congestion may be the reason for the silence. With the
+//! halving of BRF-92 alone, a flow would stay at two packets per RTT. However, BRF-105 requires a change to an ordinary
+//! controller soon. So CUBIC takes over after four halvings.
 //!
 //! CUBIC starts with the window of the halved rate. Its slow-start threshold is half the window of the last allocation,
 //! because that share was safe recently. When feedback returns, the halving or CUBIC ends at once. After CUBIC, the
@@ -47,7 +48,7 @@ const SPARSE_LEAST: Span = Span::from_millis(10);
 
 /// The mean gap between two segments, in the unit of the variable gaps.
 const EVEN: i64 = 1024;
-/// The largest difference between a gap and the mean gap.
+/// The largest random difference between a gap and the mean gap, without the compensation in `choose_gap`.
 const MOST_VARIED: i64 = EVEN / 3;
 
 crate::parameters! {
@@ -62,7 +63,7 @@ crate::parameters! {
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
         /// Minimum window.
         pub min_window: u32 = 4, whole(1, 10_000).unit("segments").from("BRF-91");
-        /// Rate after idle time until the next feedback, in segments per srtt.
+        /// Maximum rate between idle time and the next feedback, in segments per srtt.
         pub restart_segments: Option<u64> = Some(10), whole(1, 100_000).unit("segments").or_none().from("BRF-94");
         /// RTT assumed before the first sample.
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
@@ -150,8 +151,8 @@ enum Mode {
     /// CUBIC, because the handshake had no option for feedback. Feedback that arrives later is
     /// treated as forged and ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps a switch on the
-    /// path of the ACKs has not received an advertisement of the flow yet (BRF-63). Or the switch was down during the
+    /// CUBIC, because feedback has stopped or has not begun (BRF-93). Both ends use BRF. Perhaps a switch on the path
+    /// of the ACKs has not received an advertisement of the flow yet (BRF-63). Or the switch was down during the
     /// handshake (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as one that follows
     /// rates.
     Orphaned(Cubic),
@@ -169,11 +170,11 @@ pub struct Brf {
     target: Rate,
     /// The target, limited by the bound on growth per RTT.
     granted: Rate,
-    /// The value of `granted` at the start of the current RTT.
+    /// The value of `granted` at the start of the current RTT, or a later value that is lower.
     base: Rate,
     /// The start of the current RTT.
     base_at: Time,
-    /// Maximum rate after idle time until the next feedback.
+    /// Maximum rate between idle time and the next feedback.
     restart: Option<Rate>,
     /// Feedback received while CUBIC was active: from a separate message, or in an ACK during a recovery.
     word: Option<Rate>,
@@ -248,7 +249,7 @@ impl Brf {
         Bytes::new(n.saturating_mul(u64::from(self.connection.packet_bytes)))
     }
 
-    /// Returns the rate of this many segments per RTT.
+    /// Returns the rate of this number of segments per recent RTT.
     fn segments_per_rtt(&self, segments: u64) -> Rate {
         Rate::of(self.segments(segments), self.recent).max(Rate::from_bytes_per_sec(1))
     }
@@ -265,8 +266,8 @@ impl Brf {
     /// Returns the lowest rate that feedback can cause (BRF-104).
     ///
     /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT, senders at that floor
-    /// overload the port forever. With this lower minimum, the sender follows every rate of an honest switch. A forged
-    /// rate of zero makes the flow as slow as repeated timeouts would.
+    /// overload the port forever. The minimum of this function is lower, so the sender follows every rate of an honest
+    /// switch. A forged rate of zero makes the flow as slow as repeated timeouts would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
@@ -333,8 +334,8 @@ impl Brf {
                     self.halvings = most;
                     let mut was_filled = self.segments_in_srtt(self.granted, 1);
                     if !matches!(ack.state, State::Open | State::Disorder) {
-                        // The threshold is half of all unacknowledged data (RFC 5681), so that CUBIC ends a long
-                        // recovery soon.
+                        // The threshold is at least half of all unacknowledged data (RFC 5681), so that CUBIC ends a
+                        // long recovery soon.
                         let outstanding = ack.snd_nxt.saturating_sub(ack.snd_una);
                         was_filled = was_filled.max(u32::try_from(outstanding).unwrap_or(u32::MAX));
                     }
@@ -365,7 +366,7 @@ impl Brf {
         cubic
     }
 
-    /// Returns the rate for the gap after the next segment.
+    /// Returns the pacing rate that gives the chosen gap after the next segment.
     fn pacing_rate(&self, rate: Rate) -> Rate {
         let sparse = rate < Rate::of(self.segments(SPARSE), self.path.max(SPARSE_LEAST));
         if !(self.params.vary_gaps && sparse) {
@@ -498,8 +499,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // No feedback is expected while nothing is sent, so idle time does not count as silence. Silence before the
-        // idle time still counts. Otherwise a flow of short bursts would never detect that its switch is gone.
+        // While nothing is sent, no feedback is expected. So idle time does not count as silence, but silence before
+        // the idle time does. Otherwise a flow of short bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor

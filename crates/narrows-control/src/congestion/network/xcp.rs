@@ -49,8 +49,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // After a timeout, the sender is in slow start, as in any TCP, up to half of the window before the timeout.
-            // After slow start, the network decides again.
+            // After a timeout, the sender uses slow start, as any TCP does, until it reaches half of the window before
+            // the timeout. After slow start, the network sets the window again.
             slow_start(window, ack.acked);
             return;
         }

@@ -1,8 +1,8 @@
-//! Estimates the number of flows from the reports of designated packets. The state takes a few machine words. There is
-//! no flow table.
+//! Estimates the number of flows from the reports of designated packets. The state has a small, fixed size, because
+//! there is no flow table.
 //!
-//! A flow's reports add up to its lifetime, because each report is the time since the flow's previous report. The
-//! estimators average over different times. An estimate may be below 1.
+//! A flow's reports add up to its lifetime, because each report is the time since the flow's previous report. The three
+//! estimators differ in the time over which they average. An estimate may be below 1.
 
 use super::params::{Estimator, Params};
 use crate::parameter::Reading;
@@ -88,7 +88,8 @@ impl Exponential {
 }
 
 /// The alternative of BDR-21: the sum of the reports in the last ten buckets, divided by the total length of these
-/// buckets. Buckets keep their length when tau changes. Buckets that lie before the start of the estimator are empty.
+/// buckets. A complete bucket keeps its length when tau changes. Buckets that lie before the start of the estimator are
+/// empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
     /// The complete buckets, in a ring. Each entry is the sum of a bucket's reports and the length of the bucket.
@@ -107,7 +108,8 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // If all buckets have expired, start again. Otherwise the loop below could go round the ring several times.
+        // If all buckets have expired, start again. Without this check, the loop below could go round the ring several
+        // times.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }

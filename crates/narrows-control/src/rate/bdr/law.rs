@@ -11,7 +11,7 @@ use crate::parameter::Reading;
 use crate::rate::aggregate::Reports;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum of the mean time between reports, seconds. It also bounds T_q, the time to drain the queue, so that T_q is
+/// Minimum of the mean time between reports, seconds. Because of this minimum, T_q (the time to drain the queue) is
 /// never zero.
 const MEAN_MIN: f64 = 1e-4;
 /// Weight of a new report in the mean time between reports (BDR-21).
@@ -176,8 +176,8 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // The elapsed time in periods of the timer. The conversion below rounds it to the nearest integer. `wait` is
-        // never zero.
+        // The number of timer periods that have elapsed, plus 0.5, so that the conversion below rounds to the nearest
+        // integer. `wait` is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.is_literal() {

@@ -10,11 +10,11 @@
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |
 //! | `count` | the number of flows, by three estimators |
-//! | `newcomers` | flows that have begun and not reported yet |
-//! | `meter` | the traffic of the port, BDR and other |
+//! | `newcomers` | flows that have begun but have not reported yet |
+//! | `meter` | the traffic of the port: of BDR flows, and of other flows |
 //! | `share` | the fair share, the gain, and redistribution |
 //! | `law` | the events of one port (BDR-40 to BDR-43) |
-//! | [`port`] | a port whose packets carry reports and advice |
+//! | [`port`] | a port whose packets carry reports and recommendations |
 //! | `stateless` | a port that writes the rate into ACKs, for stock hosts and real switches |
 //!
 //! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). On real hosts the sender is

@@ -3,9 +3,9 @@
 //!
 //! Deviation: BDR-22 as specified adds half of all newcomers. That would count handshakes twice, because a flow's first
 //! report includes the time of its handshake. In the paper's traffic, half of a flow's life is its handshake, so the
-//! count would be a quarter too high. Therefore the code adds only half of the excess: the number of newcomers above
-//! its average over the last tau. In a steady state the excess is zero. In a burst of SYNs, almost all newcomers belong
-//! to the excess.
+//! count would be a quarter too high. Therefore the code adds only half of the excess. The excess is the number of
+//! newcomers minus its average over the last tau. In a steady state the excess is zero. In a burst of SYNs, almost all
+//! newcomers belong to the excess.
 
 use crate::units::Time;
 
@@ -63,7 +63,7 @@ impl Newcomers {
         }
     }
 
-    /// Makes the newcomers older by `halves` times half the mean time between reports.
+    /// Moves each newcomer up by `halves` age classes. Each class covers half the mean time between reports.
     pub(super) fn age(&mut self, now: Time, tau: f64, halves: usize) {
         self.settle(now, tau);
         let halves = halves.min(AGES);

@@ -36,7 +36,7 @@ crate::parameters! {
         pub tau_factor: f64 = 5.0, number(0.1, 1000.0).from("BDR-21");
         /// T_q, the time to drain a queue, divided by the mean time between reports.
         pub t_q_factor: f64 = 2.0, number(0.1, 1000.0).from("BDR-23");
-        /// Distribute the bandwidth that flows limited elsewhere do not use.
+        /// If flows are limited elsewhere, distribute the bandwidth that they leave unused.
         pub redistribution: bool = true, flag().from("BDR-24");
         /// Relative growth of the share per mean time between reports, while the link is not full.
         pub redistribution_step: f64 = 0.1, number(0.0, 1.0).from("BDR-24");
@@ -50,9 +50,9 @@ crate::parameters! {
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
         /// Assumed mean time between reports, before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum time of a report. A longer time, from an idle sender or a false report, counts as this maximum. So a
-        /// report adds at most t_rep_max / tau to the number of flows. If signal is ack, t_rep_max is at most 4.194303
-        /// s, because a report in a TCP option cannot contain a longer time.
+        /// Maximum time of a report. If an idle sender or a false report states a longer time, the port uses this
+        /// maximum. So a report adds at most t_rep_max / tau to the number of flows. If signal is ack, t_rep_max is at
+        /// most 4.194303 s, because a report in a TCP option cannot contain a longer time.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers as published (`header`), or in ACKs with BRF's option (`ack`). With
         /// `ack`, the senders must be `brf` with `designate`. An ACK carries a rate, not a gain, so ACKs require

@@ -25,7 +25,7 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// Passes the bytes that have left the port since the last reading to the law (BDR-42).
+    /// Passes to the law the bytes that have left the port since the last reading (BDR-42).
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;
         let (own, other) = departed(port);

@@ -101,8 +101,8 @@ fn independent_reports_have_the_deviation_of_the_formula() {
 }
 
 /// The paper's traffic at 1 Gbit/s, with windows of 30 packets. In this traffic, the reports of a flow are not
-/// independent. For flows with two reports of 0.1 s, the variance is 1 + exp(-0.1 / tau) times the formula's
-/// (Campbell's theorem). For longer flows the variance is larger.
+/// independent. For flows with two reports of 0.1 s, the variance is 1 + exp(-0.1 / tau) times the variance of the
+/// formula (Campbell's theorem). For flows with more reports the variance is larger.
 #[test]
 fn the_papers_traffic_is_counted() {
     let windows = |rng: &mut Pcg32| libm::ceil(pareto(rng) / 30.0) as u32;

@@ -58,8 +58,9 @@ pub(super) struct Usage {
 /// BDR-24: the factor g, which multiplies every share. g grows while flows that are limited elsewhere leave parts of
 /// their shares unused.
 ///
-/// g is at most eta / u. As g grows, u rises, because the other flows use their larger shares. While u is between the
-/// threshold and eta, g keeps its value. g becomes 1 again if u exceeds eta, or if the port has a queue or no flows.
+/// g is at most eta / u. As g grows, u rises, because the flows that are not limited elsewhere use their larger shares.
+/// While u is between the threshold and eta, g keeps its value. g becomes 1 again if u exceeds eta, or if the port has
+/// a queue or no flows.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,

@@ -1,11 +1,12 @@
 //! BDR for stock hosts and real switches: senders report in TCP options, and the port writes its rate into ACKs.
 //!
 //! The paper's receiver copies the recommendation from the designated packet into an ACK (BDR-50). Stock receivers do
-//! not do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
+//! not do this. So the switch writes the rate into the ACKs that it forwards in the reverse direction. Deviations:
 //!
-//! * All ACKs carry the present rate. In the paper, only the ACK of the designated packet carries the rate.
-//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. It records only the times
-//!   of designated packets, in [`Recent`], an array indexed by a hash of addresses and ports.
+//! * All ACKs of a flow carry the present rate. In the paper, only the ACK of the designated packet carries the rate.
+//! * A switch without a flow table does not know which senders apply rates. So it writes rates only into ACKs of flows
+//!   that have sent a designated packet recently. The times of designated packets are in [`Recent`], an array indexed
+//!   by a hash of addresses and ports.
 //! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. Senders pace
 //!   their packets, so they can also send at lower rates.
 

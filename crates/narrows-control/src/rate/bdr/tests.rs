@@ -112,7 +112,8 @@ fn a_burst_is_anticipated() {
 }
 
 /// Runs two flows with windows of 90 and 10 packets on a link of 100 packets per RTT. Each flow reports once per RTT,
-/// half an RTT after the other flow. The law always gets a queue of zero. Returns the windows after 100 RTTs.
+/// half an RTT after the report of the other flow. The queue that the law reads is always empty. Returns the windows
+/// after 100 RTTs.
 fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];

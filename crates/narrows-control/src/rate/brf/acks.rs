@@ -9,15 +9,15 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Ratio of the reserved rate to the measured rate. Without a margin, ACKs would wait in the queue, and the feedback
 /// in them would be late.
 const HEADROOM: f64 = 1.05;
-/// Smaller relative changes of the rate are ignored, because every change of the reserved rate changes all
+/// Changes of the rate by at most this share are ignored, because every change of the reserved rate changes all
 /// allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample that is below the average. A sample above the average replaces it, because a slowly growing
-/// reserve would delay the feedback in ACKs.
+/// Weight of a sample that is below the average. A sample above the average replaces the average, because a slowly
+/// growing reserve would delay the feedback in ACKs.
 const WEIGHT: f64 = 0.25;
 
 /// Measures the rate of the ACKs for data of the reverse direction. This rate is the rate of all arrivals for the queue
-/// of other TCP, minus the arrival rate of this direction's own flows.
+/// of other TCP, minus the arrival rate of the flows of other TCP in this direction.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,

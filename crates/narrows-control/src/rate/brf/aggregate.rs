@@ -14,7 +14,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
 
-/// If `bytes` were counted from `since` to `now`, returns the estimated part of these bytes that was counted after
+/// The `bytes` were counted from `since` to `now`. Returns an estimate of the bytes among them that were counted after
 /// `from`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
@@ -85,8 +85,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
-        // T may be much shorter than the time between reports. If all bytes of a report counted in one T, UDP's load
-        // would be several times too high. So at most one packet is recorded. The load itself is measured with the
+        // T may be much shorter than the time between reports. If all bytes of a report were counted in one T, UDP's
+        // load would be several times too high. So at most one packet is recorded. The load itself is measured with the
         // port's counters.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
@@ -100,7 +100,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     ) -> Standing {
         let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
-        // If there are advertisements, a message or an expiry can also have changed the decision.
+        // If this port has received advertisements, a new or an expired advertisement may also have changed the
+        // decision.
         let mut changed = !self.adverts.is_empty();
         if (counts.receiver_half.is_some() || counts.sender_half.is_some())
             && let Some(flow) = self.table.get_mut(id)
@@ -177,8 +178,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             return None;
         }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The grant is computed from the share that the rated class will have with the newcomers, because a class
-        // without flows may have no share now.
+        // The grant is computed from the share that the rated class will have when the newcomers have begun. Before
+        // that, the class may have no flows and no share.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
             // The sum of weights if each newcomer belongs to a new subscriber.

@@ -91,7 +91,8 @@ proptest! {
         let senders: Vec<Sent> = senders
             .into_iter()
             .map(|(rtt, start, limit, lose_every)| {
-                // With losses, the class of a limited flow would often change between limited and unlimited (BRF-38).
+                // A limited flow has no losses, because losses would often change its class to unlimited and back
+                // (BRF-38).
                 Sent { rtt, start, limit, lose_every: if limit.is_some() { 0 } else { lose_every } }
             })
             .collect();

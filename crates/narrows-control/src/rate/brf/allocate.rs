@@ -28,8 +28,8 @@ pub(super) enum AppClass {
 
 /// Returns the class according to BRF-38, or `None` if the count is inconclusive. A count may be wrong by `tolerance`,
 /// because a packet near either end of the window may fall inside or outside. In resolved mode the tolerance is one
-/// packet. The paper's tolerance is zero, so a flow of ten packets per window counts as limited whenever only nine fall
-/// into the window.
+/// packet. The paper's tolerance is zero. So in the paper, a flow of ten packets per window is classified as limited
+/// after each window that contains only nine of them.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -48,7 +48,7 @@ pub(super) fn classify(
 }
 
 /// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were below the uncertainty
-/// of the count, a slow flow would never seem to fill its rate. Two switches on its path would then keep its rate low.
+/// of the count, a slow flow would never seem to fill its rate, and two switches on its path would keep its rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit the flow.
@@ -64,9 +64,9 @@ pub(super) enum Found {
 /// current headroom of the flow if it was held before.
 ///
 /// The headroom of `B_HEAD`, a tenth of the rate, would take bandwidth from flows that can use it. A smaller headroom
-/// is as stable as `B_HEAD` if the threshold is closer to the allocation. The condition is that (1 + headroom) *
-/// threshold exceeds 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is four times
-/// the uncertainty. With this headroom, the threshold is half a headroom below the allocation.
+/// is as stable as `B_HEAD` if the threshold is closer to the allocation than `A_CLS`. The condition is that (1 +
+/// headroom) * threshold exceeds 1 by more than the uncertainty of the count (BRF-39). The smallest stable headroom is
+/// four times the uncertainty. With this headroom, the threshold is half a headroom below the allocation.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -123,10 +123,10 @@ impl Terms {
 /// a newcomer, a departure or a new capacity changes the allocations of a hundred thousand flows in
 /// O(log) (BRF-103). In literal mode the demand is the allocation; level and spread are unused.
 ///
-/// With subscribers, level and spread apply to the sum of a subscriber's demands. [`Subscribers`] then gives each flow
-/// the level within its subscriber. Functions identify a flow by its slot in the flow table.
+/// With subscribers, level and spread apply to the sum of a subscriber's demands. [`Subscribers`] computes a second
+/// level for the flows within each subscriber. Functions identify a flow by its slot in the flow table.
 pub(super) struct Shares<H> {
-    /// The demands of flows, or of subscribers, that the port's level limits.
+    /// The demands that the port's level limits: one per flow, or one per subscriber.
     index: DemandIndex,
     subscribers: Option<Subscribers<H>>,
     /// The rates of newcomers, which are not in the index.
@@ -136,7 +136,7 @@ pub(super) struct Shares<H> {
     spread: u64,
     reduction: f64,
     spread_residual: bool,
-    /// The minimum allocation of BRF-47, as of the last ALLOC.
+    /// The minimum allocation of BRF-47, as computed in the last ALLOC or when a flow last got its first rate.
     floor: Rate,
     /// Number of bulk changes of demands so far.
     allotments: u64,
@@ -206,7 +206,7 @@ impl<H: Host> Shares<H> {
         self.each_commitments(flow, |commitments| commitments.remove(rate));
     }
 
-    /// Changes the port's commitments, and those of the flow's subscriber.
+    /// Applies `change` to the commitments of the port, and to those of the flow's subscriber.
     fn each_commitments(&mut self, flow: u32, change: impl Fn(&mut Commitments)) {
         change(&mut self.newcomers);
         if let Some(of_subscriber) = self.subscribers.as_mut().and_then(|s| s.commitments_mut(flow)) {
@@ -340,8 +340,8 @@ impl<H: Host> Shares<H> {
 
     /// Returns the amount that each flow, or each subscriber, gets above its demand.
     fn leftover(&self) -> u64 {
-        // If a level limits flows, nothing is left to spread. After `tighten`, a low level may leave a remainder until
-        // the next `settle`, but then `spread` is zero.
+        // If a level limits flows, nothing is left to spread. After `tighten`, the level may be so low that a remainder
+        // is left. This remainder is not spread before the next `settle`.
         if self.level != UNBOUNDED || self.index.is_empty() {
             return 0;
         }
@@ -406,8 +406,8 @@ impl<H: Host> Shares<H> {
         self.full_sum() * self.reduction
     }
 
-    /// Returns all values that turn a demand into an allocation. If none of them has changed, no allocation has changed
-    /// for the same demand.
+    /// Returns all values that turn a demand into an allocation. While none of them changes, equal demands of a flow
+    /// give equal allocations.
     pub(super) fn rule(&self) -> [u64; 6] {
         let epoch = self.subscribers.as_ref().map_or(0, Subscribers::epoch);
         let floor = self.floor.as_bytes_per_sec();
@@ -423,7 +423,7 @@ impl<H: Host> Shares<H> {
         self.floor = floor;
     }
 
-    /// Counts a bulk change of demands. After such a change, the allocation of any flow may differ.
+    /// Counts a bulk change of demands, which may change the allocation of any flow.
     pub(super) fn count_allotment(&mut self) {
         self.allotments += 1;
     }
@@ -495,8 +495,8 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// BRF-39 for held flows. The error of the count is arbitrary within its tolerance. A held flow with its headroom
-    /// never counts as filling its rate. A flow that fills its rate never counts as held.
+    /// BRF-39 for held flows. The error of the count is arbitrary within its tolerance. A held flow that has its
+    /// headroom is never found to fill its rate. A flow that fills its rate is never found to be held.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);

@@ -19,12 +19,13 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum number of packets in a rate sample. With this number, one packet more or less changes the rate by at most
 /// 5 %.
 const SAMPLE_PACKETS: u64 = 20;
-/// A sample on a slow link ends after this time, even with fewer packets. It lasts at least half a period T.
+/// On a slow link, a sample ends after this time even if it has fewer than `SAMPLE_PACKETS` packets. If half a period T
+/// is longer than this time, the sample ends after half a period.
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// The flows filled a probe if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// This many waiting packets, or fewer, are not a queue. A radio link's scheduler and bursts of senders also make a few
-/// packets wait.
+/// A queue of at most this many packets is ignored, because a radio link's scheduler and bursts of senders also make a
+/// few packets wait.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
@@ -42,7 +43,7 @@ pub(super) struct Reading {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Probe {
-    /// No packet has waited since `empty_since`.
+    /// The estimate is not raised. Since `empty_since`, there was neither a lasting queue nor a probe.
     Idle { empty_since: Time },
     /// The estimate is raised. Arrivals are counted from the time at which packets at the raised rates can arrive.
     Raised { since: Time, counted: Option<(Time, Bytes)> },
@@ -57,8 +58,8 @@ pub(super) struct Estimator {
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// The last time at which no packet waited. A radio sends only at times that its scheduler grants, and packets wait
-    /// in between. So only data that does not drain within a period is a queue.
+    /// The last time at which the queue had at most [`NO_QUEUE`] packets. A radio sends only at times that its
+    /// scheduler grants, and packets wait in between. So data is a queue only if it does not drain within a period.
     empty_at: Time,
     /// Decaying maximum of the estimate.
     best: f64,
@@ -92,7 +93,7 @@ impl Estimator {
         }
     }
 
-    /// Returns the capacity to allocate now, including a running probe.
+    /// Returns the capacity to allocate now. During a probe, this is the raised estimate.
     pub(super) fn capacity(&self) -> Rate {
         match self.probe {
             Probe::Raised { .. } => self.estimate.mul_f64(1.0 + self.step),
@@ -144,8 +145,8 @@ impl Estimator {
         }
     }
 
-    /// Returns the size of the next probe. `last` is the size of the filled probe before the next probe, or `None` at
-    /// the start of a series.
+    /// Returns the size of the next probe. `last` is the size of the previous probe, which the flows have filled, or
+    /// `None` at the start of a series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;

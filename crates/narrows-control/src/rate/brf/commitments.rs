@@ -7,8 +7,8 @@
 //!
 //! Therefore the port records the sum of these rates, and gives a newcomer only a part of the remaining capacity. The
 //! other parts are for the next newcomer and for the established flows, whose next ACKs carry smaller rates. So the sum
-//! of rates can exceed the capacity only by minimum rates (BRF-47). Choudhury and Hahne (1998) divide a buffer among
-//! queues by the same rule: dynamic thresholds with a factor of one.
+//! of rates can exceed the capacity only because of minimum rates (BRF-47). Choudhury and Hahne (1998) divide a buffer
+//! among queues by the same rule: dynamic thresholds with a factor of one.
 
 use crate::units::Rate;
 
@@ -32,7 +32,7 @@ impl Commitments {
     }
 
     /// Returns the rate of the `k`-th of several newcomers that arrive at the same time (the first has `k` = 1).
-    /// `established` is the number of flows, or of subscribers, whose rates ACKs can decrease.
+    /// `established` is the number of flows, or of subscribers, whose rates can be decreased by ACKs.
     pub(super) fn share(&self, capacity: Rate, established: u64, k: u64) -> Rate {
         let free = capacity.as_bytes_per_sec().saturating_sub(self.rate) as f64;
         let parts = established as f64 + 2.0;

@@ -1,4 +1,4 @@
-//! Detection of congestion, its kind, and the factor of the reduction (BRF-70 to BRF-82).
+//! Detection of congestion and of its kind, and the factor of the reduction (BRF-70 to BRF-82).
 //!
 //! The detector runs at the SDN controller. While the controller is silent, the detector runs at the switch, with the
 //! same code and the same [`Report`].

@@ -84,7 +84,7 @@ impl Cycle {
         self.phase
     }
 
-    /// Begins the first phase.
+    /// Begins the first phase of a cycle: `Settle` if `settles` is set, and `Measure` otherwise.
     fn begin(&mut self, now: Time, settles: bool) {
         if settles {
             self.phase = Phase::Settle { until: now + self.period };
@@ -103,7 +103,7 @@ impl Cycle {
         self.windows = self.windows.wrapping_add(1);
     }
 
-    /// Returns the time from which a flow's arrivals count in this phase, or `None` if they do not count.
+    /// Returns the time from which a flow's arrivals are counted in this phase, or `None` if they are not counted.
     pub(super) fn counts_from(&self, mode: Reading, meter: &Meter) -> Option<Time> {
         match self.phase {
             Phase::Settle { .. } => None,
@@ -138,8 +138,8 @@ impl<K: FlowIdentity> Brf<K> {
     /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with probability
     /// exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
     /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets only 1 % of the time. If each
-    /// flow sends at most one packet per period, every verdict of a burst is ignored. The arrivals of these flows vary
-    /// by more than the 2 % that the detector tolerates.
+    /// flow sends at most one packet per period, every verdict of a burst is ignored, because the arrivals of these
+    /// flows vary by more than the 2 % that the detector tolerates.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
@@ -179,7 +179,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Computes BW_real, the class and the demand of every active flow (BRF-38, BRF-40, BRF-100).
+    /// For every rated flow except newcomers, computes BW_real, the class and the demand (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action<K>>) {
         // Each meter is read once, because memory access dominates the cost with 100,000 meters.
         let judge = Judge {
@@ -302,8 +302,8 @@ impl<K: FlowIdentity> Brf<K> {
             return;
         };
         // When the link became slower, allocations were lowered at once. Packets that were sent at the earlier rates
-        // still exceed the new capacity. A reduction now would lower the rates a second time. So a burst causes no
-        // reduction, but a standing queue does.
+        // still exceed the new capacity. A reduction now would lower the rates a second time. So for two T after the
+        // change, a burst causes no reduction, but a standing queue does.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -370,7 +370,7 @@ impl<K: FlowIdentity> Brf<K> {
         port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period)
     }
 
-    /// Once per T, sends the other switches the rates of flows whose ACKs take another path (BRF-63).
+    /// Once per T, advertises to the other switches the rates of flows whose ACKs take another path (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at || self.is_down() {
             return;

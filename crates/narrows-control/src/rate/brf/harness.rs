@@ -176,7 +176,7 @@ impl Net {
         }
     }
 
-    /// Simulates one millisecond of the link, which serves the leaves in order.
+    /// Simulates one millisecond of the link, which serves the leaves in the order of [`Leaf`].
     fn drain(&mut self) {
         let mut left = self.port.capacity.unwrap_or(Rate::ZERO).bytes_in(Span::from_millis(1));
         for leaf in 0..LEAVES {

@@ -12,17 +12,18 @@ use crate::units::{Bytes, Rate, Span, Time};
 const LEAST_WINDOW: u64 = 4;
 /// A flow is classified as limited only after measurements of at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
-/// For a flow with few packets, the counts of at most this many windows are added up.
+/// The counts of up to this many windows are added up, which is necessary for a flow with few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
-/// The rate of another switch no longer limits the flow's demand after this many windows without a rate from that
-/// switch.
+/// The rate of another switch limits the flow's demand until more than this many windows have ended without a rate from
+/// that switch.
 const HELD_WINDOWS: u8 = 3;
-/// Maximum relative difference between the traffic of two consecutive windows of a held flow.
+/// Maximum relative difference between the traffic of two consecutive windows of a held flow. In addition, a difference
+/// of two packets is permitted.
 const STEADY: f64 = 0.05;
-/// A held flow's rate counts as equal to its demand if the rate is lower by at most this share. Smaller changes of the
-/// rate are not recorded, so the recorded rate may be lower by as much.
+/// The rate of a held flow is treated as equal to its demand if the recorded rate is lower by at most this share.
+/// Changes of the rate up to this share are not recorded, so the actual rate may equal the demand.
 const TOLD_CUT: f64 = 0.01;
-/// Maximum headroom of a flow that switches hold alternately, per mille.
+/// Maximum headroom of a flow that two switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
 /// Returns the time from which the flow's arrivals reflect its allocation. In resolved mode the sender must have known
@@ -100,12 +101,13 @@ impl Judge<'_> {
         (meter.unlimited, meter.limited) = (false, false);
     }
 
-    /// Determines class and demand from the use (BRF-38, BRF-40).
+    /// Determines the class and the demand from the flow's use of its rate (BRF-38, BRF-40).
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // A flow may send more than its base, because it also gets a part of the remainder. If a short window made the
-        // base too low, the flow would seem unlimited in the next window.
+        // After a short window, a flow is not classified as limited, because its base could be too low. A flow may send
+        // more than its base, because it also gets a part of the remainder. So it would seem unlimited in the next
+        // window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -114,8 +116,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // The base may be too low. After more windows, the flow would seem to fill such a base. So the flow stays
-            // limited, and gets a new base now.
+            // The base may be too low. With the counts of further windows, the flow would seem to fill this base. So
+            // the flow stays limited, and gets a new base now.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -141,14 +143,14 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // The flow has its full headroom only if its rate here equals its demand. The level of this port may be lower
-        // than the demand.
+        // The flow has its full headroom only if its rate at this port equals its demand. The rate is lower if the
+        // level of this port is below the demand.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that still doubles its rate per RTT towards a new rate also sends less than its rate. But its
-        // traffic differs from window to window. If no data arrived in the previous window, a queue upstream may have
-        // delayed the data.
+        // A sender that is still doubling its rate per RTT, to reach a new rate, also sends less than this rate. But
+        // its traffic differs from window to window. If no data arrived in the previous window, a queue upstream may
+        // have delayed the data.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -178,8 +180,8 @@ impl Judge<'_> {
 /// Returns the headroom of a flow that is held again. `before` is its last headroom, halved in each window since then.
 ///
 /// Two switches on a path can hold a flow alternately: when the first switch releases the flow, the second switch still
-/// measures the limit of the first. At each such change the flow's rate grows by one headroom, a few per cent. To speed
-/// up this growth, the headroom doubles with each change.
+/// measures the limit of the first. With each release the flow's rate grows by one headroom, a few per cent. To speed
+/// up this growth, the headroom doubles with each release.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }
@@ -206,8 +208,8 @@ impl Evidence {
 
 /// Returns the number of bytes that were lost on the way to this switch, estimated from the `bytes` that arrived and
 /// the bytes that are missing (BRF-100). Gaps in the sequence numbers show lost new packets, but lost retransmissions
-/// leave no gap. So the same share of loss is assumed for retransmissions. The estimate is at most the number of bytes
-/// that arrived.
+/// leave no gap. So retransmissions are assumed to be lost as often as new packets. The estimate is at most the number
+/// of bytes that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -248,8 +248,8 @@ impl<K: FlowIdentity> Brf<K> {
         equal.min(share).max(self.minimum(capacity, flows))
     }
 
-    /// Returns whether the flow has no more new data. In literal mode, this needs the FINs of both sides, as in the
-    /// paper (BRF-15).
+    /// Returns whether the flow has sent all of its data at least once, as the sender's FIN shows. In literal mode, the
+    /// FINs of both sides are required, as in the paper (BRF-15).
     fn is_over(&self, id: FlowId) -> bool {
         let literal = self.is_literal();
         let is_over = |life: &Life| if literal { life.is_closed() } else { life.has_sent_all() };
@@ -281,8 +281,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Newcomer, actions);
     }
 
-    /// Performs BW_INIT for a flow that already sends, or sends again. Its next ACK carries the rate (BRF-16, BRF-31
-    /// to BRF-33).
+    /// Performs BW_INIT for a flow that already sends, or that sends again after idle time. Its next ACK carries the
+    /// rate (BRF-16, BRF-31 to BRF-33).
     pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
@@ -337,9 +337,9 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Establishes a newcomer an RTT after its first data, if no ACK has established it. Sets a later deadline if that
-    /// time has not come yet. This is necessary because data planes with counts do not report ACKs, and because ACKs
-    /// may take another path.
+    /// Establishes a newcomer an RTT after its first data, if no ACK has established it. If that RTT has not passed
+    /// yet, sets a later deadline. The deadline is necessary because data planes with counts do not report ACKs, and
+    /// because ACKs may take another path.
     fn await_feedback(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
             return;
@@ -372,8 +372,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Reduces the allocations of all other flows by the paper's equations 11 to 13. The sum of allocations may then
-    /// exceed the capacity, as with the printed equations (TV-4).
+    /// Reduces the allocations of all other flows by the paper's equations 11 to 13. As with the printed equations, the
+    /// sum of allocations can exceed the capacity afterwards (TV-4).
     fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
         let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
         let sum_real: f64 =
@@ -403,8 +403,8 @@ impl<K: FlowIdentity> Brf<K> {
         let mut rate = self.rate_for(id, self.table.meter(id)?);
         if !matches!(packet.option, RateOption::Assigned(_)) {
             // If another switch has a lower rate, this switch writes that rate too. The gates of two switches do not
-            // stay synchronised, so the other switch might not write into this ACK. The sender would then get the
-            // higher rate (BRF-62).
+            // stay synchronised, so the other switch might not write into this ACK. In that case the sender would get
+            // this port's higher rate (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -445,8 +445,9 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`, so other
-    /// flows get the rest of its share without a measurement (BRF-102). Returns whether the value is new.
+    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`. So other
+    /// flows get the rest of its share at once, and not only after the next measurement (BRF-102). Returns whether the
+    /// value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -462,7 +463,7 @@ impl<K: FlowIdentity> Brf<K> {
         let mut news = meter.held != held;
         (meter.held, meter.held_age) = (held, 0);
         let old = meter.demand;
-        // If the measured demand is smaller than `held`, it stays valid.
+        // If the measured demand is smaller than `held`, the demand stays valid.
         let new = match meter.app_class {
             AppClass::Newcomer | AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
             AppClass::Unlimited => held,
@@ -584,7 +585,8 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // The number of steps is bounded, because an idle flow that still exchanges ACKs moves to the end of the list.
+        // Each record is examined at most once. An idle flow that still exchanges ACKs moves to the end of the list, so
+        // an unbounded loop might not end.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };

@@ -13,7 +13,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub(super) struct Link {
     /// C_link.
     rate: Rate,
-    /// The capacity that is assumed before it is known.
+    /// The capacity that is assumed until the capacity is configured or measured.
     initial: Rate,
     /// `None` if the capacity is configured.
     estimator: Option<Estimator>,

@@ -17,7 +17,7 @@
 //! | `judge` | the measured use of a flow, and its demand |
 //! | `allocate`, `layers`, `split` | the rate, queue and class of each flow |
 //! | `subscribers` | shares for subscribers, each divided among the subscriber's flows |
-//! | [`congestion`] | the detector, here and at the controller |
+//! | [`congestion`] | the detector, for switches and for the SDN controller |
 //! | [`domain`] | the SDN controller of a domain |
 //! | `feedback`, `kit::rtt` | which ACK carries a rate |
 //! | `acks` | the share of the reverse direction's ACKs |

@@ -56,10 +56,11 @@ params! {
     u_th: f64 = 0.98, 0.98, number(0.01, 10.0).from("paper 0.98");
     /// Q_TH: share of the queue limit above which the detector reports congestion.
     q_th: f64 = 0.1, 0.1, number(0.0, 1.0).from("paper 0.1");
-    /// Queueing delay at link rate that counts as congestion; zero disables it.
+    /// Queueing delay (queue divided by link rate) above which the detector reports congestion; zero disables this
+    /// limit.
     q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, LONGEST).from("BRF-74");
-    /// A queue of fewer packets does not count as congestion, even if its delay exceeds `q_delay_max`. On a slow
-    /// link, two bursts already cause such a delay.
+    /// A queue of fewer packets than this is not reported as congestion, even if its delay exceeds `q_delay_max`. On a
+    /// slow link, two bursts already cause such a delay.
     q_packets_min: u32 = 0, 8, whole(0, COUNT).from("ours");
     /// Arrivals above this multiple of C_BRF are a burst.
     burst_threshold: f64 = 1.02, 1.02, number(0.1, 10.0).from("BRF-72");
@@ -107,12 +108,12 @@ params! {
     /// The model that predicts the use of a new flow: none (`off`), averages by prefix and service (`average`), or a
     /// model file that `narrows train` has written.
     predictor: Prediction = Prediction::Average, Prediction::Average, contents(Prediction::WORDS, "a bandwidth model", LENGTH_MAX).from("BRF-31");
-    /// Time of day (UTC) at the beginning of the run, for trained models. If the key is not given, the agent uses the
-    /// system's clock.
+    /// Time of day (UTC) at the beginning of the run, for trained models. If this parameter is not given, the agent
+    /// uses the system's clock.
     time_of_day: Span = Span::ZERO, Span::ZERO, time_from(Span::ZERO, DAY).from("BRF-31; ours");
     /// Weight of a new sample in the predictor's averages.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");
-    /// Minimum number of samples of an average that predicts a rate.
+    /// An average predicts a rate only if it has at least this many samples.
     predictor_samples: u32 = 3, 3, whole(0, COUNT).from("BRF-31");
     /// Maximum number of averages.
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");

@@ -23,8 +23,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum time between two readings of the port's counters, for any parameters.
 pub(super) const TICK_MIN: Span = Span::from_millis(1);
-/// If the host reports counts, an active flow is moved to the end of its list only after this share of the idle
-/// timeout.
+/// If the host reports counts, the time between two moves of an active flow to the end of its list is at least this
+/// share of the idle timeout.
 pub(super) const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).

@@ -186,7 +186,7 @@ proptest! {
         run(Reading::Literal, "flow", &steps, true)?;
     }
 
-    /// Every flow here has its own address.
+    /// In this test, every flow has an address of its own.
     #[test]
     fn a_share_for_each_address_is_a_share_for_each_flow(steps in proptest::collection::vec(step(), 1..120)) {
         let by = |share| run(Reading::Resolved, share, &steps, true);

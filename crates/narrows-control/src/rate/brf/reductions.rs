@@ -18,7 +18,7 @@ pub(super) struct Reductions {
     /// switch's detector.
     polled_at: Option<Time>,
     controller_timeout: Span,
-    /// Bytes offered to the rated class, at each tick of the last period.
+    /// Total of bytes that had arrived for the rated class, at each tick of the last period.
     arrivals: VecDeque<(Time, Bytes)>,
     reduced_at: Option<Time>,
     /// The factors of the last two reductions. Flows may still follow them, because a reduction takes two T to take

@@ -33,7 +33,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
     Split { rated, other: shared - rated + acks, udp: link.mul_f64(udp_share) }
 }
 
-/// Returns the burst of a class or policer: two packets, or the data of a millisecond (BRF-22).
+/// Returns the burst of a class or policer: two packets or the data of a millisecond, whichever is more (BRF-22).
 pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }

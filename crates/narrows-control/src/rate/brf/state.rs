@@ -4,7 +4,7 @@ use super::Brf;
 use super::cycle::Phase;
 use crate::rate::{Action, FlowIdentity};
 
-/// A state of Figure 5. INIT, BW_INIT and ALLOC take no time: another state follows at the same time.
+/// A state of Figure 5. INIT, BW_INIT and ALLOC take no time: the next state begins at the same time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// The tables are built.

@@ -96,7 +96,7 @@ pub(super) struct Subscribers<H> {
     /// Number of subscribers with active flows that follow rates.
     rated: u64,
     weights: (u64, u64),
-    /// Number of changes of a flow that may have changed the shares of other flows of its subscriber.
+    /// Number of changes of one flow that may have changed the shares of its subscriber's other flows.
     epoch: u64,
 }
 
@@ -116,7 +116,7 @@ impl<H> Default for Subscribers<H> {
 }
 
 impl<H: Host> Subscribers<H> {
-    /// Records a flow of this subscriber in the slot.
+    /// Records that the flow in this slot belongs to this subscriber.
     pub(super) fn join(&mut self, slot: u32, key: Subscriber<H>) {
         let number = *self.by_key.entry(key).or_insert_with(|| {
             let group = Group {
@@ -128,7 +128,7 @@ impl<H: Host> Subscribers<H> {
                 granted: Cell::new(None),
                 level: Cell::new(UNBOUNDED),
             };
-            // There are at most as many groups as slots, so the index fits.
+            // There are at most as many groups as slots, so the index fits into 32 bits.
             match self.free.pop() {
                 Some(number) => {
                     self.groups[number as usize] = group;
@@ -256,7 +256,7 @@ impl<H: Host> Subscribers<H> {
         self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
     }
 
-    /// Returns a number that changes when a flow may have changed the share of another flow of its subscriber.
+    /// Returns a number that changes whenever one flow may have changed the shares of its subscriber's other flows.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }

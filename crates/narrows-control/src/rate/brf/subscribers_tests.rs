@@ -222,8 +222,8 @@ fn a_subscriber_without_records_leaves_nothing() {
     assert_eq!((all.groups.len(), all.by_key.len(), all.flows()), (1, 0, 0));
 }
 
-/// Returns a network with two subscribers: flow 256 is the only flow of one, and the nine flows from 512 on belong to
-/// the other.
+/// Returns a network with two subscribers. The first subscriber has only flow 256. The second subscriber has the nine
+/// flows from 512 on.
 fn one_against_nine(report_every: u64) -> Net {
     let share = "sender-prefix/24".parse().unwrap();
     let mut net = Net::new(Params { share, ..Params::resolved() }, mbit(100.0));

@@ -18,9 +18,9 @@ const SAME: f64 = 0.01;
 /// The lists. Every record is on exactly one of these lists.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Rated flows with an allocation, least recent data first. Their number is N_BRF.
+    /// Rated flows with an allocation, in the order of their last data, oldest first. Their number is N_BRF.
     Rated = 0,
-    /// Other TCP flows with data, least recent data first. Their number is N_CUBIC.
+    /// Other TCP flows with data, in the order of their last data, oldest first. Their number is N_CUBIC.
     Other = 1,
     /// Flows without data for a while, in the order of their idle time, longest first.
     Idle = 2,
@@ -54,8 +54,8 @@ pub(super) struct Meter {
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
     /// In this cycle, the sender reported that its application does not limit the flow (`unlimited`), or that its
-    /// application does limit the flow (`limited`) (BRF-100). Both flags may be set for a paced flow, which still has
-    /// data while the application's last write is paced out.
+    /// application does limit the flow (`limited`) (BRF-100). A paced flow may have both flags. The reason is that the
+    /// flow still has data to send while the application's last write is being paced.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
@@ -374,9 +374,9 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Returns whether an active flow should be moved to the end of its list, and records the move. For hosts
-    /// that report counts (`aggregate`). Flows are moved only occasionally, because moving each of 100,000
-    /// flows at each report would dominate the cost.
+    /// Returns whether an active flow should be moved to the end of its list, and records the move. Used for hosts that
+    /// report counts (`aggregate`). Flows are moved only occasionally, because moving each of 100,000 flows at each
+    /// report would dominate the cost.
     pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
@@ -390,7 +390,7 @@ impl<K: FlowIdentity> Table<K> {
         stale
     }
 
-    /// Returns the record that has been longest on `list`.
+    /// Returns the first record on `list`, which was moved to the end of the list least recently.
     pub(super) fn front(&self, list: List) -> Option<FlowId> {
         let slot = self.ends[list as usize].head;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
@@ -402,9 +402,8 @@ impl<K: FlowIdentity> Table<K> {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. If
-    /// at least a quarter of all records are on this list, the function reads them in the order of memory,
-    /// which is faster.
+    /// For every flow on [`List::Rated`], passes the slot and the meter to `visit`, in no particular order. If at least
+    /// a quarter of all records are on this list, the function reads them in the order of memory, which is faster.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(u32, &mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters).zip(0..);

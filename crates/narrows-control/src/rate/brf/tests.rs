@@ -116,8 +116,8 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // By the paper's rule, a flow with losses seems to have a lower demand. BRF-100 prevents this, and is disabled
-    // here.
+    // By the paper's rule, a flow with losses seems to have a lower demand. BRF-100 prevents this error, but is
+    // disabled in this test.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;

@@ -9,13 +9,13 @@ use crate::units::Time;
 /// The kind of a deadline.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// The flow should have been seen from both sides by now (BRF-15).
+    /// Before this deadline, packets of both sides should have been seen (BRF-15).
     Confirmation,
-    /// An ACK should have passed this switch by now (BRF-63).
+    /// Before this deadline, an ACK of the flow should have passed this switch (BRF-63).
     FirstAck,
-    /// An ACK of a newcomer's data should have passed this switch by now (BRF-34).
+    /// Before this deadline, an ACK of the newcomer's data should have passed this switch (BRF-34).
     FirstFeedback,
-    /// Late retransmissions of a closed flow have passed by now, so its record can be removed (BRF-15).
+    /// At this deadline, late retransmissions of the closed flow have passed, so its record can be removed (BRF-15).
     Removal,
 }
 

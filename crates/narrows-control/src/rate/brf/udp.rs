@@ -6,8 +6,8 @@
 //! the load raises the reserve.
 //!
 //! While UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
-//! The ceiling falls as TCP's measured rate rises. Otherwise UDP would fill the headroom that `eta` leaves on a busy
-//! link. The ceiling never falls below UDP's share.
+//! The ceiling falls as TCP's measured rate rises. Otherwise, on a busy link, UDP would fill the headroom that `eta`
+//! leaves. The ceiling never falls below UDP's share.
 
 use super::params::Params;
 use crate::rate::kit::policer::Policer;

@@ -12,11 +12,11 @@ use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
 
 /// Minimum rate of a class: one packet per second, because HTB rejects a rate of zero. A class without flows has this
-/// rate. When it becomes active, it first borrows.
+/// rate. When its first flow begins, the class borrows until it gets a higher rate.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// A class can save the guarantee that it does not use, but at most the guarantee for this time. So a short burst is
-/// within the guarantee if the average traffic is.
+/// A class can save the part of its guarantee that it does not use, up to the guarantee for this time. So a short burst
+/// does not exceed the guarantee if the average traffic does not.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).
@@ -44,7 +44,7 @@ pub(in crate::rate) struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the part of the bytes that `passed` in the time `elapsed` that is within the guarantee.
+    /// Returns how many of the `passed` bytes are within the guarantee. They passed in the time `elapsed`.
     pub(in crate::rate) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));

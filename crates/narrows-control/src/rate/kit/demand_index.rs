@@ -106,8 +106,8 @@ impl DemandIndex {
     }
 
     /// Begins a bulk change, for use when most flows change. Until [`end_bulk`](DemandIndex::end_bulk) each change
-    /// costs O(1), and the end costs O(buckets) once. Before the end, [`level`](DemandIndex::level) ignores the
-    /// changes.
+    /// costs O(1), and the end costs O(buckets) once. Before the end, the tree is outdated, so
+    /// [`level`](DemandIndex::level) must not be called.
     pub fn begin_bulk(&mut self) {
         self.bulk = true;
     }

@@ -1,9 +1,9 @@
 //! The features of a flow from which a trained model predicts the flow's use of the link (BRF-31): the five-tuple and
 //! the time of day.
 //!
-//! Flow records contain the same features, so that training and prediction cannot differ. Training uses 32-bit floats,
-//! which represent only integers of up to 24 bits exactly. So an address takes two features. The client's port is left
-//! out, because hosts choose it at random.
+//! Flow records contain the same features, so a model is trained with the features from which it later predicts.
+//! Training uses 32-bit floats, which represent only integers of up to 24 bits exactly. So an address takes two
+//! features. The client's port is left out, because hosts choose it at random.
 
 use crate::rate::{FlowIdentity, Host, Proto};
 use crate::units::{Span, Time};

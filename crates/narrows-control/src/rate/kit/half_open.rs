@@ -15,7 +15,7 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) opener: Side,
     /// The SYN carried the rate option (BRF-10).
     pub(in crate::rate) permitted: bool,
-    /// The SYN was retransmitted, so its answer gives no RTT (Karn).
+    /// The SYN was retransmitted, so the time until its answer is not an RTT sample (Karn's algorithm).
     pub(in crate::rate) repeated: bool,
     /// The time at which the SYN-ACK passed, if it did not create a record.
     pub(in crate::rate) answered: Option<Time>,
@@ -26,8 +26,8 @@ pub(in crate::rate) struct HalfOpen {
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
-    /// Times and flows of the SYNs, earliest SYN first. Entries may remain here after their removal from `by_key`, and
-    /// are then ignored.
+    /// Times and flows of the SYNs, earliest SYN first. Entries that have been removed from `by_key` may remain in this
+    /// list. They are ignored.
     order: VecDeque<(Time, K)>,
     max: usize,
     timeout: Span,

@@ -2,16 +2,17 @@
 //!
 //! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
 //! genuine. If the handshake was not seen or created no record, a later packet creates the record.
-//! `HalfOpenTable::step` determines the role of a packet. Ports then update their own records.
+//! `HalfOpenTable::step` determines the role of a packet. According to this role, each port updates its own records.
 
 use super::half_open::{HalfOpen, HalfOpenTable};
 use super::rtt::RttEstimate;
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::Time;
 
-/// A table may hold this many flows that were seen from one side only, or as many as it holds confirmed flows,
-/// whichever is more. So a restarted switch rebuilds its table within a few RTTs, but a flood of forged packets can
-/// create only a limited number of records (BRF-104, BRF-105).
+/// Number of unconfirmed flows, which were seen from one side only, that every table may hold. A table with more
+/// confirmed flows than this number may hold as many unconfirmed flows as confirmed flows. So a restarted switch
+/// rebuilds its table within a few RTTs, but a flood of forged packets can create only a limited number of records
+/// (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
 /// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
@@ -142,7 +143,7 @@ impl Life {
         confirms
     }
 
-    /// Returns whether the sender has sent FIN, and so all of its data at least once.
+    /// Returns whether the sender has sent FIN. A sender that has sent FIN has sent all of its data at least once.
     pub(in crate::rate) fn has_sent_all(&self) -> bool {
         self.fin.0
     }

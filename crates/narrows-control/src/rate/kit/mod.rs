@@ -5,7 +5,7 @@
 //! | `slots`, `flow_id` | records in reusable slots |
 //! | `half_open` | handshakes of flows without a record |
 //! | [`lifecycle`] | the packets that begin, confirm and end a flow |
-//! | `rtt` | the RTT of a flow, from both of its halves |
+//! | `rtt` | the RTT of a flow, as the sum of two halves |
 //! | `classes` | a link's division into three classes with fixed shares |
 //! | [`policer`] | a token bucket |
 //! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link: the function, an index for many flows, a list for few |

@@ -1,11 +1,12 @@
 //! A flow's RTT as seen by a switch on its path: two halves, measured separately (BRF-17).
 //!
-//! The receiver's half is the time from a data packet to the ACK that echoes its timestamp. The sender's half is the
-//! time from an ACK to the data packet that echoes it. The handshake gives the first value of each half.
+//! The receiver's half is the time from a data packet to the ACK that echoes the packet's timestamp. The sender's half
+//! is the time from an ACK to the data packet that echoes the ACK's timestamp. The handshake gives the first value of
+//! each half.
 
 use crate::units::{Span, Time};
 
-/// Minimum RTT, and so the minimum time between two updates (ours).
+/// Minimum RTT (ours). It also limits how often rates are updated.
 pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
 /// Maximum RTT (ours): two hops over geostationary satellites, and a queue. Without a maximum, a sender with false
 /// timestamps could slow the control loop for all flows.
@@ -14,8 +15,8 @@ pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 /// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A smaller sample replaces the estimate, because
 /// the estimate is used as the time until a new rate takes effect. That time includes no queueing delay.
 const WEIGHT: u64 = 8;
-/// A larger sample is reduced to this multiple of the estimate. For example, an outage of five seconds gives a sample
-/// of five seconds. With update intervals of that length, flows would stay slow long after the outage.
+/// A sample above this multiple of the estimate is reduced to the multiple. For example, an outage of five seconds
+/// gives a sample of five seconds. With update intervals of that length, flows would stay slow long after the outage.
 const CLIP: u64 = 4;
 
 /// One half of the RTT: from the switch to one end and back.

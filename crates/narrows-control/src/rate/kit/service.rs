@@ -6,7 +6,7 @@ use crate::rate::{FlowIdentity, FlowKey, Host};
 /// ports.
 pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
-/// Returns the port that identifies the flow's service, or `None` if both are client ports.
+/// Returns the port that identifies the flow's service, or `None` if both of the flow's ports are client ports.
 pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }

@@ -11,9 +11,9 @@ crate::parameters! {
         pub a: f64 = 1.0, number(0.0, 1.0).from("OBP-1; ours");
         /// b: the share of the narrowest link's capacity that a newcomer takes in addition.
         pub b: f64 = 0.1, number(0.0, 1.0).from("OBP-1; ours");
-        /// a': the new rate of a flow that already has one is this share of a sum: its present rate and the bandwidth
-        /// left. With a' = 1, a full link keeps unequal shares. The rates of N flows settle only if (N - 1) a' < 1.
-        /// With the default, the rates of two flows settle.
+        /// a': a flow that already has a rate gets this share of the sum of that rate and the bandwidth left. With a' =
+        /// 1, a full link keeps unequal shares. The rates of N flows settle only if (N - 1) a' < 1. With the default,
+        /// the rates of two flows settle.
         pub a_later: f64 = 0.9, number(0.01, 1.0).from("OBP-1; ours");
         /// Length of a port's measurements. The default equals the default T_max of RCP.
         pub interval: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(2)).from("ours");

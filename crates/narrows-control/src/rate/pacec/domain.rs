@@ -266,7 +266,7 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Computes the part of each link that was not granted to any flow.
+    /// Computes the part of each link's available capacity that was not granted to any flow.
     fn take_granted(&mut self) {
         self.spare.clone_from(&self.available);
         for (at, path) in self.paths.iter().enumerate() {
@@ -279,8 +279,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Returns the rate for a newcomer on this path until the next update (PAC-22): in literal mode r_max of the path,
-    /// in the other modes the unallocated remainder of the path. The rate is at least the floor.
+    /// Returns the rate for a newcomer on this path until the next update (PAC-22). In literal mode, this is r_max of
+    /// the path. In the other modes, it is the unallocated remainder of the path. The rate is at least the floor.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.share),
@@ -293,7 +293,8 @@ impl<K: FlowIdentity> Pacec<K> {
         spare.max(self.floor)
     }
 
-    /// Puts changed rates into the outbox, and unchanged rates that were not sent for [`REFRESH`] periods.
+    /// Puts into the outbox the rates that have changed, and the unchanged rates that were not sent for [`REFRESH`]
+    /// periods.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);

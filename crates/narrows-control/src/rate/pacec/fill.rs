@@ -3,9 +3,9 @@
 //!
 //! All rates rise together from the floor. A flow's rate stops rising at the flow's demand, or when a link on its path
 //! is full. This link is the flow's bottleneck. The *level* of a link is the rate at which it would be full if it were
-//! the next link to fill. A link's level never falls when a flow stops below that level. So the heap may contain
-//! outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are rounded down. So
-//! the rates on a link exceed its capacity only if the floors alone exceed it.
+//! the next link to fill. A link's level never falls when the rate of a flow stops rising below that level. So the heap
+//! may contain outdated levels, which are updated when they reach the top. Rates are whole bytes/s, and levels are
+//! rounded down. So the rates on a link exceed its capacity only if the floors alone exceed it.
 //!
 //! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most of the
 //! network, so every run starts again from the floor. The sorted lists (claims by path, paths by link, demands by size)
@@ -17,7 +17,8 @@ use std::collections::BinaryHeap;
 
 pub use crate::rate::kit::waterfill::UNBOUNDED;
 
-/// If more demands than this have changed, the list is sorted again. Otherwise each of them is moved in the list.
+/// If more than this many demands have changed, the list is sorted again. Otherwise each changed demand is moved to its
+/// new place in the list.
 const FEW: usize = 16;
 
 /// Paths by number, each with its links.
@@ -170,7 +171,7 @@ impl Asked {
     }
 }
 
-/// Returns the demand and number of a claim, if the demand limits its flows.
+/// Returns the demand and the index of a claim, if the demand limits the claim's flows.
 fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
     (claim.demand != UNBOUNDED).then(|| (claim.demand.max(least), at))
 }

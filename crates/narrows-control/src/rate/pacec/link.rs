@@ -52,9 +52,9 @@ impl Link {
         self.base.is_some()
     }
 
-    /// Processes a report. A report that is not later than the last report is ignored. After a long silence of the port
-    /// it is accepted, because the port's clock may have restarted. If counters have decreased, or if the last report
-    /// is too old ([`STALE`]), the report only restarts the measurement and gives no sample.
+    /// Processes a report. A report that is not later than the last report is ignored. But after a long silence of the
+    /// port, the report is accepted, because the port's clock may have restarted. If counters have decreased, or if the
+    /// last report is too old ([`STALE`]), the new report only restarts the measurement and gives no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -190,7 +190,7 @@ mod tests {
             link.on_report(&report(at, departed, 0, 0));
         }
         assert_eq!(available(&mut link), 780_000);
-        // A faulty clock gives this report a time in the future. Valid reports are then ignored for some periods.
+        // A faulty clock gives this report a time in the future. For some periods, later valid reports are ignored.
         link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
         for i in 1..=8 {
             for j in 0..5 {

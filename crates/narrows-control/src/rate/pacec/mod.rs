@@ -9,7 +9,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |
-//! | [`port`] | a port: reports, the flows that begin here, and their sources |
+//! | [`port`] | a port: its reports, the flows that begin at its switch, and their sources |
 //! | `aggregate` | counts instead of packets, on a real switch |
 //! | `table` | the flows of a port |
 //! | `demand` | the measured use of a flow, and its demand |

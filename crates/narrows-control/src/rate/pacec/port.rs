@@ -1,5 +1,5 @@
-//! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin at its
-//! switch to the controller, and sends the controller's rates to the sources (PAC-3, PAC-21, PAC-22).
+//! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. To the controller, it announces the flows
+//! that begin at its switch. To the sources, it sends the controller's rates (PAC-3, PAC-21, PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge = true` it announces all flows. The controller
 //! knows the routes. If a flow begins elsewhere, the controller answers that this port does not limit it
@@ -26,15 +26,15 @@ const REMEMBERED: Span = Span::from_secs(60);
 const OFFERS_KEPT: u64 = 10;
 
 /// The controller is assumed to have failed after this time without a message, or after [`PERIODS_ABANDONED`] periods
-/// if they are longer. The port then sends and writes no rates, and senders use CUBIC until the controller returns
-/// (ours). A working controller repeats every rate after five periods.
+/// if these are longer. From then on, the port sends and writes no rates, and senders use CUBIC, until the controller
+/// returns (ours). A working controller repeats every rate after five periods.
 const ABANDONED: Span = Span::from_secs(2);
 /// The controller is assumed to have failed only after at least this many periods without a message.
 const PERIODS_ABANDONED: u64 = 10;
 
-/// Time after which the ingress repeats all rates out of band, for any Tc (ours). An unchanged rate causes no message
-/// (PAC-4), but a source that gets no message for a second assumes that its ingress has failed. With two messages per
-/// second, the loss of one message does no harm.
+/// With out-of-band signalling, the ingress repeats all rates after this time, for any Tc (ours). An unchanged rate
+/// causes no message (PAC-4), but a source that gets no message for a second assumes that its ingress has failed. With
+/// two messages per second, the loss of one message does no harm.
 const REPEATED: Span = Span::from_millis(500);
 
 /// PACEC at a port.
@@ -90,9 +90,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns the rate for a newcomer (PAC-22). All newcomers between two updates use at least the link of this port.
-    /// So the rates of earlier newcomers are subtracted, even if their destinations differ. The port does not know of
-    /// newcomers at other ports.
+    /// Returns the rate for a newcomer (PAC-22). All newcomers between two updates use the link of this port, even if
+    /// their destinations differ. So the rates of earlier newcomers are subtracted. The port does not know of newcomers
+    /// at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;

@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// The capacity of a link, and background traffic and queue of a sample.
+/// The capacity of a link, and the background traffic and the queue in its sample.
 type Link = (u64, u64, u64);
 
 /// Generates routes over some of the first ports, each at most once.

@@ -66,7 +66,7 @@ impl Law {
         self.arrived += bytes;
     }
 
-    /// Takes an RTT that packets of `weight` bytes in total reported (RCP-2).
+    /// Takes an RTT sample (RCP-2). `weight` is the total size of the packets that reported this RTT.
     pub fn on_rtt(&mut self, sample: Span, weight: Bytes) {
         if sample > Span::ZERO {
             self.told += bounded(sample) * weight.as_f64();

@@ -69,7 +69,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
-    /// Returns the code of the common rate. Only a change of this rate changes decisions about flows without a report.
+    /// Returns the code of the common rate. Decisions about flows without a report change only when this rate changes.
     fn version(&self) -> u64 {
         RateCode::encode(self.law.rate(self.watch.ahead(self.watch.at))).to_bits().into()
     }

@@ -11,7 +11,7 @@ pub struct Port {
     pub capacity: Rate,
     /// L3 bytes of rated flows that are queued. The queues of other traffic do not delay rated flows.
     pub queued: Bytes,
-    /// Limit of the queue in full packets, if there is one.
+    /// Limit of the queue in bytes, computed for full packets, if there is a limit.
     pub limit: Option<Bytes>,
 }
 
@@ -21,8 +21,8 @@ impl Port {
     }
 }
 
-/// L3 bytes since the last reading. The traffic of flows that do not follow rates is included only up to their
-/// guarantee.
+/// L3 bytes since the last reading. The traffic of a class of flows that do not follow rates is included only up to the
+/// guarantee of the class.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Bytes offered to the port.

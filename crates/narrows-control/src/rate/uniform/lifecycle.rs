@@ -3,7 +3,8 @@
 //!
 //! A flow reports once per RTT: with its first data that arrives at least an RTT after its last report. A flow's life
 //! begins with its SYN, so its first report includes the handshake (BDR-20). The life ends with FIN, RST or idle time.
-//! But it includes the time until the ACK of the last data, because BDR counts a flow until its FIN is acknowledged.
+//! After a FIN or idle time, the last report also includes the time until the ACK of the last data, because BDR counts
+//! a flow until its FIN is acknowledged.
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};

@@ -16,9 +16,9 @@
 //! | `aggregate` | counts instead of packets |
 //! | `kit::classes` | the link's division into three classes |
 //!
-//! Two features of BRF are missing. First, flows whose ACKs take another path get no rate and count as other TCP,
-//! because ports do not advertise them to other switches. Second, if another switch limits a flow, the port does not
-//! measure the unused bandwidth. Only the law can give it to other flows.
+//! Two features of BRF are missing. First, ports do not advertise flows whose ACKs take another path. Such flows get no
+//! rate and are treated as other TCP. Second, if another switch limits a flow, the port does not measure the unused
+//! bandwidth. Only the law can give this bandwidth to other flows.
 
 mod aggregate;
 mod law;

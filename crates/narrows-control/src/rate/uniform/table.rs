@@ -21,7 +21,7 @@ pub(super) struct Flow<K> {
     /// The flow has made no report since it began or resumed.
     pub(super) fresh: bool,
     pub(super) opened: Time,
-    /// The time at which both sides had sent FIN.
+    /// The time at which the second of the two sides sent FIN.
     pub(super) closed_at: Option<Time>,
 }
 

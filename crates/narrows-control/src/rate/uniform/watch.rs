@@ -5,7 +5,7 @@ use crate::rate::kit::classes;
 use crate::rate::{Action, FlowIdentity, LEAVES, Leaf, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum time between two readings by a host, as used in `ahead`.
+/// `ahead` assumes at most this time between two readings of the counts.
 const BETWEEN_MAX: Span = Span::from_millis(200);
 
 /// Bytes that a port had counted at the last reading, by leaf.
@@ -107,7 +107,7 @@ impl Watch {
     }
 
     /// Returns the midpoint between now and the expected next reading, for data planes that report counts. The reason
-    /// is that a decision stays valid until the next reading, and that an estimated number of flows decays until then.
+    /// is that a decision stays valid until the next reading. During this time, an estimated number of flows decays.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

@@ -27,7 +27,7 @@ struct Sums {
 struct Residue {
     /// Bytes/s.
     left: f64,
-    /// The factor of each packet: its share per second of X, or per byte.
+    /// The factor of each packet: its share of an increase per second of its X, or of a decrease per byte of its size.
     per: f64,
 }
 

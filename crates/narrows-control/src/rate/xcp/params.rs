@@ -14,7 +14,7 @@ crate::parameters! {
         pub alpha: f64 = 0.4, number(0.01, 2.0).from("XCP-2");
         /// Gain on the persistent queue. The default is alpha^2 * sqrt(2) (XCP-6).
         pub beta: f64 = 0.226, number(0.0, 2.0).from("XCP-2");
-        /// Share of the traffic that is redistributed to make flows equal.
+        /// Share of the traffic that is redistributed to make the rates of flows equal.
         pub shuffle: f64 = 0.1, number(0.0, 1.0).from("XCP-2");
         /// Maximum RTT, and so the longest control interval. The default is from the draft.
         pub rtt_max: Span = Span::from_secs(1), time_from(Span::from_millis(1), LONGEST).from("XCP-1");

@@ -1,5 +1,5 @@
-//! The persistent queue (XCP-3): the minimum queue behind departing packets within about half an
-//! RTT.
+//! The persistent queue (XCP-3): the minimum number of bytes that departing packets leave in the queue, within about
+//! half an RTT.
 
 use crate::units::{Bytes, Rate, Span, Time};
 

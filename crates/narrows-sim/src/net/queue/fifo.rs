@@ -146,7 +146,7 @@ impl Red {
         };
         self.count += 1;
         // This step spreads the marks evenly. With this step, the gaps between marks have a uniform distribution.
-        // Without it, the distribution would be geometric (section 7).
+        // Without this step, the gaps would have a geometric distribution (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

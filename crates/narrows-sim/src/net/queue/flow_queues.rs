@@ -1,7 +1,7 @@
 //! Per-flow queues that take turns, for UDP at a controlled port (BRF-23).
 //!
-//! If a flow sends too much, it fills only its own queue and not those of other flows. In each turn a queue sends a
-//! quantum (deficit round robin). Leaves of equal priority in Linux's HTB also take turns by deficit round robin.
+//! If a flow sends too much, it fills only its own queue. In each of its turns, a queue sends a quantum (deficit round
+//! robin). Leaves of equal priority in Linux's HTB also take turns by deficit round robin.
 
 use narrows_control::rate::{UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::Bytes;
@@ -32,7 +32,7 @@ impl FlowQueues {
         FlowQueues { queues: vec![(Leaf::new(limit), QUANTUM); QUEUES], turn: 0, packets: 0 }
     }
 
-    /// Adds a packet of a flow, unless its queue is full.
+    /// Adds a packet to its flow's queue. Returns `false` if this queue is full.
     pub(crate) fn push(&mut self, flow: u32, waiting: Waiting) -> bool {
         let (queue, _) = &mut self.queues[flow as usize % QUEUES];
         if !queue.fits(waiting.size) {

@@ -35,8 +35,8 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue has dropped and the number of packets that it has marked, both since the caller last took
-/// them.
+/// The packets that a queue has dropped, and the number of packets that it has marked. The caller takes these values
+/// and resets them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,

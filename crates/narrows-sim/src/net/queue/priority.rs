@@ -18,7 +18,7 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    /// Packets of a class above the last class are added to the last class.
+    /// If a packet's class does not exist, the packet is added to the last class.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Packets, losses: &mut Losses) {
         let last = self.classes.len().saturating_sub(1);
         match self.classes.get_mut(leaf.min(last)) {

@@ -1,8 +1,9 @@
 //! Bounds on data in flight and on bandwidth, computed from losses (BBR2-1, BBR2-3, BBR3-6, BBR3-7).
 //!
-//! The long-term bound is the largest volume in flight without excessive loss. Only probes raise or lower this bound.
-//! After losses outside of probes, the short-term bounds fall towards the delivered rate and volume. The next probe
-//! discards the short-term bounds. v2's kernel module calls the three bounds `inflight_hi`, `inflight_lo` and `bw_lo`.
+//! The long-term bound is the largest volume in flight without excessive loss. Only excessive losses in Startup or in a
+//! probe lower this bound. Losses outside of probes lower the short-term bounds towards the delivered rate and volume.
+//! The next probe removes the short-term bounds. v2's kernel module calls the three bounds `inflight_hi`, `inflight_lo`
+//! and `bw_lo`.
 
 use super::params::Percent;
 use crate::congestion::{Ack, Lost};
@@ -20,9 +21,9 @@ pub struct Bounds {
     pub shortterm: u32,
     /// The short-term limit of the bandwidth, or [`Rate::MAX`] if there is none.
     pub bw_shortterm: Rate,
-    /// The largest delivery rate of a sample in the latest round.
+    /// The largest delivery rate of a sample in the present loss round.
     bw_latest: Rate,
-    /// The largest delivered volume of a sample in the latest round.
+    /// The largest delivered volume of a sample in the present loss round.
     inflight_latest: u32,
     /// Whether the last ACK ended a loss round. A loss round begins with a loss, or when the previous loss round ends.
     pub loss_round_start: bool,
@@ -106,8 +107,8 @@ impl Bounds {
         self.loss_in_round = false;
     }
 
-    /// Lowers the short-term bounds. At the first loss of a cycle, the reduction starts from the bandwidth and the
-    /// window in use.
+    /// Lowers the short-term bounds. If there is no short-term bound yet, the reduction starts from the maximum
+    /// bandwidth and the window.
     fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
         if self.bw_shortterm == Rate::MAX {
             self.bw_shortterm = max_bw;
@@ -125,15 +126,15 @@ impl Bounds {
         }
     }
 
-    /// Called when Drain or a cycle of ProbeBW begins. After this call, earlier losses do not affect the short-term
-    /// bounds (`ResetCongestionSignals`).
+    /// Called when Drain or a cycle of ProbeBW begins. Discards the losses and samples of the present round, so that
+    /// they do not lower the short-term bounds (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
         self.bw_latest = Rate::ZERO;
         self.inflight_latest = 0;
     }
 
-    /// Called when a probe begins. Removes the short-term bounds (`ResetShortTermModel`).
+    /// Called when Refill begins or ProbeRTT ends. Removes the short-term bounds (`ResetShortTermModel`).
     pub fn forget_shortterm(&mut self) {
         self.shortterm = UNBOUNDED;
         self.bw_shortterm = Rate::MAX;
@@ -155,8 +156,8 @@ impl Bounds {
         self.longterm.saturating_sub(left).max(min_cwnd)
     }
 
-    /// Called when the latest episode was spurious. Raises each bound to at least its earlier value
-    /// (`HandleSpuriousLossDetection`).
+    /// Called when the losses of the latest episode were spurious. Raises each bound to at least its value before the
+    /// episode (`HandleSpuriousLossDetection`).
     pub fn undo(&mut self) {
         self.loss_in_round = false;
         if let Some((longterm, shortterm, bw)) = self.before.take() {
@@ -183,8 +184,8 @@ pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
-    // This formula is lost_prefix >= (threshold * before - lost_before) / (1 - threshold), with the threshold in
-    // percent.
+    // When the losses cross the threshold, lost_prefix of the last `size` segments are lost: lost_prefix = (threshold *
+    // before - lost_before) / (1 - threshold). In the code, the threshold is in percent.
     let allowed = before.saturating_mul(u64::from(threshold.0));
     let prefix = allowed.saturating_sub(lost_before.saturating_mul(100));
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
@@ -267,7 +268,7 @@ mod tests {
         }
         bounds.on_sample(&ack(10, 20, 1), rate(1));
         bounds.on_round(false, rate(1000), 50, BETA);
-        // The first reduction of a cycle starts from the bandwidth and the window in use.
+        // Without a short-term bound, the reduction starts from the maximum bandwidth and the window.
         assert_eq!((bounds.bw_shortterm, bounds.shortterm), (rate(700), 35));
         bounds.on_sample(&ack(20, 30, 1), rate(1));
         bounds.on_round(false, rate(1000), 50, BETA);

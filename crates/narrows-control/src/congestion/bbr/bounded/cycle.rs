@@ -8,7 +8,7 @@ use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// The data that the present ACKs acknowledge, relative to the latest probe.
+/// Which data the ACKs acknowledge at present, compared with the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Acks {
     /// Data unrelated to a probe.
@@ -16,7 +16,7 @@ enum Acks {
     Init,
     /// Data that was sent in Refill or earlier.
     Refilling,
-    /// Data that was sent before the probe, although the probe has begun.
+    /// Data that was sent before the probe. The probe itself has begun.
     Starting,
     /// Data of the probe.
     Feedback,
@@ -40,10 +40,10 @@ pub enum Feedback {
 #[derive(Clone, Debug, Default)]
 pub struct Cycle {
     acks: Acks,
-    /// Start of Down.
+    /// Start of the present cycle of ProbeBW.
     since: Time,
     wait: Span,
-    /// Number of rounds since the latest probe, counted from a random start value.
+    /// Number of rounds since the start of the cycle, plus a random number.
     rounds: u32,
     /// Whether losses count as losses of a probe (`is_bw_probe_sample`).
     pub sampling: bool,
@@ -64,8 +64,8 @@ impl Cycle {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// Called when Down begins. `random` is a uniform random number that determines the time until the next probe
-    /// (`PickProbeWait`).
+    /// Called when a cycle of ProbeBW begins. `random` is a uniform random number that determines the time until the
+    /// next probe (`PickProbeWait`).
     pub fn start_down(&mut self, now: Time, random: u64, params: &Params) {
         self.acks = Acks::Stopping;
         self.acked_per_segment = u32::MAX;
@@ -146,9 +146,9 @@ impl Cycle {
         }
     }
 
-    /// Returns whether a probe is due (BBR3-5). It is due after the waiting time of the cycle, after `probe_rounds`
-    /// rounds, or after `inflight` rounds, whichever comes first. A Reno flow with `inflight` segments in flight would
-    /// cause about one loss in this number of rounds.
+    /// Returns whether a probe is due (BBR3-5). A probe is due after the waiting time of the cycle, after
+    /// `probe_rounds` rounds, or after `inflight` rounds, whichever comes first. A Reno flow with `inflight` segments
+    /// in flight would cause about one loss in this number of rounds.
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait

@@ -1,5 +1,5 @@
-//! The minimum RTT over two windows (BBR3-9). The minimum over 5 s triggers ProbeRTT, and the
-//! minimum over 10 s is the estimate of the propagation time.
+//! The minimum RTT over two windows (BBR3-9). When the minimum over 5 s expires, ProbeRTT begins. The minimum over 10 s
+//! is the estimate of the propagation time.
 
 use super::params::Params;
 use crate::congestion::Ack;

@@ -6,7 +6,8 @@
 //! `model` and `pacing`.
 //!
 //! Deviations from the draft:
-//! * The long-term bound applies in Drain. The draft's table has this bound, but its pseudocode does not.
+//! * The long-term bound applies in Drain. The table of the draft has this bound, but the pseudocode of the draft does
+//!   not.
 //! * The aggregation filter has two periods of five rounds and enlarges the window by at most 100 ms of data, as in the
 //!   module.
 //! * In Startup, each ACK that reports losses counts as a lost range, as in the module.
@@ -16,13 +17,13 @@
 //!   in the kernel modules of v2 and v3.
 //!
 //! Deviations of v2 from its module:
-//! * v2 does not react to ECN here, so there is no `bw_hi`. In the module, the reaction to ECN is off by default.
+//! * This v2 does not react to ECN, so it has no `bw_hi`. In the module, the reaction to ECN is off by default.
 //! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, not 180/256. Headroom is 15 %, not 38/256.
 //! * The send quantum does not depend on the RTT. In the module, it is larger on paths with short RTTs.
 //! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
 //! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
-//! * Drain and Down use the amount of data that is in flight now. The module estimates this amount for the departure of
-//!   the next segment.
+//! * Drain and Down use the amount of data that is in flight now. The module uses an estimate of the amount at the time
+//!   when the next segment leaves.
 //! * Drain computes its target from the bandwidth in use, as in the draft, and not from the maximum bandwidth.
 
 pub mod bounds;
@@ -54,7 +55,7 @@ pub struct Bounded {
     has_rtt: bool,
 }
 
-/// A state to which BBR can return.
+/// A state to which BBR can return after spurious losses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum UndoState {
     Startup,
@@ -93,8 +94,8 @@ impl Bounded {
         self.phase.gains(&self.shared.params)
     }
 
-    /// Called when the losses of a probe crossed the threshold (`HandleInflightTooHigh`; BBR2-3, BBR3-6). `inflight`
-    /// is the volume in flight at that point.
+    /// Called when the losses of a probe crossed the threshold (`HandleInflightTooHigh`; BBR2-3, BBR3-6). `inflight` is
+    /// the volume in flight at which the losses crossed the threshold.
     fn on_too_high(&mut self, lost: &Lost, inflight: u32, window: &Window) {
         let shared = &mut self.shared;
         shared.cycle.on_too_high();
@@ -104,8 +105,8 @@ impl Bounded {
         self.phase.on_too_high(shared, lost.now);
     }
 
-    /// Performs `UpdateCongestionSignals` and the draft's earlier steps. Also updates the aggregation filter and the
-    /// full-pipe detector. Returns the delivery rate, or `None` if the ACK has no valid sample.
+    /// Performs `UpdateCongestionSignals` and the steps that precede it in the draft. Also updates the aggregation
+    /// filter and the full-pipe detector. Returns the delivery rate, or `None` if the ACK has no valid sample.
     fn update_model(&mut self, ack: &Ack, window: &Window) -> Option<Rate> {
         let is_probing = self.phase.is_probing();
         let Shared { params, model, bounds, cycle, .. } = &mut self.shared;
@@ -212,8 +213,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // `lost.delivered` already includes the ACK that reports the loss. So the present round ends when data that is
-        // sent after this call is delivered.
+        // `lost.delivered` already includes the ACK that reports the loss. So a round that begins in this call ends
+        // when data that is sent after this call is delivered.
         self.shared.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.shared.bounds.on_loss(lost.delivered, fresh);
@@ -260,7 +261,8 @@ impl Controller for Bounded {
                 shared.saved.on_timeout();
                 shared.model.full_pipe.restart(Rate::ZERO);
                 if !self.phase.is_probing() {
-                    // The window is about to be cut to a minimum, so the short-term bound is set first.
+                    // The transport cuts the window after this call. So the short-term bound is set to the saved
+                    // window, not to the cut window.
                     shared.bounds.bound_shortterm(shared.saved.cwnd());
                 }
             }
@@ -289,7 +291,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // No sample is available as the reference. So the search for a plateau begins with the next sample.
+                // No sample is available as a reference. So the search for a plateau begins with the next sample.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

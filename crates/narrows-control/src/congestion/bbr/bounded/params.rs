@@ -33,9 +33,9 @@ crate::parameters! {
     /// The gains of a state.
     #[derive(Copy, Eq)]
     pub struct Gains without default {
-        /// Pacing rate over bandwidth.
+        /// Pacing rate divided by the estimated bandwidth.
         pub pacing: Gain, gain(0.1, 10.0).named("pacing_gain").from("ProbeBW and Startup of the draft");
-        /// Data in flight over the bandwidth-delay product.
+        /// Limit of the data in flight, divided by the bandwidth-delay product.
         pub cwnd: Gain, gain(0.1, 10.0).named("cwnd_gain").from("ProbeBW and Startup of the draft");
     }
 }
@@ -58,7 +58,7 @@ crate::parameters! {
         /// The pipe is full after this number of consecutive rounds in which the bandwidth grew by less than
         /// `full_bw_growth`.
         pub full_bw_rounds: u32, whole(1, 1000).unit("rounds").from("the draft, section 5.3.1.2");
-        /// Maximum rounds in Drain.
+        /// Maximum number of rounds in Drain.
         pub drain_rounds: Option<u64>, whole(1, 1000).unit("rounds").or_none().from("BBR3-4");
         /// Loss is excessive if it exceeds this share of the data in flight.
         pub loss_threshold: Percent, number(0.0, 1.0).per(100).from("LossThresh");
@@ -77,11 +77,12 @@ crate::parameters! {
         pub undo_returns: bool, flag().from("HandleSpuriousLossDetection");
         /// Whether an ECN echo counts as a loss.
         pub ce_is_loss: bool, flag().from("BBR3-10");
-        /// Minimum time from the end of a probe to the next probe.
+        /// Time from the end of a probe to the next probe, without `probe_wait_random`. The next probe begins earlier
+        /// if a limit in rounds is reached first.
         pub probe_wait: Span, time_from(Span::from_millis(1), Span::from_secs(1000)).from("bw_probe_base_us");
         /// Maximum of the random time that is added to `probe_wait`.
         pub probe_wait_random: Span, time_from(Span::ZERO, Span::from_secs(1000)).from("bw_probe_rand_us");
-        /// Maximum number of rounds until the next probe.
+        /// Maximum number of rounds from the end of a probe to the next probe.
         pub probe_rounds: u32, whole(1, 100_000).unit("rounds").from("bw_probe_max_rounds");
         /// The count of rounds starts at a random value below this number.
         pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
@@ -127,8 +128,8 @@ crate::parameters! {
         pub up_exit: UpExit;
         /// The aggregation filter (`ExtraAckedFilterLen`).
         pub aggregation: aggregation::Params;
-        /// The aggregation filter in Startup. It forgets an excess sooner, because an old excess would only enlarge the
-        /// window.
+        /// The aggregation filter in Startup. It forgets an excess sooner than `aggregation` does, because an old
+        /// excess would only enlarge the window.
         pub startup_aggregation: aggregation::Params;
         /// Pacing and send quanta.
         pub pacing: pacing::Params;

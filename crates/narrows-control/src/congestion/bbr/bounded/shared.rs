@@ -84,8 +84,8 @@ impl Shared {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Returns the given number of segments, or the room for bursts of the end systems if that is more
-    /// (`QuantizationBudget`).
+    /// Returns the given number of segments, but at least `min_cwnd` and at least the room for bursts of the end
+    /// systems (`QuantizationBudget`).
     pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
         let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
@@ -94,7 +94,8 @@ impl Shared {
         segments.max(room).max(self.params.min_cwnd)
     }
 
-    /// Returns `gain` bandwidth-delay products of this bandwidth, but at least the room for bursts.
+    /// Returns `gain` bandwidth-delay products of this bandwidth in segments, but at least `min_cwnd` and at least the
+    /// room for bursts.
     pub(super) fn inflight(&self, bw: Rate, gain: Gain, window: &Window) -> u32 {
         self.quantise(self.model.bdp(bw, gain), window)
     }
@@ -109,22 +110,22 @@ impl Shared {
         self.bounds.with_headroom(self.params.headroom, self.params.min_cwnd)
     }
 
-    /// Begins a cycle of ProbeBW, with a random time until its probe.
+    /// Begins a cycle of ProbeBW. The time from the start of the cycle to its probe is random.
     pub(super) fn start_cycle(&mut self, now: Time) {
         self.bounds.forget_round();
         self.cycle.start_down(now, self.rng.next_u64(), &self.params);
         self.model.start_round(self.delivered);
     }
 
-    /// Restarts the search for a plateau above `bw`. Does nothing if `up_exit` is another condition than a plateau.
+    /// Restarts the search for a plateau above `bw`. Does nothing unless `up_exit` is [`UpExit::Plateau`].
     pub(super) fn restart_search(&mut self, bw: Rate) {
         if self.params.up_exit == UpExit::Plateau {
             self.model.full_pipe.restart(bw);
         }
     }
 
-    /// Raises the long-term bound to a volume in flight that was safe, in any phase (second half of
-    /// `AdaptLongTermModel`). Returns true if the long-term bound exists and the sample shows no excessive loss.
+    /// Called in every phase after Startup. Raises the long-term bound to a volume in flight that was safe (second half
+    /// of `AdaptLongTermModel`). Returns true if the long-term bound exists and the sample shows no excessive loss.
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);

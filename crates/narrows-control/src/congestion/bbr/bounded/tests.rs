@@ -6,8 +6,8 @@ use crate::congestion::bbr::{v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 use crate::congestion::{RateSample, State};
 
-/// Share of the link that a flow uses. Pacing leaves 1 % unused. v3 halves its window for 0.2 s of every 5 s
-/// (ProbeRTT).
+/// Minimum share of the link that a flow must use. Pacing leaves 1 % unused. v3 halves its window for 0.2 s of every 5
+/// s (ProbeRTT).
 const UTILISED: f64 = 0.965;
 
 fn both() -> [Bounded; 2] {
@@ -63,7 +63,7 @@ fn the_gains_match_the_table() {
     }
 }
 
-/// The bounds apply as in the draft's table. Phases that do not probe also subtract the headroom.
+/// The bounds apply as in the draft's table. Cruise and ProbeRTT also subtract the headroom.
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
@@ -374,7 +374,7 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
         let name = bbr.name();
         let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
         sender.run_for(Span::from_secs(1));
-        // The longer path hides the old propagation time.
+        // The path becomes longer, so no RTT is as short as the old propagation time.
         sender.path().rtt = Span::from_millis(32);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
         let entered = sender.now();

@@ -6,7 +6,8 @@
 //! and window.
 //!
 //! Deviations from Linux: Bandwidth and pacing count L3 bytes. Linux counts payload. This transport paces every packet,
-//! so it needs no estimate of the earliest departure time (see `probe_bw`). Only gains are fixed-point numbers.
+//! so it needs no estimate of the earliest departure time (see `probe_bw`). In this file, only gains are fixed-point
+//! numbers.
 
 pub mod params;
 pub mod phase;
@@ -206,8 +207,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // In Linux, the mode changes before the window is saved. So `true` keeps the larger of the saved window and
-            // the present window. The target limits the restored window.
+            // In Linux, the mode changes before the window is saved. For the same result, `true` keeps the larger of
+            // the saved window and the present window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -312,7 +313,7 @@ impl Controller for Bbr {
         self.idle_restart = true;
         self.model.aggregation.restart(now);
         match &self.phase {
-            // BBR-23: the pipe is empty, so a probe would be useless and the gain is 1.
+            // BBR-23: the gain is 1, because a probe is useless while the pipe is empty.
             Phase::ProbeBw(_) => window.pacing_rate = Some(self.pacing_rate(self.bw(), Gain::ONE)),
             Phase::ProbeRtt(probe) if probe.is_over(now) => self.leave_probe_rtt(now, window),
             _ => {}

@@ -76,7 +76,7 @@ impl Policer {
         if self.in_use {
             return self.on_ack_in_use(seen);
         }
-        // Sampling begins with the first loss. Earlier, the bucket still has tokens, and the rate would be
+        // Sampling begins with the first loss. Before this loss, the bucket still has tokens, so the rate would be
         // overestimated.
         if !self.sampling {
             if !seen.losses {
@@ -123,7 +123,7 @@ impl Policer {
         let policed = delivered > 0
             && u128::from(lost) << 8 >= self.params.loss_threshold.of(u128::from(delivered) << 8);
         let span = seen.now.since(self.started);
-        // Linux counts whole milliseconds, so it waits for the first millisecond.
+        // Linux counts whole milliseconds. An interval of less than a millisecond therefore continues.
         if !policed || span.as_micros() < 1000 {
             return;
         }
@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn an_interval_without_loss_in_sixteen_rounds_is_discarded() {
-        // The rates of both intervals are equal, but the second interval would have 20 rounds, more than 16.
+        // The rates of both intervals are equal, but the second interval would have 20 rounds, more than the maximum of
+        // 16.
         let mut rounds = vec![(100, 25); 5];
         rounds.extend([(100, 0); 19]);
         rounds.push((100, 500));

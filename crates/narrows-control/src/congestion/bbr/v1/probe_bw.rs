@@ -39,7 +39,8 @@ pub trait GainCycle: Send {
     /// Returns the pacing gain of an entry. The method is called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
-    /// Returns the minimum length of an entry. By default, it is one propagation time.
+    /// Returns the length of an entry, by default one propagation time. The end of a probing or draining entry also
+    /// depends on the data in flight (BBR-16).
     fn length(&self, _index: usize, min_rtt: Span) -> Span {
         min_rtt
     }

@@ -13,7 +13,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
     pub(in super::super) lost: f64,
-    /// Number of lost packets, including the first two seconds.
+    /// Number of lost packets, including those of the first two seconds.
     pub(in super::super) lost_ever: u64,
     /// The controller's estimate of the propagation time at the end, s.
     pub(in super::super) min_rtt: f64,
@@ -105,7 +105,8 @@ fn without_a_handshake_rtt_the_rate_is_set_again_at_the_first_srtt() {
     assert!(window.pacing_rate.map_or(0.0, Rate::as_f64) < nominal / 50.0);
 }
 
-/// TV-B4: Startup doubles log2(16.7) = 4.06 times to reach 167 packets. Three more rounds detect the full pipe.
+/// TV-B4: Startup doubles the window log2(16.7) = 4.06 times, from 10 to 167 packets. Three more rounds detect the full
+/// pipe.
 #[test]
 fn startup_takes_about_five_rounds_to_fill_and_three_to_detect() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path::new(LINK, 20));
@@ -140,7 +141,7 @@ fn two_per_cent_of_random_loss_costs_little_more_than_itself() {
 #[test]
 fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { queue: 5000, ..Path::new(LINK, 5) });
-    // The longer path hides the old propagation time.
+    // The path becomes longer, so no RTT is as short as the old propagation time.
     sender.run_for(Span::from_secs(1));
     sender.path().rtt = Span::from_millis(8);
     sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);

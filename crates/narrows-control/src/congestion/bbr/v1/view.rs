@@ -21,8 +21,8 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the segments in flight for `gain` bandwidth-delay products of `bw`, plus room for the bursts of the end
-    /// systems. If `probing` is true, adds segments so that the probe exceeds a small BDP (BBR-13).
+    /// Returns the number of segments in flight for `gain` bandwidth-delay products of `bw`, plus room for the bursts
+    /// of the end systems. If `probing` is true, adds segments so that the probe exceeds a small BDP (BBR-13).
     pub fn inflight(&self, bw: Rate, gain: Gain, probing: bool) -> u32 {
         quantise(self.model.bdp(bw, gain), self.quantum, probing, self.params)
     }

@@ -7,7 +7,7 @@
 use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum window, in segments, after idle time until the next echo (BDR-28).
+/// Between idle time and the next echo, the window is at most this number of segments (BDR-28).
 pub const RESTART_WINDOW: u32 = 10;
 
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
@@ -114,8 +114,8 @@ impl Designator {
     }
 
     /// Handles an ACK. `echo` states whether the ACK carries the echo of a designated packet. After the echo, the next
-    /// designated packet may be sent. If the echo was lost, an ACK of the designated packet is enough (BDR-34), because
-    /// all packets before `snd_una` have arrived.
+    /// designated packet may be sent. If the echo was lost, an ACK with `snd_una` beyond the designated packet has the
+    /// same effect (BDR-34), because all packets before `snd_una` have arrived.
     ///
     /// The echo has no number, so it may belong to a packet that was declared lost. In this case, the echo counts for
     /// the current designated packet, and two designated packets can be in flight.

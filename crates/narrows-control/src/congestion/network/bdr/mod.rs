@@ -71,7 +71,7 @@ impl Bdr {
             .then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
     }
 
-    /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
+    /// Applies an echoed recommendation at once, whether the window rises or falls (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
             // In resolved mode the echo is a rate. The window is the product of this rate and the minimum RTT, so the
@@ -82,7 +82,7 @@ impl Bdr {
             }
             // In literal mode the echo is the number of packets to add, as in the paper (BDR-26).
             Echo::Gain(gain) => window.cwnd = apply_gain(window.cwnd, gain),
-            // A change is feedback of XCP, which BDR ignores.
+            // A change of the throughput is feedback for XCP senders, which BDR ignores.
             Echo::Change(_) => return,
         }
         self.backoff.on_echo();

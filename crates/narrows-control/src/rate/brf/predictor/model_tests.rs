@@ -74,7 +74,7 @@ fn errors_state_key_found_and_expected() {
     assert!(said(&" ".repeat(LENGTH_MAX + 1)).ends_with("expected at most 262144 bytes"));
 }
 
-/// Generates JSON that resembles a model but has wrong values in any place.
+/// Generates JSON that resembles a model but has wrong values in arbitrary places.
 fn almost_a_model() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         (0u32..9).prop_map(|n| json!(n)),

@@ -1,4 +1,5 @@
-//! Down drains the queue of a probe and leaves headroom (BBR2-5, BBR3-6). A cycle of ProbeBW begins with Down.
+//! Down drains the queue of a probe and leaves headroom (BBR2-5, BBR3-6). A cycle of ProbeBW begins with Down, except
+//! after ProbeRTT.
 
 use super::{Cruise, Phase, Refill, Rules};
 use crate::congestion::bbr::bounded::params::{Gains, Params};

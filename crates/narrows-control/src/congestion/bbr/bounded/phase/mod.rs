@@ -50,7 +50,8 @@ trait Rules {
         None
     }
 
-    /// Called for a valid sample with this delivery rate after Startup (`UpdateProbeBWCyclePhase`).
+    /// After Startup, called for each valid sample. The last argument is the delivery rate of the sample
+    /// (`UpdateProbeBWCyclePhase`).
     fn on_sample(&self, shared: &mut Shared, ack: &Ack, _: &Window, _: Rate) -> Option<Phase> {
         shared.cycle.follow(shared.model.round_start);
         shared.raise_longterm(ack);
@@ -124,7 +125,7 @@ impl Phase {
         matches!(self, Phase::Down(_) | Phase::Cruise(_) | Phase::Refill(_) | Phase::Up(_))
     }
 
-    /// Changes the phase after an update of the model. One ACK may end both Startup and Drain.
+    /// Changes the phase after an update of the model. One ACK may end Startup and Drain together.
     #[inline]
     pub(super) fn on_model(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window) {
         while let Some(next) = rules!(self, rules => rules.on_model(shared, ack, window)) {
@@ -147,7 +148,7 @@ impl Phase {
         }
     }
 
-    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired` is whether the shorter window of the minimum RTT has
+    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired` states whether the shorter window of the minimum RTT has
     /// expired.
     #[inline]
     pub(super) fn on_rtt(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window, expired: bool) {

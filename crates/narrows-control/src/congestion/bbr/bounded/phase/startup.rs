@@ -33,8 +33,8 @@ impl Rules for Startup {
     }
 }
 
-/// Ends Startup after a round of recovery with excessive losses in many places (`CheckStartupHighLoss`). The pipe is
-/// marked as full. ProbeRTT may interrupt Startup, and losses in ProbeRTT count as well.
+/// Ends Startup after a round of recovery with excessive losses in many places (`CheckStartupHighLoss`). To end
+/// Startup, this function marks the pipe as full. If ProbeRTT interrupts Startup, losses in ProbeRTT count as well.
 pub(in super::super) fn check_losses(shared: &mut Shared, ack: &Ack, window: &Window) {
     shared.startup_losses = shared.startup_losses.saturating_add(u32::from(ack.lost > 0));
     if !shared.bounds.loss_round_start {
