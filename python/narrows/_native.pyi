@@ -350,7 +350,7 @@ class FlowInfo:
         """The flow."""
     @property
     def class_(self) -> Literal["rated", "other-tcp", "udp"]:
-        """The class of the port's queue to which the flow belongs. The class depends on the flow's sender."""
+        """The class of the flow in the port's queue. It depends on the flow's sender."""
     @property
     def leaf(self) -> Literal["mouse", "elephant", "other-tcp", "udp"]:
         """The leaf of the port's queue in which the flow's packets wait."""

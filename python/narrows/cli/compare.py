@@ -23,7 +23,7 @@ from narrows.results.results import Results
 MARK = "<"
 """The sign after a difference that exceeds its tolerance."""
 FROM_ZERO = "from 0"
-"""Printed in place of the percentage if a judged figure is zero in A and not zero in B."""
+"""Printed instead of the percentage if a judged figure is zero in A and not zero in B."""
 DIFFERENT = 1
 """Exit code if the results do not agree."""
 _MOST_NAMES = 20

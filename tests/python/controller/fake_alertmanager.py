@@ -1,4 +1,4 @@
-"""An HTTP server in place of an Alertmanager. It stores requests, and gives the answers that a test sets."""
+"""An HTTP server that stands in for an Alertmanager. It stores requests, and gives the answers that a test sets."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ pub(super) struct Progress {
     pub(super) ts_echo: u32,
     draft: Draft,
     rtt: Option<Span>,
-    /// Of the newly SACKed segments that were never retransmitted: the RTTs of the first and of the last segment.
+    /// RTTs of the first and of the last newly SACKed segment that was never retransmitted.
     sack_rtt: Option<(Span, Span)>,
 }
 
