@@ -19,11 +19,19 @@ pub(crate) struct Packets {
     /// Whether any packet so far has had contents or a header in `headers`. If not, packets need not be checked for
     /// contents or such headers.
     has_attachments: bool,
+    /// The header of another crate in the packet that its flow is receiving, or its copy in an ACK.
+    arrived: Option<Custom>,
 }
 
 impl Packets {
     pub(crate) fn new() -> Self {
-        Packets { packets: Slab::new(), contents: Slab::new(), headers: Slab::new(), has_attachments: false }
+        Packets {
+            packets: Slab::new(),
+            contents: Slab::new(),
+            headers: Slab::new(),
+            has_attachments: false,
+            arrived: None,
+        }
     }
 
     #[inline]
@@ -47,6 +55,23 @@ impl Packets {
     #[inline]
     pub(crate) fn get_mut(&mut self, packet: u32) -> &mut Packet {
         self.packets.get_mut(packet)
+    }
+
+    /// Whether any packet so far has had contents or a header of another crate.
+    #[inline]
+    pub(crate) fn has_attachments(&self) -> bool {
+        self.has_attachments
+    }
+
+    /// Keeps the header of another crate in a packet that its flow receives now.
+    #[cold]
+    pub(crate) fn note_arrival(&mut self, packet: &Packet) {
+        self.arrived = self.custom(packet);
+    }
+
+    /// Returns the header of another crate in the packet that its flow receives now, or its copy in an ACK.
+    pub(crate) fn arrived(&self) -> Option<&Custom> {
+        self.arrived.as_ref()
     }
 
     /// Whether this packet has contents.
@@ -119,6 +144,9 @@ impl Packets {
     /// rate option (MET-82).
     #[inline]
     pub(crate) fn signal_bytes(&self, packet: &Packet) -> u16 {
+        if !self.has_attachments {
+            return packet.signal_bytes();
+        }
         let Some(header) = self.custom(packet) else { return packet.signal_bytes() };
         let bytes = if packet.is(flag::REVERSE) { header.echo_bytes() } else { header.wire_bytes() };
         bytes + packet.option_bytes()

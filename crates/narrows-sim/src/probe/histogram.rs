@@ -14,6 +14,8 @@ pub struct Histogram {
 
 /// Nanoseconds per unit of `hdr`.
 const UNIT_NANOS: u64 = 1_000;
+/// Largest value of the first bucket, in units.
+const FIRST_BUCKET: u64 = 255;
 /// Longest duration, in units. A duration of [`BEYOND`] or more is recorded as this duration.
 const LONGEST: u64 = 600_000_000;
 /// The end of the counts' last bucket that contains [`LONGEST`].
@@ -24,7 +26,7 @@ impl Histogram {
     pub fn new() -> Option<Box<Self>> {
         // The memory for the counts grows with the largest sample. If all histograms of a network with many links had
         // memory for the whole range, they would not fit into the processor's caches.
-        let mut hdr = Hdr::new_with_bounds(1, 2, 2).ok()?;
+        let mut hdr = Hdr::new_with_bounds(1, FIRST_BUCKET, 2).ok()?;
         hdr.auto(true);
         Some(Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
     }
@@ -44,6 +46,18 @@ impl Histogram {
         self.least = self.least.min(nanos);
         self.most = self.most.max(nanos);
         let value = nanos / UNIT_NANOS;
+        if value <= self.hdr.high() {
+            self.hdr.saturating_record_n(value, times);
+        } else {
+            self.record_and_grow(value, times);
+        }
+    }
+
+    /// Adds a sample for which there are no counts yet. The function is not inlined, so that the code for all other
+    /// samples stays short.
+    #[cold]
+    #[inline(never)]
+    fn record_and_grow(&mut self, value: u64, times: u32) {
         let value = if value < BEYOND { value } else { LONGEST };
         // This fails only if the counts do not fit into the address space.
         let _ = self.hdr.record_n(value, times);

@@ -36,7 +36,6 @@ pub(crate) use scoreboard::Segment;
 pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;
-use narrows_control::feedback::header::Custom;
 use narrows_control::units::Time;
 
 use crate::packet::Packet;
@@ -48,9 +47,6 @@ pub(crate) struct Io<'a> {
     pub(crate) packets: &'a mut Packets,
     /// Packets that the endpoint sends, in the order of sending.
     pub(crate) out: &'a mut Vec<u32>,
-    /// The congestion header of the received packet, if another crate defines this header. In an ACK: the copy of such
-    /// a header.
-    pub(crate) header: Option<&'a Custom>,
 }
 
 impl Io<'_> {

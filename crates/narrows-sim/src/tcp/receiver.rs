@@ -48,7 +48,7 @@ enum Answer {
 
 impl Answer {
     /// Writes the answer into an ACK, and adds the answer's bytes to the size.
-    #[inline]
+    #[inline(never)]
     fn write(&self, io: &mut Io<'_>, ack: &mut Packet) {
         match self {
             Answer::Nothing => {}
@@ -194,9 +194,18 @@ impl Receiver {
         self.send_syn_ack(io);
     }
 
+    /// Writes the answer to received congestion headers into an ACK. ACKs without an answer stay on the short path.
+    #[inline]
+    fn write_answer(&mut self, io: &mut Io<'_>, ack: &mut Packet) {
+        if !matches!(self.answer, Answer::Nothing) {
+            std::mem::take(&mut self.answer).write(io, ack);
+        }
+    }
+
     /// Stores the congestion header of a packet, so that the next ACK returns it.
+    #[inline(never)]
     fn read_header(&mut self, io: &Io<'_>, p: &Packet) {
-        let is_urgent = match io.header {
+        let is_urgent = match io.packets.arrived() {
             Some(header) => {
                 self.answer = Answer::Copy(Box::new(*header));
                 true
@@ -383,7 +392,7 @@ impl Receiver {
     fn send_fin(&mut self, io: &mut Io<'_>) {
         self.ack_at = Time::NEVER;
         let mut p = self.packet(io, flag::ACK | flag::FIN);
-        std::mem::take(&mut self.answer).write(io, &mut p);
+        self.write_answer(io, &mut p);
         io.send(p);
         self.schedule_retry(io.now);
     }
@@ -414,7 +423,7 @@ impl Receiver {
             p.rate_code = RateCode::UNASSIGNED.to_bits();
             p.size += RATE_OPTION_BYTES as u16;
         }
-        std::mem::take(&mut self.answer).write(io, &mut p);
+        self.write_answer(io, &mut p);
         io.send(p);
     }
 

@@ -181,7 +181,9 @@ impl Sender {
             self.phase = Phase::Closed;
             return;
         }
-        if let Some(header) = io.header {
+        if p.is(flag::HEADER)
+            && let Some(header) = io.packets.arrived()
+        {
             self.control.cc.on_header(io.now, header);
         }
         if self.phase == Phase::Closed {

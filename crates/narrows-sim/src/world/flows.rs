@@ -232,7 +232,7 @@ impl World<'_> {
     #[inline]
     pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
         let flow = &mut self.flows[slot];
-        let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox, header: None };
+        let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox };
         act(flow, &mut io);
         let (timer, send) = flow.wakes(self.now);
         if timer < flow.timer_at {

@@ -19,7 +19,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use narrows_control::catalogue::{Catalogue, Controllers};
-use narrows_control::feedback::header::Custom;
 use narrows_control::units::Time;
 
 use crate::capture::Tap;
@@ -31,7 +30,6 @@ use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::{Plan, check};
 use crate::probe::{AckLog, Recorder, Table};
-use crate::tcp::Io;
 use crate::transport::{NoTransports, Transports};
 pub(crate) use arrivals::draw_size;
 pub use arrivals::{Arrivals, starts};
@@ -397,10 +395,12 @@ impl<'p> World<'p> {
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
-        if self.packets.has_contents(&p) {
-            return self.deliver_datagram(packet, &p);
+        if self.packets.has_attachments() {
+            if self.packets.has_contents(&p) {
+                return self.deliver_datagram(packet, &p);
+            }
+            self.packets.note_arrival(&p);
         }
-        let header = self.packets.custom(&p);
         self.packets.free(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;
@@ -408,19 +408,7 @@ impl<'p> World<'p> {
         if p.payload > 0 && !p.is(flag::REVERSE) {
             self.counts.delivered_packets += 1;
         }
-        match header {
-            None => self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p)),
-            Some(header) => self.deliver_header(&p, &header),
-        }
-    }
-
-    /// Delivers a packet with a header of another crate to its flow.
-    #[cold]
-    fn deliver_header(&mut self, p: &Packet, header: &Custom) {
-        self.with_flow(p.flow, |flow, io| {
-            let mut io = Io { now: io.now, packets: io.packets, out: io.out, header: Some(header) };
-            flow.on_packet(&mut io, p);
-        });
+        self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
     }
 
     /// Delivers a datagram with its contents to its flow.

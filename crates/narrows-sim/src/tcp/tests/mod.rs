@@ -126,7 +126,7 @@ impl<'n> Pair<'n> {
 
     fn act(&mut self, act: impl FnOnce(&mut Sender, &mut Receiver, &mut Io<'_>)) {
         let (mut packets, mut out) = (Packets::new(), Vec::new());
-        let mut io = Io { now: self.now, packets: &mut packets, out: &mut out, header: None };
+        let mut io = Io { now: self.now, packets: &mut packets, out: &mut out };
         act(&mut self.sender, &mut self.receiver, &mut io);
         for id in out {
             self.carry(*packets.get(id));
