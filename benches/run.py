@@ -229,7 +229,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time of ns-3 divided by that of Narrows. Times are per packet, because D has random sizes."""
+    """CPU time of ns-3 divided by that of Narrows.
+
+    Both times are per delivered packet, because D has random sizes.
+    """
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"

@@ -4,9 +4,9 @@
     python tools/build_site.py --no-rust    # without the crates' documentation
 
 Every page must be reachable from docs/index.md: the home page links to the index of each section, and the
-index of a section links to its pages. The navigation follows the order of these links. If the index of a
-section links to a Markdown file outside of docs/, e.g. LIMITATIONS.md, this file also becomes a page. All
-other links out of docs/ lead to the source on the web.
+index of a section links to its pages. The navigation follows the order of these links. A Markdown file
+outside of docs/, e.g. LIMITATIONS.md, also becomes a page if the index of a section links to it. All other
+links out of docs/ lead to the source on the web.
 """
 
 import argparse

@@ -45,6 +45,7 @@ def test_a_parameter_changes_the_result_and_identifies_the_flow():
 
 @pytest.mark.parametrize("name", sorted(congestion.catalogue()))
 def test_defaults_that_a_scenario_writes_out_change_nothing(name):
+    """Written-out defaults give the same flows and links."""
     row = congestion.catalogue()[name]
     params = "".join(f", {p.name} = {p.spelled(p.default)}" for p in row.parameters.values())
     plain, written = run(f'"{name}"'), run(f'{{ name = "{name}"{params} }}')

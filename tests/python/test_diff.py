@@ -78,7 +78,7 @@ def test_runs_whose_links_differ_are_not_identical(backend):
 def test_runs_with_the_same_seed_are_paired(backend):
     """Both runs of a pair have the same noise.
 
-    So `diff` finds even a change that is smaller than the noise.
+    So `diff` finds even a change of a third of the noise's standard deviation.
     """
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))
     result = diff(base, head)

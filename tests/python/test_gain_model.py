@@ -43,6 +43,7 @@ def test_gains_have_the_worked_values(omega: float, expected: tuple[float, ...])
 
 @pytest.mark.parametrize(("name", "omega"), [("bbr-a", 0.6561), ("bbr-b", 0.5), ("bbr-c", 0.5920)])
 def test_a_cycle_is_neutral_at_the_worked_omega(name: str, omega: float) -> None:
+    """GAIN-7."""
     assert GAINS[name].up(omega) + GAINS[name].down(omega) == pytest.approx(2.0, abs=2e-4)
 
 
@@ -113,7 +114,10 @@ def test_flows_with_equal_rtts_keep_their_shares(algorithm: str) -> None:
 def test_the_longer_path_takes_the_link_with_every_gain(
     algorithm: str, longest_queue_s: float, seconds: float
 ) -> None:
-    """With any length of the queue, at most one of the two flows keeps its bandwidth estimate."""
+    """With any length of the queue, only one of the two flows can keep its bandwidth estimate.
+
+    Two equations have only one unknown, the length of the queue.
+    """
     found = two_flows(algorithm, longest_queue_s=longest_queue_s, seconds=seconds)
     assert found.share[-1][0] < 0.01
     at_end = found.queueing_s[-1]

@@ -69,6 +69,7 @@ def with_flows(backend, **columns):
 
 
 def test_shares_are_computed_from_the_goodputs_in_the_same_table(backend):
+    # The shares do not come from the delivered bytes (1000 and 2000).
     rows = summary.flows(sweep.run(loads(ONE_POINT), backend=with_flows(backend, goodput_bps=[9e6, 1e6])))
     assert [row.figures["share"].mean for row in rows] == pytest.approx([0.9, 0.1])
     assert [row.figures["goodput_bps"].mean for row in rows] == [9e6, 1e6]

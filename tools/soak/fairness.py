@@ -85,7 +85,7 @@ def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
 def judge(
     samples: Sequence[Sample], faults: Sequence[Disturbance], flows: Sequence[int], capacity_bps: float
 ) -> Figures:
-    """Finds the worst window of any flow, and the longest time that a flow took to recover its share."""
+    """Finds the worst window of any flow, and the longest time of a flow below half of its share."""
     figures = Figures()
     times = [sample.at_s for sample in samples]
     fair = fair_bytes(samples, capacity_bps)

@@ -371,8 +371,8 @@ impl congestion::Controller for Adapter {
         core.on_congestion(now, sent, is_persistent, lost_bytes);
     }
 
-    /// Changes the minimum window and the room of the pacer. A segment keeps its size during a
-    /// connection.
+    /// Changes the size of a datagram, on which the minimum window and the room for the pacer depend. A segment keeps
+    /// its size during a connection.
     fn on_mtu_update(&mut self, new_mtu: u16) {
         locked(&self.core).datagram_bytes = new_mtu.into();
     }

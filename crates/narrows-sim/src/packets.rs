@@ -124,7 +124,7 @@ impl Packets {
     }
 
     /// Replaces the header of a packet in the network. A router cannot change the size of a packet. A [`Custom`] header
-    /// is therefore replaced only by a [`Custom`] header of the same size.
+    /// is therefore replaced only by a [`Custom`] header of the same size, and never replaces a header of another kind.
     pub(crate) fn replace_header(&mut self, packet: u32, header: Header) {
         let p = self.packets.get_mut(packet);
         match (p.custom(), header) {

@@ -14,10 +14,11 @@ Output = Mapping[str, Any]
 the run's counters to their values. See `narrows.results.tables`.
 
 A backend that runs in real time adds ``soundness``: its verdict on the run, which is saved in
-`metadata.json`. The keys of ``soundness`` are ``sound``, ``reasons`` and the names of the measurements. If
-the run was stopped (`Monitored.stop`), ``stopped_s`` is the simulated time of the stop in seconds. ``logs``
-maps file names to the run's logs. ``capture`` is a temporary folder with captured packets. The caller must
-move or remove this folder.
+`metadata.json`. The keys of ``soundness`` are ``sound``, ``reasons`` and the names of the measurements.
+
+If the run was stopped (`Monitored.stop`), the output also has ``stopped_s``, the simulated time of the stop
+in seconds. The entry ``logs`` maps file names to the run's logs. The entry ``capture`` is a temporary folder
+with captured packets. The caller must move or remove this folder.
 """
 
 CAPTURE = "capture"

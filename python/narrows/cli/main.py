@@ -169,7 +169,10 @@ def main() -> None:
 
 
 def _of_class(error: Exception) -> str | None:
-    """The text of an exception of a user's Python controller, in one line; None for other exceptions."""
+    """An exception of a user's Python controller, in one line that names the place in the file.
+
+    None for other exceptions.
+    """
     origin = getattr(error, ORIGIN, None)
     if origin is None:
         return None

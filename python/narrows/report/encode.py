@@ -181,7 +181,7 @@ def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Run
 
 
 def order_of(name: str, value: Factor, runs: Runs) -> float:
-    """Rank of a factor's value: by the table of looks, by size (numbers), or by first appearance (others)."""
+    """Rank of a factor's value: controllers by the table of looks, numbers by size, others by appearance."""
     if name == ALGORITHM:
         return float(algorithms(runs).index(str(value)))
     if isinstance(value, int | float):

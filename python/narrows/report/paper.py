@@ -16,7 +16,7 @@ from narrows.studies.model import TableColumn, TableSpec
 from narrows.studies.runner import Outcome
 
 _LAST_DIGIT = 5e-4
-"""A mean is printed with three digits. This value is half a unit of the third digit, relative to the mean."""
+"""A mean is printed with three digits. Half a unit of the third digit is at least this part of the mean."""
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:

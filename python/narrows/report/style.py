@@ -183,7 +183,7 @@ def order(names: list[str]) -> list[str]:
 
     ordered = sorted(dict.fromkeys(names), key=place)
     for name in ordered:
-        look(name)  # gives looks to unknown names in the order of `names`
+        look(name)  # gives looks to unknown names in this order, not in the order of drawing
     return ordered
 
 

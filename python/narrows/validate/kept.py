@@ -71,7 +71,7 @@ class Kept:
         return count
 
     def drop(self, place: Place, first: int) -> None:
-        """Remove all parts that begin after run `first`. A new part that begins at `first` replaces them."""
+        """Remove all parts that begin after run `first`. The part that begins at `first` is run again."""
         for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):

@@ -173,7 +173,7 @@ def _compare(
     executor: Executor | None,
     other: Other | None,
 ) -> frozenset[str]:
-    """Add the findings of a cell. Return the days on which its sound runs were measured."""
+    """Add the findings of a cell. Return the days of its measurements (none if no run was sound)."""
     ask, cell = outcome.ask, place.cell
     found = source.evidence(place)
     if found is None:

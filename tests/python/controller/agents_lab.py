@@ -3,8 +3,8 @@
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent's eBPF programs are at the egress of the switches' ports. At the ingress, they would not see the
-packets of Open vSwitch's userspace datapath.
+The agent's eBPF programs are at the egress of the switches' ports. At the ingress, Open vSwitch's userspace
+datapath takes the packets before a program sees them.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Agents:
         return self.lab.start(space, str(find()), role, str(path), log=f"{name}.log")
 
     def status(self, name, flows=0):
+        """The agent's status; None while the agent does not answer."""
         command = [str(find()), "status", "--name", f"{self.lab.tag}-{name}", "--json", "--flows", str(flows)]
         done = run(*command, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None

@@ -175,6 +175,7 @@ class Lab:
             for port in ports:
                 command += ["--", "add-port", switch, port]
             self.vsctl(*command[1:], "--", "set-controller", switch, *self.remotes)
+            # A controller has the name of its bridge only if the bridge has one controller.
             for controller in (
                 self.vsctl("get", "bridge", switch, "controller").stdout.strip("[]\n ").split(", ")
             ):
@@ -227,6 +228,7 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
+    """Waits for a condition. The limit only ends a test that hangs."""
     for _ in range(seconds * 5):
         if ready():
             return

@@ -176,7 +176,7 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A forged certificate for the name a, signed with the key of the agent b."""
+    """A forged certificate for the name a, signed with the key of the agent b, which has a CA certificate."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -201,6 +201,7 @@ def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog
 
 
 def wait_for(done):
+    """Waits for a condition. The limit only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(2000):
         if done():

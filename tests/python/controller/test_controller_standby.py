@@ -118,6 +118,7 @@ def test_of_two_that_took_a_switch_each_from_the_other_one_stays():
 
 
 def wait_for(done):
+    """Waits for a condition. The limit only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(3000):
         if done():

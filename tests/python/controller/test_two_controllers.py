@@ -57,7 +57,7 @@ class TwoControllers(TimelyLab):
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
         roles = {name: set() for name in NAMES}
         for target, role in json.loads(rows)["data"]:
-            # If a role is not set, Open vSwitch writes an empty list.
+            # If a role is not set, the JSON has a list instead of a text.
             roles[NAMES[int(target.rpartition(":")[2]) - OPENFLOW]].add(str(role))
         return roles
 
@@ -99,6 +99,7 @@ def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.is_in_control("west"), "the standby to be in control")
     print(f"in control again {time.monotonic() - killed:.1f} s after the kill")
     wait(lambda: lab.roles()["west"] == {"master"}, "the roles of the standby")
+    # West has the rates of flows that began before the takeover.
     wait(lambda: len([f for f in lab.of("west", "flows") if f["allocation_bps"]]) == 2, "the flows' rates")
 
     lab.start_one("east")

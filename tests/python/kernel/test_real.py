@@ -92,8 +92,8 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
     assert verdict["flows"][0]["rwnd_limited"] > 0.5
     assert not [reason for reason in verdict["reasons"] if "window" in reason]
     assert simulated.flows["goodput_bps"][0].as_py() == pytest.approx(half_per_rtt, rel=0.02)
-    # Before version 6.6, Linux offers half of the buffer as receive window. Later versions offer up to 1448
-    # of every 2304 bytes.
+    # Before version 6.6, Linux offers half of the buffer as receive window. Version 6.6 and later offer up to
+    # 1448 of every 2304 bytes.
     assert 0.9 * half_per_rtt < real.flows["goodput_bps"][0].as_py() < 1.02 * 1448 / 1152 * half_per_rtt
 
 

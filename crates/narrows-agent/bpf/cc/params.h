@@ -28,7 +28,7 @@ struct nrw_params {
 	struct nrw_gain_pair probe_rtt;
 	__u64 min_rtt_window_us;
 	__u64 probe_rtt_us;
-	__u64 extra_us;			/* largest addition to the window for aggregation, as time at the present bandwidth */
+	__u64 extra_us;			/* most that aggregation adds to the window, in us at the present bandwidth */
 	__u32 extra_rounds;		/* length of each of the two bins for aggregation, in rounds */
 	__u32 extra_rounds_startup;
 	__u32 extra_epoch_packets;	/* an epoch ends before it has this many acknowledged packets */

@@ -122,7 +122,7 @@ struct nrw_slot {
 	__u8 learn_reverse_n;	/* P: like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 mark;		/* P: skb->mark of the first data packet, which can identify a subscriber */
-	__u32 vlan;		/* P: VLAN id of the data at its port (even if key.vlan is 0), can identify a subscriber */
+	__u32 vlan;		/* P: VLAN id of the data at its port in every mode, can identify a subscriber */
 	__u32 pad2[3];
 };
 

@@ -204,7 +204,7 @@ static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_pac
 
 /*
  * Returns the transport protocol, -1 for contradictory lengths, or -2 for a fragment without a transport
- * header. A UDP fragment always returns IPPROTO_UDP.
+ * header. For a UDP fragment, returns IPPROTO_UDP even if it has no UDP header.
  */
 static __always_inline int nrw_read_ipv4(struct __sk_buff *skb, struct nrw_packet *p)
 {

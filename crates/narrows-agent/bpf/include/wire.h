@@ -36,7 +36,7 @@ enum nrw_code {
 #define NRW_REPORT_FIRST	(1U << 31) /* the flow's first report after its SYN */
 #define NRW_REPORT_FIN		(1U << 30) /* the flow's last report */
 #define NRW_REPORT_SEGMENTS(value) ((value) >> 22 & 0xff)
-#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest reported time, us (longer times are sent as this) */
+#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* largest time since the last report, us; longer times are cut */
 
 /*
  * Marks in data packets. With a mark, the sender states whether its application limits the flow (BRF-100). A

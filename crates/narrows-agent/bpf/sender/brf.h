@@ -50,9 +50,9 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 
 /*
  * Begins a connection with a rate or with CUBIC. After the connection has begun, further calls have no
- * effect. Usually, it begins in init(), after the handshake. If the application selects `brf` between
- * connect() and the SYN-ACK, init() runs in SYN_SENT, which is too early. In this case, the connection begins
- * at its first packet or ACK after the handshake.
+ * effect. Usually, the connection begins in init(), after the handshake. If the application selects `brf`
+ * between connect() and the SYN-ACK, init() runs in SYN_SENT, which is too early. In this case, the
+ * connection begins at its first packet or ACK after the handshake.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {

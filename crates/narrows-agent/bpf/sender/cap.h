@@ -2,8 +2,8 @@
 /*
  * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate. The kernel's own congestion
  * control stays in use. The sender paces at the lower of the network's rate and the rate of this congestion
- * control. If feedback is missing, the cap is removed, and only this congestion control remains. A change to
- * CUBIC and a gradual increase of the rate (BRF-104) are therefore not needed.
+ * control. If feedback is missing, the cap is removed. This congestion control works with and without a cap,
+ * so a change to CUBIC and a gradual increase of the rate (BRF-104) are not needed.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H

@@ -3,7 +3,8 @@
  * Decides which packets of a flow are believed. A host that is not on the flow's path can forge the flow's
  * addresses and ports, but must guess its sequence numbers (RFC 5961). For each direction, a slot keeps the
  * end of the data and the acknowledged number. A packet is believed if its sequence number and its
- * acknowledgement number are near these numbers. Other packets are not counted as packets of the flow.
+ * acknowledgement number are near these numbers. Other packets are counted in nrw_port.implausible, but not
+ * as packets of the flow.
  *
  * If packets took another path, or this program did not run for a while, the slot's numbers are out of date.
  * In this case, the program does not believe the flow's real packets. If a direction has had no believed

@@ -11,7 +11,7 @@
  *   a rate into them.
  * - Packets of a handshake (handshake.h).
  *
- * A switch with BDR keeps no flows. Instead of slots, it uses the shorter code in designated.h.
+ * A switch with BDR keeps no flows. The shorter code in designated.h replaces the code for slots.
  *
  * The program makes no decisions. The agent decides rates, leaves and class priorities (maps.h).
  */

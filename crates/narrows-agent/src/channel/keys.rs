@@ -139,7 +139,8 @@ impl ServerCertVerifier for Pinned {
 /// Makes a key and a certificate for this name (ECDSA with P-256), and writes them to `NAME.key` and `NAME.crt` in
 /// `folder`. Returns the paths of both files.
 ///
-/// # Errors If one of the files already exists or cannot be written. An existing key is never replaced.
+/// # Errors
+/// If one of the files already exists or cannot be written. An existing key is never replaced.
 pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let (key, certificate) = make(name).map_err(io::Error::other)?;
     let paths = ["key", "crt"].map(|end| folder.join(format!("{name}.{end}")));

@@ -91,8 +91,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// Compares the scopes. The list of namespaces can change at any time. A change to another kind of scope needs a
-/// restart, because the loaded programs depend on the kind.
+/// Compares the scopes. The list of namespaces can change at any time. Any other change of the scope needs a restart,
+/// because the loaded programs depend on it.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}

@@ -51,8 +51,8 @@ pub struct SenderCounters {
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // This field is before the links, so that it is dropped first. While an algorithm is a default, the kernel does not
-    // unregister it.
+    // This field is before the links, so that it is dropped first. An algorithm that is still a default would stay in
+    // the kernel.
     _defaults: Vec<DefaultChanged>,
     /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,

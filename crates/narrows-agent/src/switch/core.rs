@@ -1,5 +1,5 @@
-//! The logic of the control loop. The loop reads slots and computes the program's orders for each flow. The caller
-//! carries out the rate controllers' actions.
+//! The logic of the control loop. The loop reads slots and computes the orders that the program follows for each flow.
+//! The caller carries out the rate controllers' actions.
 //!
 //! A tick occurs every 10 ms by default, and when a controller's timer is due. In each tick, the loop visits each live
 //! slot once. It reports the program's counts to the port's controller, and writes the controller's decisions into the

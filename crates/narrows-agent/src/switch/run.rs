@@ -47,8 +47,8 @@ const RECOUNTS: usize = 3;
 /// Shortest time between two updates of the services' grants. The grants depend on averages over finished flows. These
 /// averages change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// The limit on unconfirmed flows is at least this number. If there are more confirmed flows than this, the limit is
-/// the number of confirmed flows.
+/// Except in a flood, the limit on unconfirmed flows is at least this number. If there are more confirmed flows than
+/// this, the limit is the number of confirmed flows.
 const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
 /// Largest number of unconfirmed flows in a flood. In a flood, almost all unconfirmed flows are forged, but each takes
 /// the share of a new flow for a while. A real flow that is refused gets a slot with its first data.

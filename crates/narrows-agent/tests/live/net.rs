@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's rate, a little above the switch's rate. If HTB is missing, the wire limits the flows, and not the speed
-/// of the machine.
+/// The wire's rate, a little above the switch's rate. If HTB is missing, the wire limits the flows. Without this limit,
+/// the speed of the machine would limit them.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.

@@ -142,7 +142,7 @@ impl From<Constant> for Value {
     }
 }
 
-/// A name for an algorithm with fixed values for some of its parameters.
+/// A name for an algorithm with certain values for some of its parameters.
 #[derive(Copy, Clone, Debug)]
 pub struct Preset {
     /// The name in scenarios and results.

@@ -11,8 +11,8 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 /// Like [`update`], for two bytes at the position `offset` of the covered data.
 ///
 /// At an odd offset, the first byte is the low half of one word, and the second byte is the high half of the next word.
-/// Halves of different words can be added in any order (RFC 1071, section 2(B)). So it is enough to swap the two bytes
-/// in both values.
+/// The sum does not depend on the word in which a half lies (RFC 1071, section 2(B)). So it is enough to swap the two
+/// bytes in both values.
 pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 {
     if offset.is_multiple_of(2) {
         update(checksum, old, new)

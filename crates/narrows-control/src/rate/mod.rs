@@ -1,11 +1,12 @@
 //! Rate controllers in the network. From the packets of a port, they compute a rate for each flow.
 //!
-//! There are two traits. A [`PerFlowController`] gives each flow of a port a rate, divides the link into classes, and
-//! writes rates into ACKs or sends them to sources. A per-flow controller that can also work with packet counts
-//! implements [`Aggregated`](aggregate::Aggregated). A [`HeaderController`] reads and writes the congestion headers of
-//! data packets. A [`RateController`] holds a controller of either kind. The host (the simulated switch, or the agent
-//! on a real switch) provides the queues, clocks and links. A [`DomainController`](domain::DomainController) makes
-//! decisions for many ports at once. It communicates with the ports only by [`Message`]s.
+//! There are two traits for the controller of a port. A [`PerFlowController`] gives each flow of the port a rate,
+//! divides the link into classes, and writes rates into ACKs or sends them to sources. A per-flow controller that can
+//! also work with packet counts implements [`Aggregated`](aggregate::Aggregated). A [`HeaderController`] reads and
+//! writes the congestion headers of data packets. A [`RateController`] holds a controller of either kind. The host (the
+//! simulated switch, or the agent on a real switch) provides the queues, clocks and links. A
+//! [`DomainController`](domain::DomainController) makes decisions for many ports at once. It communicates with the
+//! ports only by [`Message`]s.
 
 pub mod aggregate;
 pub mod bdr;

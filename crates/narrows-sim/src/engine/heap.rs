@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     /// A rate controller's timer. Index: switch.
     Switch = 5,
     /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. Indices
-    /// from `NOTICES_FROM` on are notices (messages with a rate) that arrive at the source of a flow.
+    /// from `NOTICES_FROM` on are notices (messages with a rate) that arrive at a flow's sender.
     Domain = 6,
     /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
     Sample = 7,

@@ -1,6 +1,6 @@
 //! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). RACK considers a segment lost if two conditions hold. A
-//! segment that was sent later has been delivered, and the RTT plus a reordering window has passed since the
-//! transmission of the first segment.
+//! segment that was sent later has been delivered, and the RTT plus a reordering window has passed since the segment
+//! itself was sent.
 //!
 //! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
 //! may indicate a loss, and when the reordering timer expires.

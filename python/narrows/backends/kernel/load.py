@@ -109,7 +109,7 @@ class Load:
             yield
 
     def logs(self) -> dict[str, str]:
-        """The log files of the programs, by their names in the results."""
+        """The texts of the log files that are kept, by the files' names in the results."""
         return {
             file: self._programs.log(name).read_text("utf-8", "replace") for name, file in self._logs.items()
         }
@@ -142,7 +142,7 @@ class Load:
                 server.wait(max(0.01, until - time.monotonic()))
 
     def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
-        """Interrupt a client that still runs. If its program failed before that, add a complaint."""
+        """Interrupt a client that still runs. If it or its server has failed before, add a complaint."""
         for role, process in (("server", self._servers[call.number]), ("client", client)):
             if code := process.poll():
                 end = self._programs.end_of(_log(call, role), code)

@@ -45,7 +45,7 @@ class _Finished:
 
 
 def completion(runs: Sequence[Run]) -> Figure | None:
-    """Slowdown over size, and the distribution of completion times; None if no flow has finished.
+    """Slowdown over size, and distribution of completion times; None if no flow with a size has finished.
 
     Dots are flows. The flows are divided into ten groups by size. Lines connect the groups' medians and 99th
     percentiles.

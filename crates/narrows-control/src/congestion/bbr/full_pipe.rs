@@ -47,7 +47,7 @@ impl FullPipe {
         self.reached = true;
     }
 
-    /// Removes the mark of a full pipe, because spurious losses caused it.
+    /// Removes the mark of a full pipe. Called after spurious losses, because the mark may be wrong.
     pub fn unreach(&mut self) {
         self.reached = false;
     }

@@ -49,8 +49,8 @@ impl Velocity {
         self.start_delivered != then.start_delivered
     }
 
-    /// Sets the direction in which the window moves from now on. If the velocity is above 1, a reversal resets the
-    /// velocity to 1 at once and begins a new RTT.
+    /// Called with the direction in which the window moves from now on. If the velocity is above 1, a reversal resets
+    /// the velocity to 1 at once and begins a new RTT.
     ///
     /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could overshoot
     /// its target by up to its own size, and again on its way back. Meta's `Copa.cpp` resets the velocity in the same

@@ -62,7 +62,8 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     let mut law = Law::new(params, Rate::from_bits_per_sec(1_000_000_000), Time::ZERO);
     let mut events = events.iter().peekable();
     let (mut active, mut samples) = (0.0, Vec::new());
-    // The time between samples is not a multiple of the time between reports.
+    // The time between reports is not a multiple of the time between samples, so the samples are not synchronised with
+    // the flows.
     for tick in 1.. {
         let now = Time::from_secs_f64(f64::from(tick) * 0.0137);
         while let Some(event) = events.next_if(|event| event.at <= now) {

@@ -136,7 +136,7 @@ pub(super) struct Shares<H> {
     spread: u64,
     reduction: f64,
     spread_residual: bool,
-    /// The minimum allocation of BRF-47, as computed in the last ALLOC or when a flow last got its first rate.
+    /// The minimum allocation of BRF-47, as computed in the last ALLOC or BW_INIT.
     floor: Rate,
     /// Number of bulk changes of demands so far.
     allotments: u64,

@@ -101,7 +101,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Replaces the record of a flow by a record of a rated flow, if this packet shows that the flow uses BRF. The flow
+    /// Replaces the record of a flow with one of a rated flow, if this packet shows that the flow uses BRF. The flow
     /// was classified as other TCP, because its first packet at this port did not carry the option. Data carries the
     /// option only once per RTT, and not at all if there is little data. ACKs also show that the flow uses BRF, because
     /// receivers leave room for a rate if the SYN asked for one (BRF-9).
@@ -481,7 +481,7 @@ impl<K: FlowIdentity> Brf<K> {
         news
     }
 
-    /// Records the base allocation that the sender knows from now on.
+    /// Records the base allocation that the sender knows, and since when the sender has known it.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
         let terms = self.shares.terms(id.slot, meter.app_class);

@@ -59,8 +59,8 @@ params! {
     /// Queueing delay (queue divided by link rate) above which the detector reports congestion; zero disables this
     /// limit.
     q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, LONGEST).from("BRF-74");
-    /// A queue of fewer packets than this is not reported as congestion, even if its delay exceeds `q_delay_max`. On a
-    /// slow link, two bursts already cause such a delay.
+    /// If a queue has fewer packets than this, the detector ignores its delay. On a slow link, two bursts already cause
+    /// a delay above `q_delay_max`.
     q_packets_min: u32 = 0, 8, whole(0, COUNT).from("ours");
     /// Arrivals above this multiple of C_BRF are a burst.
     burst_threshold: f64 = 1.02, 1.02, number(0.1, 10.0).from("BRF-72");

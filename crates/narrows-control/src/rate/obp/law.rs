@@ -3,8 +3,8 @@
 //!
 //! All N flows on a link of capacity C add the same remaining bandwidth to their rates at the same time. From one RTT
 //! to the next, the sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, the shares become equal, and
-//! S settles at N C a' / (1 + (N - 1) a'). With more flows, S oscillates. While the link is overloaded, S shrinks only
-//! by the factor a' per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and this
+//! S settles at N C a' / (1 + (N - 1) a'). With more flows, S oscillates. While the link is overloaded, S shrinks by
+//! only the share 1 - a' per RTT, so the queue fills any buffer. OBP-1 has no remedy for this overload, and this
 //! implementation adds none.
 
 use super::params::Params;

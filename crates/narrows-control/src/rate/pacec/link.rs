@@ -121,7 +121,8 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 for one link. If flows do not use their rates, the result is bounded by eta * C.
+            // PAC-19 for one link. The result is at most eta * C. Without this limit, it would grow in each period if
+            // the flows do not use their rates.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
