@@ -1,4 +1,4 @@
-"""An HTTP server that stands in for an Alertmanager. It stores requests, and gives the answers that a test sets."""
+"""A server that stands in for an Alertmanager. It stores requests, and answers as a test says."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ use super::agent::{Agent, Child, htb_of, patience, run};
 use super::{PROGRAM, kernel, root_is_ours};
 
 /// An interface vanishes while the agent starts, builds queues and attaches programs, so any system call may be the
-/// first to fail. Whichever call fails, the agent reports the interface and ends.
+/// first to fail. After the failure of any call, the agent reports the interface and ends.
 #[test]
 fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
