@@ -37,8 +37,8 @@ LICENCE_FILES = {
     "LICENSE-MIT": ROOT / "LICENSE-MIT",
     "copyright": ROOT / "packaging/deb/copyright",
 }
-URLS = {"Homepage": "homepage", "Source": "repository"}
-"""The links in the wheel's metadata: for each label, the key in Cargo.toml that holds the address."""
+PYTHON_ONLY = ("Programming Language :: Python", "Typing ::")
+"""Classifiers of the Python package that do not apply to the agent."""
 EARLIEST = 315532800
 """1 January 1980 in Unix time, the earliest time that a zip file can store."""
 
@@ -80,9 +80,10 @@ def stripped(binary: Path) -> bytes:
 
 
 def metadata() -> str:
-    """The text of METADATA (Core Metadata 2.4), with values from the Cargo manifests."""
+    """The text of METADATA (Core Metadata 2.4), with values from the manifests of Cargo and Python."""
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
     package = tomllib.loads((ROOT / "crates/narrows-agent/Cargo.toml").read_text())["package"]
+    python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [
         "Metadata-Version: 2.4",
         "Name: narrows-agent",
@@ -91,9 +92,8 @@ def metadata() -> str:
         f"License-Expression: {LICENCE}",
         *(f"License-File: {name}" for name in LICENCE_FILES),
         *(f"Author: {author}" for author in workspace["authors"]),
-        *(f"Project-URL: {name}, {workspace[key]}" for name, key in URLS.items() if key in workspace),
-        "Classifier: Operating System :: POSIX :: Linux",
-        "Classifier: Topic :: System :: Networking",
+        *(f"Project-URL: {name}, {address}" for name, address in python["urls"].items()),
+        *(f"Classifier: {name}" for name in python["classifiers"] if not name.startswith(PYTHON_ONLY)),
         "Requires-Python: >=3.8",
         "Description-Content-Type: text/markdown",
         "",

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -137,3 +138,16 @@ def test_the_machine_of_a_static_binary_is_read_from_its_header():
     spec.loader.exec_module(module)
     assert module.machine(elf(62, 1)) == "x86_64"
     assert module.machine(elf(183, 1)) == "aarch64"
+
+
+def test_the_metadata_has_the_links_and_classifiers_of_the_python_package(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = archive.read(name).decode().partition("\n\n")[0].splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    links = {line.removeprefix("Project-URL: ") for line in lines if line.startswith("Project-URL: ")}
+    assert links == {f"{label}, {address}" for label, address in project["urls"].items()}
+    classifiers = {line.removeprefix("Classifier: ") for line in lines if line.startswith("Classifier: ")}
+    assert classifiers < set(project["classifiers"])
+    assert "Topic :: System :: Networking" in classifiers
+    assert not any("Python" in classifier for classifier in classifiers)

@@ -345,6 +345,7 @@ fn the_page_on_security_names_tests_that_exist() {
     let page = include_str!("../../../../docs/explanation/security.md");
     let files = [
         ("forged", include_str!("forged.rs")),
+        ("designated", include_str!("designated.rs")),
         ("life", include_str!("life.rs")),
         ("real", include_str!("real.rs")),
         ("stamping", include_str!("stamping.rs")),
