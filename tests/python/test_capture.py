@@ -283,5 +283,6 @@ def test_real_stacks_are_captured_at_the_devices_of_the_places():
     assert words[words.index("-w") + 1] == "/there/bottleneck.pcap"
     assert words[words.index("-s") + 1] == "128"
     assert words[words.index("-Q") + 1] == "in"
+    assert "--immediate-mode" in words, "otherwise tcpdump loses the packets before its end"
     assert "-Q" not in host.command(Path("/there"), 128)
     assert real.places({**plan, "capture": None}, layout) == []

@@ -361,3 +361,57 @@ fn requests_need_a_transport_with_streams() {
         assert!(Run::new(&plan(vec![flow])).transports(&Quinn::default()).start().is_err());
     }
 }
+
+#[test]
+fn without_a_pause_each_request_follows_the_object_before_it() {
+    for parallel in [1, 6] {
+        let mut plan = plan(vec![requesting(SizePlan::Fixed { bytes: 1_000.0 }, parallel, Some(60), 0)]);
+        plan.warmup = Span::ZERO;
+        let objects = objects(&run(&plan));
+        assert_eq!(objects.len(), 60);
+        let received: Vec<f64> = objects.iter().map(|object| object.1).collect();
+        for (requested, ..) in &objects[parallel as usize..] {
+            assert!(received.contains(requested), "{parallel}: a request at {requested}: {objects:?}");
+        }
+        // 60 objects in groups of `parallel`, one RTT for each group.
+        let end = received.iter().copied().fold(0.0, f64::max);
+        let expected = (1.5 + 60.0 / f64::from(parallel)) * RTT_MS as f64 / 1e3;
+        assert!((end / expected - 1.0).abs() < 0.1, "{parallel}: {end}, expected {expected}");
+    }
+}
+
+#[test]
+fn parallel_objects_of_equal_size_arrive_at_the_same_time() {
+    let mut plan = plan(vec![requesting(SizePlan::Fixed { bytes: 500_000.0 }, 6, Some(6), 0)]);
+    plan.warmup = Span::ZERO;
+    let received: Vec<f64> = objects(&run(&plan)).iter().map(|object| object.1).collect();
+    let (first, last) =
+        (received.iter().copied().fold(f64::MAX, f64::min), received.iter().copied().fold(0.0, f64::max));
+    assert!(first > 0.9 * last, "{received:?}");
+}
+
+#[test]
+fn a_flow_ends_with_its_last_object_even_if_the_pause_would_be_longer() {
+    for (parallel, count, think) in [(1, 1, 3_000), (2, 4, 20_000), (1, 1, 40_000)] {
+        let mut plan =
+            plan(vec![requesting(SizePlan::Fixed { bytes: 10_000.0 }, parallel, Some(count), think)]);
+        (plan.warmup, plan.duration) = (Span::ZERO, Span::from_secs(60));
+        let results = run(&plan);
+        let last = objects(&results).iter().map(|object| object.1).fold(0.0, f64::max);
+        assert_eq!(number(&results, "fct_recv_s", 0), last, "{parallel}, {count}");
+        assert!(number(&results, "end_s", 0) < last + 0.5, "{parallel}, {count}");
+    }
+}
+
+#[test]
+fn a_lost_connection_of_requests_is_reported() {
+    let mut plan = plan(vec![requesting(SizePlan::Fixed { bytes: 100_000.0 }, 4, None, 0)]);
+    plan.duration = Span::from_secs(60);
+    for link in &mut plan.links {
+        link.loss = vec![(Time::ZERO + Span::from_secs(1), LossPlan::Bernoulli { p: 1.0 })];
+    }
+    let results = run(&plan);
+    let kinds = results.table("events").unwrap().str("kind").unwrap().to_vec();
+    assert!(kinds.iter().any(|kind| kind.starts_with("connection-lost: ")), "{kinds:?}");
+    assert!(objects(&results).iter().any(|object| object.1.is_nan()), "the last objects are incomplete");
+}

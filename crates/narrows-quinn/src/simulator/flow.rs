@@ -17,7 +17,7 @@ use quinn_proto::{
 
 use super::Congestion;
 use super::end::FlowEnd;
-use super::objects::{Requester, Responder};
+use super::objects::{Requester, Responder, stream_limit};
 use super::observer::{ObserverFactory, SharedObservations};
 use super::plaintext::Plaintext;
 use super::seeded::{Key, endpoint_config, fill};
@@ -113,7 +113,7 @@ impl Flow {
         sending.initial_mtu(INITIAL_DATAGRAM_BYTES);
         sending.congestion_controller_factory(Arc::new(factory));
         if let Some(requests) = &setup.requests {
-            sending.max_concurrent_bidi_streams(VarInt::from_u32(requests.parallel()));
+            sending.max_concurrent_bidi_streams(stream_limit(requests));
         }
         if let Some(log) = log {
             let mut qlog = QlogConfig::default();
@@ -239,7 +239,7 @@ impl Flow {
             (End::Sender, Event::ConnectionLost { reason }) => {
                 self.sender.is_closed = true;
                 // After the last object, the receiver closes the connection.
-                if self.objects.is_none() || !self.receiver.is_closed {
+                if !self.objects.as_ref().is_some_and(|(_, requester)| requester.is_done()) {
                     self.failure = Some((now, reason.to_string()));
                 }
             }
@@ -260,7 +260,6 @@ impl Flow {
         match end {
             End::Sender => {
                 let Some(connection) = self.client.connection() else { return };
-                responder.accept(connection);
                 let window = connection.congestion_state().window();
                 let most = requester.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES;
                 responder.drive(connection, most);
@@ -268,9 +267,9 @@ impl Flow {
             }
             End::Receiver if !self.receiver.is_closed => {
                 let Some(connection) = self.server.connection() else { return };
-                let is_done = requester.drive(connection, output);
+                requester.drive(connection, output);
                 self.receiver.delivered = requester.delivered;
-                if is_done {
+                if requester.is_done() {
                     self.receiver.is_closed = true;
                     self.receiver.received_at = requester.received_at;
                     self.sender.acked_at = requester.received_at;

@@ -3,25 +3,35 @@
 //! The receiver of the flow opens a bidirectional stream for each request and writes the size of the object into it.
 //! The sender answers with this number of bytes on the same stream.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes as Contents;
-use narrows_control::units::{Bytes, Time};
+use narrows_control::units::Time;
 use narrows_sim::transport::{Output, Requests};
-use quinn_proto::{Connection, Dir, ReadError, StreamId};
+use quinn_proto::{Connection, Dir, ReadError, StreamId, VarInt};
 
 use super::flow::ZEROS;
 
 /// Bytes of a request: the size of the object, big endian.
 const REQUEST_BYTES: usize = 8;
+/// Bytes that the sender writes to a stream before it turns to the next stream: about a datagram.
+const TURN_BYTES: u64 = 1200;
+
+/// Returns the number of streams that the sender allows. A stream ends for the sender only when the last data is
+/// acknowledged, and quinn announces new streams in groups. With a limit of `parallel` streams, requests would wait for
+/// these announcements. Servers of HTTP/3 should allow at least 100 streams (RFC 9114, section 6.1).
+pub(super) fn stream_limit(requests: &Requests) -> VarInt {
+    VarInt::from_u32(requests.parallel().saturating_mul(4).max(100))
+}
 
 /// The receiver's end: open requests, and requests to come.
 pub(super) struct Requester {
     requests: Requests,
     /// Stream and number of each open request.
     open: Vec<(StreamId, usize)>,
-    /// Times at which requests are due, in order. A request stays due while the connection allows no more streams.
-    due: Vec<Time>,
-    /// Size of the next object, if its request waits for a stream.
-    next: Option<Bytes>,
+    /// Times at which requests are due, in order.
+    due: VecDeque<Time>,
+    has_begun: bool,
     pub(super) delivered: u64,
     /// The time at which the last object was complete.
     pub(super) received_at: Option<Time>,
@@ -29,71 +39,75 @@ pub(super) struct Requester {
 
 impl Requester {
     pub(super) fn new(requests: Requests) -> Self {
-        Requester { requests, open: Vec::new(), due: Vec::new(), next: None, delivered: 0, received_at: None }
+        Requester {
+            requests,
+            open: Vec::new(),
+            due: VecDeque::new(),
+            has_begun: false,
+            delivered: 0,
+            received_at: None,
+        }
     }
 
     /// Schedules the first requests. Called when the connection is established.
     pub(super) fn begin(&mut self, now: Time) {
-        self.due = vec![now; self.requests.parallel() as usize];
+        self.has_begun = true;
+        self.due = vec![now; self.requests.parallel() as usize].into();
     }
 
     /// Returns the time at which the next request is due.
     pub(super) fn wake(&self) -> Time {
-        self.due.first().copied().unwrap_or(Time::NEVER)
+        self.due.front().copied().unwrap_or(Time::NEVER)
     }
 
     /// Whether all objects are complete, and no request follows.
-    fn is_done(&self) -> bool {
-        self.open.is_empty() && self.due.is_empty()
+    pub(super) fn is_done(&self) -> bool {
+        self.has_begun && self.open.is_empty() && self.due.is_empty()
     }
 
-    /// Reads the objects that have arrived, and sends the requests that are due. Returns whether the requests are
-    /// done.
-    pub(super) fn drive(&mut self, connection: &mut Connection, output: &mut Output<'_>) -> bool {
+    /// Reads the objects that have arrived, and sends the requests that are due.
+    pub(super) fn drive(&mut self, connection: &mut Connection, output: &mut Output<'_>) {
         let now = output.now();
-        let had_any = !self.is_done();
-        let (delivered, think) = (&mut self.delivered, self.requests.think());
-        let due = &mut self.due;
-        let received_at = &mut self.received_at;
-        self.open.retain(|&(stream, number)| {
+        let next = now + self.requests.think();
+        let Requester { open, due, delivered, received_at, .. } = self;
+        open.retain(|&(stream, number)| {
             let is_complete = read_object(connection, stream, delivered);
             if is_complete {
                 output.record_object(number);
                 *received_at = Some(now);
-                due.push(now + think);
+                due.push_back(next);
             }
             !is_complete
         });
+        if !self.requests.has_more(self.wake()) {
+            self.due.clear();
+        }
         while self.wake() <= now {
-            let Some(size) = self.next.take().or_else(|| self.requests.next_size(now)) else {
+            let Some(stream) = connection.streams().open(Dir::Bi) else { break };
+            let Some(size) = self.requests.next_size(now) else {
                 self.due.clear();
                 break;
             };
-            let Some(stream) = connection.streams().open(Dir::Bi) else {
-                self.next = Some(size);
-                break;
-            };
-            self.due.remove(0);
+            self.due.pop_front();
             let mut request = [Contents::copy_from_slice(&size.get().to_be_bytes())];
-            // A new stream has room for a request, unless the sender's window is full. Then the object never comes.
+            // The sender's window has room for the short requests of all streams, so this does not fail.
             let _ = connection.send_stream(stream).write_chunks(&mut request);
             let _ = connection.send_stream(stream).finish();
             self.open.push((stream, output.record_request(size)));
         }
-        had_any && self.is_done()
     }
 }
 
 /// Reads what has arrived of an object. Returns whether the object is complete.
 fn read_object(connection: &mut Connection, stream: StreamId, delivered: &mut u64) -> bool {
     let mut received = connection.recv_stream(stream);
-    let Ok(mut chunks) = received.read(true) else { return true };
+    let Ok(mut chunks) = received.read(true) else { return false };
     let is_complete = loop {
         match chunks.next(usize::MAX) {
             Ok(Some(chunk)) => *delivered += chunk.bytes.len() as u64,
             Ok(None) => break true,
-            Err(ReadError::Blocked) => break false,
-            Err(ReadError::Reset(_)) => break true,
+            // The sender in this module resets no stream.
+            Err(ReadError::Blocked | ReadError::Reset(_)) => break false,
         }
     };
     let _ = chunks.finalize();
@@ -103,57 +117,54 @@ fn read_object(connection: &mut Connection, stream: StreamId, delivered: &mut u6
 /// The sender's end: the objects that are being sent.
 #[derive(Default)]
 pub(super) struct Responder {
-    answers: Vec<Answer>,
+    /// Streams whose request has not arrived completely, and the part that has arrived.
+    asking: Vec<(StreamId, Vec<u8>)>,
+    /// Streams of objects, and the number of bytes still to be written. The first stream is the next one to write to.
+    answers: VecDeque<(StreamId, u64)>,
     pub(super) written: u64,
 }
 
-struct Answer {
-    stream: StreamId,
-    /// The request, as far as it has arrived.
-    request: Vec<u8>,
-    /// Number of bytes still to be written; `None` before the whole request has arrived.
-    left: Option<u64>,
-}
-
 impl Responder {
-    /// Accepts the streams that the receiver has opened.
-    pub(super) fn accept(&mut self, connection: &mut Connection) {
-        while let Some(stream) = connection.streams().accept(Dir::Bi) {
-            self.answers.push(Answer { stream, request: Vec::new(), left: None });
-        }
-    }
-
     /// Reads requests, and writes as much of the objects as the stack accepts, but at most up to `most` bytes in all.
+    /// Objects take turns, as those of equal urgency that a browser can use incrementally (RFC 9218, section 10).
     pub(super) fn drive(&mut self, connection: &mut Connection, most: u64) {
-        let written = &mut self.written;
-        self.answers.retain_mut(|answer| {
-            if answer.left.is_none() {
-                answer.left = read_request(connection, answer);
+        while let Some(stream) = connection.streams().accept(Dir::Bi) {
+            self.asking.push((stream, Vec::new()));
+        }
+        self.asking.retain_mut(|(stream, request)| match read_request(connection, *stream, request) {
+            Some(size) => {
+                self.answers.push_back((*stream, size));
+                false
             }
-            let Some(left) = &mut answer.left else { return true };
-            while *left > 0 && *written < most {
-                let bytes = (*left).min(ZEROS.len() as u64) as usize;
-                let mut chunk = [Contents::from_static(&ZEROS[..bytes])];
-                let Ok(done) = connection.send_stream(answer.stream).write_chunks(&mut chunk) else { break };
-                *written += done.bytes as u64;
-                *left -= done.bytes as u64;
-            }
-            if *left == 0 {
-                let _ = connection.send_stream(answer.stream).finish();
-            }
-            *left > 0
+            None => true,
         });
+        // The number of streams in a row that accepted nothing.
+        let mut blocked = 0;
+        while self.written < most && blocked < self.answers.len() {
+            let Some((stream, left)) = self.answers.pop_front() else { break };
+            let bytes = left.min(TURN_BYTES) as usize;
+            let mut chunk = [Contents::from_static(&ZEROS[..bytes])];
+            let written =
+                connection.send_stream(stream).write_chunks(&mut chunk).map_or(0, |done| done.bytes as u64);
+            self.written += written;
+            blocked = if written == 0 { blocked + 1 } else { 0 };
+            if written == left {
+                let _ = connection.send_stream(stream).finish();
+            } else {
+                self.answers.push_back((stream, left - written));
+            }
+        }
     }
 }
 
 /// Returns the size of the object once the whole request has arrived.
-fn read_request(connection: &mut Connection, answer: &mut Answer) -> Option<u64> {
-    let mut received = connection.recv_stream(answer.stream);
+fn read_request(connection: &mut Connection, stream: StreamId, request: &mut Vec<u8>) -> Option<u64> {
+    let mut received = connection.recv_stream(stream);
     let mut chunks = received.read(true).ok()?;
     while let Ok(Some(chunk)) = chunks.next(REQUEST_BYTES) {
-        answer.request.extend_from_slice(&chunk.bytes);
+        request.extend_from_slice(&chunk.bytes);
     }
     let _ = chunks.finalize();
-    let bytes: [u8; REQUEST_BYTES] = answer.request.get(..REQUEST_BYTES)?.try_into().ok()?;
-    Some(Bytes::new(u64::from_be_bytes(bytes)).get())
+    let bytes: [u8; REQUEST_BYTES] = request.get(..REQUEST_BYTES)?.try_into().ok()?;
+    Some(u64::from_be_bytes(bytes))
 }

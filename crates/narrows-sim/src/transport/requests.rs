@@ -42,14 +42,14 @@ impl Requests {
         self.think
     }
 
-    /// Returns the time from which on there are no new requests.
-    pub fn stop(&self) -> Time {
-        self.stop
+    /// Whether there is a request at this time.
+    pub fn has_more(&self, at: Time) -> bool {
+        at < self.stop && self.left != Some(0)
     }
 
     /// Returns the size of the next object; `None` if there are no more requests.
     pub fn next_size(&mut self, now: Time) -> Option<Bytes> {
-        if now >= self.stop || self.left == Some(0) {
+        if !self.has_more(now) {
             return None;
         }
         self.left = self.left.map(|left| left - 1);

@@ -39,7 +39,9 @@ class Place:
     def command(self, folder: Path, snap: int) -> list[str]:
         """The words of the command. Only IPv4 packets are captured, because all flows use IPv4."""
         words = [TOOL, "-i", self.device, "-w", str(folder / self.file), "-s", str(snap)]
-        words += ["--time-stamp-precision=nano", "-B", str(_BUFFER_KIB), "-Z", "root", "-n"]
+        # Without the immediate mode, tcpdump loses the packets of the last second before it is stopped.
+        words += ["--immediate-mode", "--time-stamp-precision=nano"]
+        words += ["-B", str(_BUFFER_KIB), "-Z", "root", "-n"]
         return [*words, *(["-Q", "in"] if self.arriving else []), "ip"]
 
 
@@ -105,12 +107,12 @@ class Captures:
         for place, name, process in self.running:
             process.send_signal(signal.SIGINT)
             try:
-                code = process.wait(_PATIENCE_SECONDS)
+                code, reason = process.wait(_PATIENCE_SECONDS), ""
             except subprocess.TimeoutExpired:
                 process.kill()
-                code = process.wait()
+                code, reason = process.wait(), f"{TOOL} did not end within {_PATIENCE_SECONDS:g} s"
             if code != 0:
-                reason = self.programs.last_line(name)
+                reason = reason or self.programs.last_line(name)
                 raise not_written(self.folder or name, OSError(reason))
             lost = _DROPPED.search(self.programs.log(name).read_text(errors="replace"))
             if lost is not None and int(lost[1]):
