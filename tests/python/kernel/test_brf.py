@@ -230,7 +230,8 @@ def test_members_of_a_group_have_ports_and_names_of_their_own(plan):
         f"{group}.{i}" for i in range(3)
     ]
     assert len(known) == 5 and "last" in known.values()
-    many = [{"app": {"kind": "bulk"}, "count": count} for count in (25_535, 2, 1)]
+    own = {"app": {"kind": "bulk"}, "transport": {"kind": "tcp"}}
+    many = [{**own, "count": count} for count in (25_535, 2, 1)]
     assert source_ports({"flows": many}) == [40_000, None, 65_535]
     assert source_ports({"flows": [{"app": {"kind": "poisson"}, "count": 1}, *many[1:]]}) == [
         None,
