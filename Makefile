@@ -223,6 +223,7 @@ bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/throughput.py
+	$(BIN)/python benches/growth.py
 	$(BIN)/python benches/agent.py
 	cargo bench --locked --quiet -p narrows-capture
 
