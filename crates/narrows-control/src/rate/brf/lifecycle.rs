@@ -128,8 +128,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Returns whether the table has room for another unconfirmed flow. To make room in a full table, removes an idle
-    /// flow.
+    /// Returns whether the table has room for another unconfirmed flow. A full table loses an idle flow.
     fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
         if !accepts_unconfirmed(self.table.unconfirmed_and_confirmed()) {
             return false;
@@ -281,8 +280,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Newcomer, actions);
     }
 
-    /// Performs BW_INIT for a flow that already sends, or that sends again after idle time. Its next ACK carries the
-    /// rate (BRF-16, BRF-31 to BRF-33).
+    /// Performs BW_INIT for a flow that sends already or again, by its next ACK (BRF-16, BRF-31 to BRF-33).
     pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
@@ -445,9 +443,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The flow cannot use more than `value`. So other
-    /// flows get the rest of its share at once, and not only after the next measurement (BRF-102). Returns whether the
-    /// value is new.
+    /// Called when another switch wrote `value` into the flow's ACK, so that the flow cannot use more. Other flows get
+    /// the rest of its share at once, before the next measurement (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -585,8 +582,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // Each record is examined at most once. An idle flow that still exchanges ACKs moves to the end of the list, so
-        // an unbounded loop might not end.
+        // Each record is examined once. An idle flow with ACKs moves to the end of the list, where it would come again.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };
