@@ -6,7 +6,7 @@
 
 use std::net::Ipv4Addr;
 
-use narrows_control::feedback::checksum;
+use narrows_control::feedback::checksum::{self, fold};
 use narrows_control::feedback::header::ECHO_BYTES;
 use narrows_control::feedback::option::{EXID, KIND, LEN};
 use narrows_sim::capture::{Captured, Custom, Header, Segment};
@@ -16,9 +16,6 @@ use narrows_sim::capture::{Captured, Custom, Header, Segment};
 const HEADER_OPTION: u8 = 158;
 /// Bit in the kind of an option. The bit is set for an echo, and clear for a congestion header.
 const ECHO: u8 = 0x80;
-/// Kind of a header that another crate defines. All other kinds are defined by
-/// [`Header::to_words`](narrows_control::feedback::header::Header::to_words).
-const CUSTOM: u8 = 6;
 /// Maximum number of bytes of all options in an IPv4 header.
 const IP_OPTION_BYTES_MAX: u16 = 40;
 /// Numbers of the protocols (RFC 790).
@@ -56,7 +53,6 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     match &p.segment {
         Some(segment) => {
             put_tcp(&mut out, p.ports, segment, p.payload);
-            let length = (out.len - transport) as u16 + p.payload;
             out.replace(transport + 16, !fold(pseudo_sum(p, TCP, length) + out.sum_from(transport)));
         }
         None => {
@@ -126,7 +122,8 @@ fn put_congestion_header(out: &mut Bytes, p: &Captured<'_>) {
 /// is filled with zeros.
 fn put_custom(out: &mut Bytes, header: &Custom, direction: u8, length: u16) {
     let length = length.min(IP_OPTION_BYTES_MAX);
-    out.put([HEADER_OPTION, length as u8, direction | CUSTOM, header.protocol()]);
+    let [kind, ..] = Header::Custom(*header).to_words();
+    out.put([HEADER_OPTION, length as u8, direction | kind as u8, header.protocol()]);
     let words = header.words().iter().copied().chain(std::iter::repeat(0));
     for word in words.take(usize::from(length / 4 - 1)) {
         out.put(word.to_be_bytes());
@@ -228,12 +225,4 @@ impl Bytes {
 fn pseudo_sum(p: &Captured<'_>, protocol: u8, length: u16) -> u64 {
     let ends = u64::from(address(p.source).to_bits()) + u64::from(address(p.destination).to_bits());
     ends + u64::from(protocol) + u64::from(length)
-}
-
-/// Reduces a sum to 16 bits with the one's complement addition of the Internet checksum (RFC 1071).
-fn fold(mut sum: u64) -> u16 {
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }

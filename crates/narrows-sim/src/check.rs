@@ -1,11 +1,13 @@
 //! Validation of plans. A run of a valid plan cannot panic.
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
+use narrows_control::feedback::header::Custom;
 use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
 use crate::error::Error;
+use crate::packet::RATE_OPTION_BYTES;
 use crate::plan::{
     AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, ProgramPlan, Protocol, QueuePlan, RatePlan,
     SizePlan, StackPlan, TransportPlan,
@@ -20,6 +22,9 @@ const MAX_DURATION: Span = Span::from_secs(1_000_000);
 const MAX_DELAY: Span = Span::from_secs(1_000);
 /// Largest initial window, packets.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 10_000;
+/// Smallest payload of a full segment. It leaves room for data beside the longest header and the rate option.
+const MIN_MSS_BYTES: u32 = 64;
+const _: () = assert!(MIN_MSS_BYTES > Custom::MAX_BYTES as u32 + RATE_OPTION_BYTES);
 /// Largest number of parallel requests of a flow.
 const MAX_PARALLEL: u32 = 1_000;
 /// Largest sum of the `count`s of all flow plans.
@@ -241,7 +246,8 @@ fn check_flow(
     match &flow.transport {
         TransportPlan::Tcp { cc, mss, receive_window, initial_window, .. } => {
             check_congestion(&format!("{at}.cc"), cc, controllers)?;
-            require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
+            let is_valid = (MIN_MSS_BYTES..=60_000).contains(mss);
+            require(&format!("{at}.mss"), mss, is_valid, &format!("{MIN_MSS_BYTES} to 60000 bytes"))?;
             let window = receive_window.unwrap_or(1);
             require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
             let is_valid = (1..=MAX_INITIAL_WINDOW_PACKETS).contains(initial_window);

@@ -19,7 +19,7 @@ pub(crate) struct Packets {
     /// Whether any packet so far has had contents or a header in `headers`. If not, packets need not be checked for
     /// contents or such headers.
     has_attachments: bool,
-    /// The header of another crate in the packet that its flow is receiving, or its copy in an ACK.
+    /// A copy of the header of another crate in the packet that its flow receives now. The packet is already freed.
     arrived: Option<Custom>,
 }
 
@@ -63,10 +63,10 @@ impl Packets {
         self.has_attachments
     }
 
-    /// Keeps the header of another crate in a packet that its flow receives now.
-    #[cold]
+    /// Keeps a copy of the header of another crate in the packet that its flow receives next.
+    #[inline(never)]
     pub(crate) fn note_arrival(&mut self, packet: &Packet) {
-        self.arrived = self.custom(packet);
+        self.arrived = self.custom(packet).copied();
     }
 
     /// Returns the header of another crate in the packet that its flow receives now, or its copy in an ACK.
@@ -97,11 +97,11 @@ impl Packets {
 
     /// Returns the header of another crate in a data packet, or the copy of such a header in an ACK.
     #[inline]
-    pub(crate) fn custom(&self, packet: &Packet) -> Option<Custom> {
+    pub(crate) fn custom(&self, packet: &Packet) -> Option<&Custom> {
         if !self.has_attachments {
             return None;
         }
-        packet.custom().map(|at| *self.headers.get(at))
+        packet.custom().map(|at| self.headers.get(at))
     }
 
     /// Writes a congestion header into a packet that is about to be inserted, and adds the header's bytes to the size.
@@ -123,21 +123,21 @@ impl Packets {
         ack.set_custom(self.headers.insert(header));
     }
 
-    /// Replaces the header of a packet in the network. A router cannot change the size of a packet. A [`Custom`] header
-    /// is therefore replaced only by a [`Custom`] header of the same size, and never replaces a header of another kind.
-    pub(crate) fn replace_header(&mut self, packet: u32, header: Header) {
+    /// Replaces the header of a packet in the network, and returns whether it did. A router can neither add nor remove a
+    /// header, and cannot change the size of a packet. A [`Custom`] header is replaced only by another [`Custom`] header.
+    pub(crate) fn replace_header(&mut self, packet: u32, header: Header) -> bool {
+        let before = self.header(self.packets.get(packet));
+        if before == Header::None || before.wire_bytes() != header.wire_bytes() {
+            return false;
+        }
         let p = self.packets.get_mut(packet);
         match (p.custom(), header) {
-            (None, Header::Custom(_)) => {}
+            (None, Header::Custom(_)) => return false,
             (None, header) => p.set_header(header),
-            (Some(at), Header::Custom(custom)) => {
-                let current = self.headers.get_mut(at);
-                if current.wire_bytes() == custom.wire_bytes() {
-                    *current = custom;
-                }
-            }
-            (Some(_), _) => {}
+            (Some(at), Header::Custom(custom)) => *self.headers.get_mut(at) = custom,
+            (Some(_), _) => return false,
         }
+        true
     }
 
     /// Returns the number of bytes of a packet that serve rate control: the congestion header or its echo, and the
@@ -234,21 +234,21 @@ mod tests {
         assert_eq!(packet.size, 1500 + 20);
         let first = packets.insert(packet);
         let copy = packets.duplicate(first);
-        packets.replace_header(first, Header::Custom(with(&[1, 2])));
+        assert!(packets.replace_header(first, Header::Custom(with(&[1, 2]))));
         let header = |packets: &Packets, at| packets.header(packets.get(at));
         assert_eq!(header(&packets, first), Header::Custom(with(&[1, 2])));
         assert_eq!(header(&packets, copy), Header::Custom(with(&[])), "a duplicate has a header of its own");
-        packets.replace_header(first, Header::Custom(Custom::new(9, 5)));
-        packets.replace_header(first, Header::None);
+        assert!(!packets.replace_header(first, Header::Custom(Custom::new(9, 5))));
+        assert!(!packets.replace_header(first, Header::None));
         assert_eq!(header(&packets, first), Header::Custom(with(&[1, 2])), "the size may not change");
         let plain = packets.insert(Template::default().packet(1500));
-        packets.replace_header(plain, Header::Custom(with(&[])));
+        assert!(!packets.replace_header(plain, Header::Custom(with(&[]))));
         assert_eq!(header(&packets, plain), Header::None);
         packets.free(first);
         let mut ack = Template { flags: flag::REVERSE | flag::ACK, ..Template::default() }.packet(52);
         packets.add_copy(&mut ack, with(&[3]));
         let ack = packets.insert(ack);
-        assert_eq!(packets.custom(packets.get(ack)), Some(with(&[3])));
+        assert_eq!(packets.custom(packets.get(ack)), Some(&with(&[3])));
         assert_eq!((packets.get(ack).size, packets.signal_bytes(packets.get(ack))), (52 + 8, 8));
         assert_eq!(packets.signal_bytes(packets.get(copy)), 20);
         assert_eq!(packets.get(ack).echo(), None);

@@ -142,11 +142,13 @@ impl Hpcc {
         let base = base.as_secs_f64();
         let (mut busiest, mut elapsed) = (0.0, 0.0);
         for (new, old) in self.newest.iter().zip(&self.before) {
-            let seconds = f64::from(new.time.wrapping_sub(old.time)) / 1e9;
-            if seconds == 0.0 || new.rate == 0 {
+            // The differences are signed: ACKs may be reordered, and a router that restarts counts from zero again.
+            let (nanos, sent) = (new.time.wrapping_sub(old.time) as i32, new.sent.wrapping_sub(old.sent) as i32);
+            if nanos <= 0 || sent < 0 || new.rate == 0 {
                 continue;
             }
-            let rate = f64::from(new.sent.wrapping_sub(old.sent)) / seconds;
+            let seconds = f64::from(nanos) / 1e9;
+            let rate = f64::from(sent) / seconds;
             let queued = f64::from(new.queued.min(old.queued));
             let used = queued / (new.bytes_per_sec() * base) + rate / new.bytes_per_sec();
             if used > busiest {

@@ -1,6 +1,6 @@
 //! A rate controller of another crate, as a row of the catalogue.
 
-use super::entry::{Group, check_values, find_parameter, list_parameters};
+use super::entry::{Group, check_values, list_parameters};
 use crate::parameter::{Parameter, Problem, Value, Values};
 use crate::rate::{HeaderController, PortId};
 use crate::units::Bytes;
@@ -32,11 +32,6 @@ impl RateEntry {
     /// Returns the full name, the definition and the default of each parameter.
     pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> + use<> {
         list_parameters(self.parameters)
-    }
-
-    /// Returns the definition of a parameter.
-    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
-        find_parameter(self.parameters, name)
     }
 
     /// Checks parameters.

@@ -28,10 +28,15 @@ pub fn compute(data: &[u8]) -> u16 {
         let low = word.get(1).copied().unwrap_or(0);
         sum += u64::from(u16::from_be_bytes([word[0], low]));
     }
+    !fold(sum)
+}
+
+/// Adds the upper 16-bit words of a sum to its lowest word, with carry (RFC 1071).
+pub const fn fold(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    !(sum as u16)
+    sum as u16
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ pub struct Custom {
 }
 
 impl Custom {
+    /// Largest number of bytes of a header on the wire. No other congestion header is longer.
+    pub const MAX_BYTES: u16 = FIXED_BYTES + 4 * MAX_WORDS as u16;
+
     /// Creates a header without words, with room for `room` words, at most [`MAX_WORDS`]. `protocol` is a number of
     /// your choice, which distinguishes your header from the headers of other crates.
     pub const fn new(protocol: u8, room: usize) -> Self {
@@ -94,6 +97,11 @@ mod tests {
             prop_assert_eq!(header.words(), &expected[..]);
             prop_assert!(header.echo_bytes() <= header.wire_bytes());
             prop_assert_eq!(header.protocol(), 7);
+            for word in header.words_mut() {
+                *word = !*word;
+            }
+            prop_assert!(header.words().iter().zip(&expected).all(|(now, before)| *now == !*before));
+            prop_assert!(header.wire_bytes() <= Custom::MAX_BYTES);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields follow draft-falk-xcp-spec-03 for XCP, chapter 6
 //! of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header is unknown. This file
-//! defines the layout of headers in memory: every header takes the same number of 32-bit words.
+//! defines the layout of headers in memory: every header but a [`Custom`] one takes the same number of 32-bit words.
 //!
 //! A packet carries at most one header, which routers rewrite in place. The size of a packet includes the bytes of its
 //! header. The receiver copies the routers' result into ACKs as one word ([`Echo`]).

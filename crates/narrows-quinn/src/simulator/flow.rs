@@ -11,8 +11,8 @@ use narrows_sim::model::Random;
 use narrows_sim::transport::{App, Chunk, Datagram, End, FlowSetup, Output, Transport, TransportState};
 use quinn_proto::congestion::ControllerFactory;
 use quinn_proto::{
-    ClientConfig, ConnectionId, Dir, Event, QlogConfig, ReadError, ServerConfig, StreamEvent, StreamId,
-    TransportConfig, ValidationTokenConfig, VarInt,
+    ClientConfig, Connection, ConnectionId, Dir, Event, QlogConfig, ReadError, ServerConfig, StreamEvent,
+    StreamId, TransportConfig, ValidationTokenConfig, VarInt,
 };
 
 use super::Congestion;
@@ -260,10 +260,7 @@ impl Flow {
         match end {
             End::Sender => {
                 let Some(connection) = self.client.connection() else { return };
-                let window = connection.congestion_state().window();
-                let most = requester.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES;
-                responder.drive(connection, most);
-                self.sender.written = responder.written;
+                responder.drive(connection, most_written(connection, requester.delivered));
             }
             End::Receiver if !self.receiver.is_closed => {
                 let Some(connection) = self.server.connection() else { return };
@@ -297,8 +294,7 @@ impl Flow {
         if sender.app.stop() > now {
             sender.wake = sender.app.stop();
         }
-        let window = connection.congestion_state().window();
-        let most = self.receiver.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES;
+        let most = most_written(connection, self.receiver.delivered);
         let write_bytes = if sender.app.has_rate() { PACKET_BYTES } else { WRITE_BYTES };
         loop {
             if sender.pending == (0, false) {
@@ -352,6 +348,12 @@ impl Flow {
         // for packets.
         let _ = chunks.finalize();
     }
+}
+
+/// Returns the number of bytes that the application may have written in all, if the receiver has `delivered` bytes.
+fn most_written(connection: &Connection, delivered: u64) -> u64 {
+    let window = connection.congestion_state().window();
+    delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES
 }
 
 impl Transport for Flow {

@@ -79,21 +79,18 @@ impl Requester {
             }
             !is_complete
         });
-        if !self.requests.has_more(self.wake()) {
-            self.due.clear();
-        }
-        while self.wake() <= now {
+        while self.wake() <= now && self.requests.has_more(now) {
             let Some(stream) = connection.streams().open(Dir::Bi) else { break };
-            let Some(size) = self.requests.next_size(now) else {
-                self.due.clear();
-                break;
-            };
+            let Some(size) = self.requests.next_size(now) else { break };
             self.due.pop_front();
             let mut request = [Contents::copy_from_slice(&size.get().to_be_bytes())];
             // The sender's window has room for the short requests of all streams, so this does not fail.
             let _ = connection.send_stream(stream).write_chunks(&mut request);
             let _ = connection.send_stream(stream).finish();
             self.open.push((stream, output.record_request(size)));
+        }
+        if !self.requests.has_more(self.wake()) {
+            self.due.clear();
         }
     }
 }

@@ -334,8 +334,7 @@ impl Port {
         let (size, before) = (Bytes::new(p.size as u64), packets.header(p));
         let mut header = before;
         writer.on_departure(now, size, &mut header, queued);
-        if header != before {
-            packets.replace_header(packet, header);
+        if header != before && packets.replace_header(packet, header) {
             self.stats.rewritten += 1;
         }
     }

@@ -69,23 +69,30 @@ pub(crate) struct AckLog {
     /// Number of times that the log has reached its limit. ACK number `n` is kept if `n - 1` is a multiple of
     /// 2^halvings.
     halvings: u32,
+    /// Whether all rows are first ACKs of flows, so that a halving frees no row.
+    is_full: bool,
 }
 
 impl AckLog {
     /// Creates a log of at most `most` rows.
     pub(crate) fn new(most: u32) -> Self {
-        AckLog { rows: Vec::new(), most: most as usize, halvings: 0 }
+        AckLog { rows: Vec::new(), most: most as usize, halvings: 0, is_full: false }
     }
 
     fn push(&mut self, row: Numbered) {
-        if !keeps(self.halvings, row.ack) {
+        if self.is_full || !keeps(self.halvings, row.ack) {
             return;
         }
         if self.rows.len() == self.most {
             self.halvings += 1;
             let halvings = self.halvings;
             self.rows.retain(|row| keeps(halvings, row.ack));
-            if !keeps(halvings, row.ack) || self.rows.len() == self.most {
+            if !keeps(halvings, row.ack) {
+                return;
+            }
+            // Another halving would free no row either, because all rows are first ACKs.
+            self.is_full = self.rows.len() == self.most;
+            if self.is_full {
                 return;
             }
         }
@@ -191,6 +198,7 @@ mod tests {
                 // If there are more flows than rows, some flows have no rows.
                 prop_assert!(kept == expected || counts.len() > most as usize);
             }
+            prop_assert!(total == 0 || !log.rows.is_empty());
         }
     }
 }

@@ -5,7 +5,7 @@
 //! receiver's timer expires.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::feedback::header::{Custom, Echo};
+use narrows_control::feedback::header::{Custom, Echo, Header};
 use narrows_control::units::{Span, Time};
 
 use super::Io;
@@ -44,6 +44,8 @@ enum Answer {
     Echo(Echo),
     /// A copy of the newest congestion header of another crate.
     Copy(Box<Custom>),
+    /// Memory of a copy that was sent. The next copy uses it.
+    Sent(Box<Custom>),
 }
 
 impl Answer {
@@ -51,10 +53,29 @@ impl Answer {
     #[inline(never)]
     fn write(&self, io: &mut Io<'_>, ack: &mut Packet) {
         match self {
-            Answer::Nothing => {}
+            Answer::Nothing | Answer::Sent(_) => {}
             Answer::Echo(echo) => ack.set_echo(*echo),
             Answer::Copy(header) => io.packets.add_copy(ack, **header),
         }
+    }
+
+    /// Returns the answer after it was sent.
+    fn after_sending(self) -> Self {
+        match self {
+            Answer::Nothing | Answer::Echo(_) => Answer::Nothing,
+            Answer::Copy(memory) | Answer::Sent(memory) => Answer::Sent(memory),
+        }
+    }
+
+    /// Returns an answer with a copy of this header.
+    fn copy(self, header: &Custom) -> Self {
+        let memory = match self {
+            Answer::Copy(memory) | Answer::Sent(memory) => Some(memory),
+            Answer::Nothing | Answer::Echo(_) => None,
+        };
+        let Some(mut memory) = memory else { return Answer::Copy(Box::new(*header)) };
+        *memory = *header;
+        Answer::Copy(memory)
     }
 }
 
@@ -198,26 +219,28 @@ impl Receiver {
     #[inline]
     fn write_answer(&mut self, io: &mut Io<'_>, ack: &mut Packet) {
         if !matches!(self.answer, Answer::Nothing) {
-            std::mem::take(&mut self.answer).write(io, ack);
+            self.send_answer(io, ack);
         }
+    }
+
+    #[inline(never)]
+    fn send_answer(&mut self, io: &mut Io<'_>, ack: &mut Packet) {
+        self.answer.write(io, ack);
+        self.answer = std::mem::take(&mut self.answer).after_sending();
     }
 
     /// Stores the congestion header of a packet, so that the next ACK returns it.
     #[inline(never)]
     fn read_header(&mut self, io: &Io<'_>, p: &Packet) {
-        let is_urgent = match io.packets.arrived() {
-            Some(header) => {
-                self.answer = Answer::Copy(Box::new(*header));
-                true
-            }
-            None => {
-                let header = p.header();
+        let header = io.packets.arrived().map_or_else(|| p.header(), |custom| Header::Custom(*custom));
+        self.answer = match &header {
+            Header::Custom(custom) => std::mem::take(&mut self.answer).copy(custom),
+            header => {
                 let unsent = if let Answer::Echo(echo) = self.answer { Some(echo) } else { None };
-                self.answer = header.echo(unsent).map_or(Answer::Nothing, Answer::Echo);
-                header.is_urgent()
+                header.echo(unsent).map_or(Answer::Nothing, Answer::Echo)
             }
         };
-        if is_urgent {
+        if header.is_urgent() {
             self.quick = self.quick.max(1);
         }
     }

@@ -181,11 +181,6 @@ impl Sender {
             self.phase = Phase::Closed;
             return;
         }
-        if p.is(flag::HEADER)
-            && let Some(header) = io.packets.arrived()
-        {
-            self.control.cc.on_header(io.now, header);
-        }
         if self.phase == Phase::Closed {
             // In TIME_WAIT, another FIN shows that the sender's last ACK was lost. The sender sends this ACK again.
             if p.is(flag::FIN) {
@@ -255,6 +250,14 @@ impl Sender {
         }
     }
 
+    /// Passes a header of another crate in an ACK to the controller.
+    #[inline(never)]
+    fn pass_header(&mut self, io: &Io<'_>) {
+        if let Some(header) = io.packets.arrived() {
+            self.control.cc.on_header(io.now, header);
+        }
+    }
+
     /// Returns the time at which the sender's timer expires.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
@@ -262,6 +265,9 @@ impl Sender {
     }
 
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
+        if p.is(flag::HEADER) {
+            self.pass_header(io);
+        }
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
         // With timestamps, the handshake gives an RTT sample even if the SYN was retransmitted, because the
@@ -304,6 +310,9 @@ impl Sender {
     fn on_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         if p.ack > self.flight.board.nxt() {
             return;
+        }
+        if p.is(flag::HEADER) {
+            self.pass_header(io);
         }
         let prior_in_flight = self.flight.board.in_flight();
         let prior_delivered = self.flight.sampler.delivered;

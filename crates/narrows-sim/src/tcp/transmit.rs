@@ -6,6 +6,7 @@
 
 use narrows_control::congestion::State;
 use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::header::Custom;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Io;
@@ -230,7 +231,8 @@ impl Sender {
             && io.now >= self.option_at
             && !self.flight.sampler.is_app_limited();
         // All full packets have the same size, because headers and options reduce the payload.
-        let header = if self.uses_headers { self.control.cc.header_bytes() } else { 0 };
+        let header =
+            if self.uses_headers { self.control.cc.header_bytes().min(Custom::MAX_BYTES) } else { 0 };
         let room = self.config.mss - header - if option { RATE_OPTION_BYTES as u16 } else { 0 };
         let (len, fin) = match self.app.take(io.now, room) {
             Chunk::Data { len, last } => (len, last),

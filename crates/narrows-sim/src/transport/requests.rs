@@ -20,7 +20,7 @@ pub struct Requests {
 impl Requests {
     /// Returns the requests of an application that stops at this time; `None` if the application has no requests.
     /// Equal seeds give equal sizes.
-    pub fn new(plan: &AppPlan, seed: u64, stop: Time) -> Option<Self> {
+    pub(crate) fn new(plan: &AppPlan, seed: u64, stop: Time) -> Option<Self> {
         let AppPlan::Requests { size, parallel, count, think } = plan else { return None };
         Some(Requests {
             random: Random::scattered(seed, 0),

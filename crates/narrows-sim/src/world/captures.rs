@@ -146,7 +146,7 @@ impl Captures<'_> {
             },
             header: packets.header(p),
             echo: p.echo(),
-            copy: if is_back { packets.custom(p) } else { None },
+            copy: packets.custom(p).copied().filter(|_| is_back),
             segment: (!p.is(flag::UDP)).then(|| flow.segment(p)),
             contents: packets.contents(p),
         };

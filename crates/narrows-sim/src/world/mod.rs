@@ -401,6 +401,7 @@ impl<'p> World<'p> {
             }
             self.packets.note_arrival(&p);
         }
+        // The packet is freed before its delivery, so that the flow's next packet uses the same memory.
         self.packets.free(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;

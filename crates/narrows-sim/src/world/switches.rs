@@ -192,8 +192,7 @@ impl World<'_> {
                 Some(Admission::Queue(plain_leaf(&info)))
             }
         });
-        if has_header && info.header != before {
-            self.packets.replace_header(packet, info.header);
+        if has_header && info.header != before && self.packets.replace_header(packet, info.header) {
             self.ports[link as usize].stats.rewritten += 1;
         }
         match admission {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use crate::common::*;
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem, RateEntry};
 use narrows_control::congestion::{Ack, Congestion, Controller, Departing, Recovery, Window};
-use narrows_control::feedback::header::{Custom, Header};
+use narrows_control::feedback::header::{Custom, Header, Rcp};
 use narrows_control::rate::{HeaderController, PortCounters, PortId};
-use narrows_control::units::{Bytes, Time};
-use narrows_sim::plan::{ControllerPlan, FlowPlan, LimitPlan, LossPlan, Plan};
+use narrows_control::units::{Bytes, Rate, Time};
+use narrows_sim::plan::{ControllerPlan, FlowPlan, LimitPlan, LossPlan, Plan, TransportPlan};
 use narrows_sim::{Results, Run};
 
 const PROTOCOL: u8 = 77;
@@ -39,6 +39,25 @@ impl HeaderController for Stamp {
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
+/// Tries to write RCP's header into each packet, also into those without a header.
+struct Intruder;
+
+impl HeaderController for Intruder {
+    fn name(&self) -> &'static str {
+        "intruder"
+    }
+    fn on_start(&mut self, _now: Time, _port: &PortCounters) {}
+    fn on_arrival(&mut self, _now: Time, _size: Bytes, header: &mut Header, _port: &PortCounters) {
+        *header = Header::Rcp(Rcp { rate: Rate::from_bytes_per_sec(1_000), rtt: None });
+    }
+    fn on_timer(&mut self, _now: Time, _port: &PortCounters) {}
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+    fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+const INTRUDER: RateEntry = RateEntry::new("intruder", "for tests", |_, _, _| Box::new(Intruder));
 const STAMP: RateEntry =
     RateEntry::new("stamp", "for tests", |_, port, _| Box::new(Stamp { port, packets: 0 }));
 
@@ -91,7 +110,7 @@ impl Controllers for Own {
         Some(Box::new(Reader { header, returned: self.returned.clone() }))
     }
     fn rate_controllers(&self) -> &[RateEntry] {
-        &[STAMP]
+        &[STAMP, INTRUDER]
     }
 }
 
@@ -183,4 +202,35 @@ fn a_rate_controller_of_another_crate_is_known_only_with_its_catalogue() {
     assert!(taken.contains("\"stamp\""), "{taken}");
     let built_in = RateEntry { name: "xcp", ..STAMP };
     assert!(catalogue.add_rate_controller(built_in).is_err());
+}
+
+/// Both flows use the path of the controller, one in each direction, so their ACKs pass it, too.
+#[test]
+fn a_controller_cannot_write_a_header_into_packets_that_have_none() {
+    let with = |kind: &str| {
+        let mut plan = two_hops();
+        plan.rate_controllers = vec![controller(kind, serde_json::Value::Null)];
+        plan.flows = vec![bulk("cubic"), FlowPlan { from: 1, to: 0, ..sized("reno", 2_000_000) }];
+        plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.01 })];
+        let (results, _) = read(&plan, 6);
+        assert_eq!(results.u("signalling", "rewritten_data", 0), 0);
+        (0..2).map(|flow| results.u("flows", "sent_packets", flow)).collect::<Vec<_>>()
+    };
+    assert_eq!(with("intruder"), with("stamp"));
+}
+
+#[test]
+fn the_smallest_segments_have_room_for_data_beside_the_longest_header() {
+    let with = |mss: u32| {
+        let mut plan = two_hops();
+        let mut flow = FlowPlan { to: 2, ..sized("reader", 2_000) };
+        if let TransportPlan::Tcp { mss: own, .. } = &mut flow.transport {
+            *own = mss;
+        }
+        plan.flows = vec![flow];
+        Run::new(&plan).controllers(&Own { room: 12, returned: Arc::default() }).start()
+    };
+    assert_eq!(with(64).expect("a valid plan").u("flows", "delivered_bytes", 0), 2_000);
+    let error = with(63).expect_err("too small").to_string();
+    assert!(error.contains("mss: found 63, expected 64 to 60000 bytes"), "{error}");
 }
