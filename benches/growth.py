@@ -1,14 +1,13 @@
 """Measures how the cost of a run grows with its flows and its nodes.
 
     python benches/growth.py                    # all points
-    python benches/growth.py --points flows     # only the series with more and more flows
+    python benches/growth.py --points flows     # only the series with a growing number of flows
     python benches/growth.py --largest 100000   # leave out points with more flows or hosts
 
-Each point is a run in a process of its own. The points of `flows` have flows of 15 kB on a fat tree of 128
-hosts. All flows start at random times within 10 s. If a point has more flows, more of them are therefore
-active at the same time. The points of `nodes` are fat trees of more and more hosts. Each host sends to
-another host for 10 ms at 1 Gbit/s. The table has the CPU time of the run. "Other CPU" is the time that the
-process needs to import Narrows, and to read and resolve the scenario.
+Each point is a run in a separate process. The points of `flows` have flows of 15 kB on a fat tree of 128
+hosts, which start at random times of 10 s. With more flows, more are active at the same time. The points of
+`nodes` are fat trees with 16 to 8,192 hosts. Each host sends to another host for 10 ms at 1 Gbit/s. The CPU
+time is split into the run and the rest, which starts the process, and reads and resolves the scenario.
 """
 
 import argparse
@@ -63,18 +62,15 @@ from narrows.backends.sim import Simulator
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
 
-def cpu_s():
-    return time.process_time()
-
 plan = resolve(loads(sys.stdin.read()))
 backend = Simulator()
-begun = cpu_s()
+begun = time.process_time()
 output = backend.run(plan)
-simulated = cpu_s() - begun
+simulated = time.process_time() - begun
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 flows = sum(flow.get("count", 1) for flow in plan["flows"])
 hops = output["run"]["packet_hops"]
-print(json.dumps({"nodes": len(plan["nodes"]), "flows": flows, "hops": hops, "whole_s": cpu_s(),
+print(json.dumps({"nodes": len(plan["nodes"]), "flows": flows, "hops": hops, "whole_s": time.process_time(),
                   "run_s": simulated, "memory": memory}))
 """
 
@@ -85,7 +81,7 @@ def measure(text: str) -> dict[str, float]:
     command = [sys.executable, "-c", POINT]
     done = subprocess.run(command, input=text, env=env, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        sys.exit(f"the point ended with exit code {done.returncode}")
+        sys.exit(f"a point ended with exit code {done.returncode}:\n{text}")
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
@@ -96,7 +92,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--points", choices=POINTS, action="append", help="Series (default: all)")
-    parser.add_argument("--largest", type=int, default=10**6, help="Most flows of a point (default: 1000000)")
+    parser.add_argument(
+        "--largest", type=int, default=10**6, help="Largest number of flows or hosts (default: 1000000)"
+    )
     args = parser.parse_args()
     print("| nodes | flows | packet-hops | CPU of the run | per hop | other CPU | memory |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

@@ -74,7 +74,7 @@ class PoissonAppPlan(TypedDict):
 class RequestsAppPlan(TypedDict):
     """The receiver requests objects, and the sender sends them, each on a stream of its own.
 
-    Only a [`Stack`](TransportPlan::Stack) has streams.
+    Only external stacks, such as QUIC, have streams.
     """
 
     count: NotRequired[int | None]

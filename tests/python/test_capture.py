@@ -255,7 +255,7 @@ def test_a_capture_that_cannot_be_written_gives_one_line(monkeypatch: pytest.Mon
         Simulator().run(json.loads(json.dumps(plan)))
 
 
-def test_real_stacks_are_captured_at_the_devices_of_the_places():
+def test_kernel_captures_use_the_device_of_each_place():
     scenario = narrows.loads(
         """
         [topology]
@@ -273,16 +273,29 @@ def test_real_stacks_are_captured_at_the_devices_of_the_places():
     link, host = real.places(plan, layout)
     nodes = {layout.namespace(number): name for number, name in enumerate(plan["nodes"])}
     ends = {link["name"]: plan["nodes"][link["to"]] for link in plan["links"]}
-    assert (link.file, nodes[link.namespace], link.arriving) == (
+    assert (link.file, nodes[link.namespace], link.is_arriving_only) == (
         "bottleneck.pcap",
         ends["bottleneck"],
         True,
     )
-    assert (host.file, nodes[host.namespace], host.arriving) == ("d1.pcap", "d1", False)
-    words = link.command(Path("/there"), 128)
+    assert (host.file, nodes[host.namespace], host.is_arriving_only) == ("d1.pcap", "d1", False)
+    back = next(
+        port
+        for port in layout.ports
+        if plan["links"][port.link]["from"] == plan["nodes"].index(ends["bottleneck"])
+        and plan["links"][port.link]["to"] == plan["nodes"].index("r1")
+    )
+    assert link.device == back.device
+    (own,) = (port.device for port in layout.ports if plan["nodes"][port.node] == "d1")
+    assert host.device == own
+    router = real.places(
+        {**plan, "capture": {**plan["capture"], "hosts": [plan["nodes"].index("r1")]}}, layout
+    )[-1]
+    assert router.device == "any"
+    words = link.command(Path("/there"))
     assert words[words.index("-w") + 1] == "/there/bottleneck.pcap"
     assert words[words.index("-s") + 1] == "128"
     assert words[words.index("-Q") + 1] == "in"
     assert "--immediate-mode" in words, "otherwise tcpdump loses the packets before its end"
-    assert "-Q" not in host.command(Path("/there"), 128)
+    assert "-Q" not in host.command(Path("/there"))
     assert real.places({**plan, "capture": None}, layout) == []

@@ -9,7 +9,7 @@ import pytest
 from narrows import stacks, sweep
 from narrows.backends.sim import Simulator
 from narrows.cli.main import main
-from narrows.errors import ScenarioError
+from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.by_run import read_runs
 from narrows.results.measures import measure_run
 from narrows.scenario.load import expand, loads
@@ -199,6 +199,9 @@ def test_objects_are_requested_and_measured():
     assert measure_run("request_time", one).value == pytest.approx(statistics.fmean(times))
     assert measure_run("request_time", one, statistic="p50").value == pytest.approx(statistics.median(times))
     assert math.isnan(measure_run("request_time", one, flows="nobody").value)
+    assert measure_run("request_time", one, statistic="max").value == pytest.approx(max(times))
+    with pytest.raises(NarrowsError, match="request_time: statistic: found 'p90'"):
+        measure_run("request_time", one, statistic="p90")
     (flow,) = flows(results)
     assert flow["delivered_bytes"] == 30 * 20_000
     assert flow["fct_recv_s"] == pytest.approx(max(row["received_s"] for row in objects))

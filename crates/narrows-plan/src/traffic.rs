@@ -252,8 +252,8 @@ pub enum AppPlan {
         /// Distribution of the sizes of flows, application bytes.
         size: SizePlan,
     },
-    /// The receiver requests objects, and the sender sends them, each on a stream of its own. Only a
-    /// [`Stack`](TransportPlan::Stack) has streams.
+    /// The receiver requests objects, and the sender sends them, each on a stream of its own. Only external stacks, such
+    /// as QUIC, have streams.
     Requests {
         /// Distribution of the sizes of objects, application bytes.
         size: SizePlan,

@@ -22,7 +22,7 @@ const MAX_DURATION: Span = Span::from_secs(1_000_000);
 const MAX_DELAY: Span = Span::from_secs(1_000);
 /// Largest initial window, packets.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 10_000;
-/// Smallest payload of a full segment. It leaves room for data beside the longest header and the rate option.
+/// Smallest payload of a full segment. It leaves room for data after the longest header and the rate option.
 const MIN_MSS_BYTES: u32 = 64;
 const _: () = assert!(MIN_MSS_BYTES > Custom::MAX_BYTES as u32 + RATE_OPTION_BYTES);
 /// Largest number of parallel requests of a flow.

@@ -22,7 +22,7 @@ def kept_folder() -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
     except OSError as error:
-        raise not_written(tempfile.gettempdir(), error) from None
+        raise not_written(tempfile.gettempdir(), reason_of(error)) from None
     try:
         yield folder
     except BaseException:
@@ -30,7 +30,11 @@ def kept_folder() -> Iterator[Path]:
         raise
 
 
-def not_written(folder: str | Path, error: OSError) -> OutputError:
+def not_written(path: str | Path, reason: str) -> OutputError:
     """The error about a capture that cannot be written."""
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return OutputError(f"{folder}: cannot write a capture ({reason})")
+    return OutputError(f"{path}: cannot write a capture ({reason})")
+
+
+def reason_of(error: OSError) -> str:
+    """The reason of an error, in the words of the system."""
+    return os.strerror(error.errno) if error.errno else str(error)

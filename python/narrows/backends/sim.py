@@ -99,7 +99,7 @@ class Simulator:
             try:
                 return {**self._run(plan, str(folder)), CAPTURE: folder}
             except _native.CaptureError as error:
-                raise captures.not_written(folder, error) from None
+                raise captures.not_written(folder, captures.reason_of(error)) from None
 
     def _run(self, plan: Plan, capture: str | None) -> dict[str, Any]:
         monitor = _native.Monitor()

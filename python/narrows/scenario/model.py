@@ -155,15 +155,16 @@ class Probes(Table):
 
 
 class Capture(Table):
-    """Packets that a run records in a pcapng file, and logs of QUIC. See [captures](captures.md)."""
+    """Packets that a run records for Wireshark, and logs of QUIC. See [captures](captures.md)."""
 
     links: list[Name] = []
     """Links to capture: the packets that arrive at the end of each link are recorded."""
     hosts: list[Name] = []
-    """Nodes to capture: the packets that the flows of each node send and receive are recorded."""
+    """Nodes to capture: the packets that the flows of each node send and receive are recorded. On real
+    stacks, all IPv4 packets of the node are recorded."""
     snap: Annotated[Size, Field(ge=64, le=65535)] = 128
     """Snap length: maximum number of recorded bytes per packet. Headers have at most 100 bytes. The payload
-    is recorded as zeros."""
+    of simulated TCP is recorded as zeros."""
     qlog: Flag = False
     """Whether the sender of each QUIC flow writes a [qlog](quic.md#qlog)."""
 
@@ -260,7 +261,7 @@ class Scenario(Table):
     probes: Probes = Probes()
     """Data that each run records."""
     capture: Capture | None = None
-    """Packets that each run records, in a file for Wireshark. Simulator only."""
+    """Packets that each run records for Wireshark. Not with `--on vm`."""
     kernel: Kernel | None = None
     """How the kernel backend builds the network (default: the defaults of its keys)."""
     sweep: Sweep | None = None

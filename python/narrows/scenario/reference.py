@@ -71,7 +71,7 @@ PLACES: dict[type[fields.Table], str] = {
     traffic.App: "app = { ... }",
     traffic.Arrivals: "arrivals = { ... }",
     traffic.Requests: "requests = { ... }",
-    traffic.SizeDistribution: "arrivals.size = { ... }",
+    traffic.SizeDistribution: "arrivals.size = { ... }, requests.size = { ... }",
     program.Program: "program = { ... }",
     model.RateController: "[[rate_controllers]]",
     model.RateStep: "shape = [{ ... }]",

@@ -72,14 +72,14 @@ class App(Table):
 
 
 class SizeDistribution(Table):
-    """Sizes of arriving flows, application bytes."""
+    """Sizes of arriving flows or requested objects, application bytes."""
 
     distribution: Literal["fixed", "exponential", "pareto", "web-search", "data-mining", "hadoop"]
     """Kind of the distribution. The last three were measured in data centres: a web search cluster
     (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
     al., SIGCOMM 2015). The points of these distributions are those that pFabric and HPCC use."""
     mean: Size | None = None
-    """Mean size. For `fixed`, it is the size of all flows. Measured distributions are scaled to this mean
+    """Mean size. For `fixed`, it is the only size. Measured distributions are scaled to this mean
     (default: they are not scaled)."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
     """Shape of the Pareto distribution, above 1."""

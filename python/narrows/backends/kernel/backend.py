@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from narrows import _native, rate
@@ -36,6 +36,7 @@ from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
 from narrows.backends.kernel.load import Load
 from narrows.backends.kernel.pings import Pings
+from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
 from narrows.backends.kernel.transfer import Transfer
@@ -103,12 +104,16 @@ class Kernel:
     def run(self, plan: Plan) -> Output:
         """Run a plan. Captured packets are in a temporary folder, which the caller must move or remove."""
         layout = check_plan(plan)
-        if not captures.places(plan, layout):
-            return self._run(plan, layout, None)
+        places = captures.places(plan, layout)
+        if not places:
+            return self._run(plan, layout)
         with kept_folder() as folder:
-            return {**self._run(plan, layout, folder), CAPTURE: folder}
+            begin = partial(captures.Captures.begin, places=places, folder=folder)
+            return {**self._run(plan, layout, begin), CAPTURE: folder}
 
-    def _run(self, plan: Plan, layout: Layout, folder: Path | None) -> dict[str, Any]:
+    def _run(
+        self, plan: Plan, layout: Layout, capture: Callable[[Processes], captures.Captures] | None = None
+    ) -> dict[str, Any]:
         with (
             self._alone,
             cc.at_hand(cc.needed(plan)) as notes,
@@ -124,7 +129,7 @@ class Kernel:
             load = Load(
                 programs, [*program.calls(plan, layout), *(iperf3.calls(plan, layout) if external else [])]
             )
-            captured = captures.begin(programs, plan, layout, folder)
+            captured = capture(programs) if capture else None
             load.listen(self._cancel.is_set)
             domain.learn(spec(plan, layout, prefix, 0, _options(plan).interval), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
@@ -139,7 +144,7 @@ class Kernel:
             ):
                 output: dict[str, Any] = self._emulate(told)
             programs.check()
-            lost = captured.end()
+            lost = captured.end() if captured else []
             switched = ovs.logs(layout, programs)
             drops = _device_drops(prefix, layout)
             output["logs"] = crew.logs() | load.logs() | domain.logs() | switched

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from narrows.plan import Plan
 
 TOOL = "tcpdump"
 _BUFFER_KIB = 32_768
-"""Memory in which the kernel keeps packets until tcpdump has read them. It holds 200,000 packets."""
+"""Memory for packets that tcpdump has not read yet."""
 _PATIENCE_SECONDS = 10.0
 _DROPPED = re.compile(r"^(\d+) packets? dropped by kernel", re.MULTILINE)
 
@@ -32,17 +33,19 @@ class Place:
     namespace: str
     """The namespace, without the run's prefix."""
     device: str
-    arriving: bool
-    """Whether only arriving packets are captured. If false, packets that the place sends are captured,
-    too."""
+    is_arriving_only: bool
+    """Whether to leave out the packets that the device sends."""
 
-    def command(self, folder: Path, snap: int) -> list[str]:
-        """The words of the command. Only IPv4 packets are captured, because all flows use IPv4."""
-        words = [TOOL, "-i", self.device, "-w", str(folder / self.file), "-s", str(snap)]
+    snap: int
+    """Bytes to keep of each packet."""
+
+    def command(self, folder: Path) -> list[str]:
+        """The command line of tcpdump. Only IPv4 packets are captured, because all flows use IPv4."""
+        words = [TOOL, "-i", self.device, "-w", str(folder / self.file), "-s", str(self.snap)]
         # Without the immediate mode, tcpdump loses the packets of the last second before it is stopped.
         words += ["--immediate-mode", "--time-stamp-precision=nano"]
         words += ["-B", str(_BUFFER_KIB), "-Z", "root", "-n"]
-        return [*words, *(["-Q", "in"] if self.arriving else []), "ip"]
+        return [*words, *(["-Q", "in"] if self.is_arriving_only else []), "ip"]
 
 
 def places(plan: Plan, layout: Layout) -> list[Place]:
@@ -55,38 +58,15 @@ def places(plan: Plan, layout: Layout) -> list[Place]:
     files = _native.capture_file_names(links + nodes, "pcap")
     back = reverse_links(plan["links"])
     found = []
-    for link, name, file in zip(capture["links"], links, files, strict=False):
-        # A link's packets arrive at the device that sends the packets of the reverse link.
-        end = layout.ports[back[link]]
-        found.append(Place(name, file, layout.namespace(end.node), end.device, arriving=True))
+    for link, name, file in zip(capture["links"], links, files[: len(links)], strict=True):
+        # The device that sends the packets of the reverse link receives the packets of the link.
+        port = layout.ports[back[link]]
+        found.append(Place(name, file, layout.namespace(port.node), port.device, True, capture["snap"]))
     for node, name, file in zip(capture["hosts"], nodes, files[len(links) :], strict=True):
         devices = [port.device for port in layout.ports if port.node == node]
         device = devices[0] if len(devices) == 1 else "any"
-        found.append(Place(name, file, layout.namespace(node), device, arriving=False))
+        found.append(Place(name, file, layout.namespace(node), device, False, capture["snap"]))
     return found
-
-
-def begin(programs: Processes, plan: Plan, layout: Layout, folder: Path | None) -> Captures:
-    """Start to capture the packets of a run into a folder. Returns when all captures have begun.
-
-    Raises:
-        KernelError: if tcpdump does not start.
-    """
-    begun = Captures(programs, folder, [])
-    capture = plan.get("capture")
-    if folder is None or capture is None:
-        return begun
-    for number, place in enumerate(places(plan, layout)):
-        name = f"{TOOL}-{number}"
-        log = programs.log(name)
-        process = programs.start(place.namespace, name, place.command(folder, capture["snap"]))
-        programs.wait_for(TOOL, partial(_is_listening, log))
-        begun.running.append((place, name, process))
-    return begun
-
-
-def _is_listening(log: Path) -> bool:
-    return "listening on" in log.read_text(errors="replace")
 
 
 @dataclass
@@ -94,11 +74,26 @@ class Captures:
     """The captures of a run."""
 
     programs: Processes
-    folder: Path | None
+    folder: Path
     running: list[tuple[Place, str, subprocess.Popen[bytes]]]
 
+    @classmethod
+    def begin(cls, programs: Processes, places: Sequence[Place], folder: Path) -> Captures:
+        """Start to capture packets into a folder. Returns when all captures have begun.
+
+        Raises:
+            KernelError: if tcpdump does not start.
+        """
+        running = []
+        for number, place in enumerate(places):
+            name = f"{TOOL}-{number}"
+            process = programs.start(place.namespace, name, place.command(folder), may_end=True)
+            programs.wait_for(TOOL, partial(_is_listening, programs.log(name)))
+            running.append((place, name, process))
+        return cls(programs, folder, running)
+
     def end(self) -> list[str]:
-        """Stop all captures. Returns a note for each capture that lost packets.
+        """Stop all captures. Returns a note for each capture that lacks packets.
 
         Raises:
             OutputError: if a capture could not be written.
@@ -107,14 +102,17 @@ class Captures:
         for place, name, process in self.running:
             process.send_signal(signal.SIGINT)
             try:
-                code, reason = process.wait(_PATIENCE_SECONDS), ""
+                code = process.wait(_PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                code, reason = process.wait(), f"{TOOL} did not end within {_PATIENCE_SECONDS:g} s"
+                code = process.wait()
             if code != 0:
-                reason = reason or self.programs.last_line(name)
-                raise not_written(self.folder or name, OSError(reason))
+                raise not_written(self.folder / place.file, f"{TOOL} {self.programs.end_of(name, code)}")
             lost = _DROPPED.search(self.programs.log(name).read_text(errors="replace"))
             if lost is not None and int(lost[1]):
-                notes.append(f"the capture at {place.name} lost {lost[1]} packets")
+                notes.append(f"the capture at {place.name} lacks {lost[1]} packets: {TOOL} was too slow")
         return notes
+
+
+def _is_listening(log: Path) -> bool:
+    return "listening on" in log.read_text(errors="replace")

@@ -21,6 +21,9 @@
     try {
       const result = await vegaEmbed(place, spec, { actions: false, renderer: "svg", tooltip: { theme: isDark() ? "dark" : "light" } });
       views.set(place, result.view);
+      // Vega computes the height of a chart before it knows whether labels are inclined, so they may be lower.
+      const svg = place.querySelector("svg"), box = svg.getBBox();
+      place.style.paddingBottom = Math.max(0, Math.ceil(box.y + box.height - svg.viewBox.baseVal.height)) + "px";
       place.dataset.drawn = "yes";
     } catch (error) {
       place.textContent = "This chart could not be drawn: " + error.message;

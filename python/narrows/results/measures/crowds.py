@@ -36,27 +36,23 @@ def fct(
     return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
 
 
-@measure("Time of a request", "ms", "ours")
+@measure("Request time", "ms", "ours")
 def request_time(run: Run, statistic: str = "mean", after_s: float = 0.0, flows: str = "*") -> float:
     """Time from a request to the last byte of its object.
 
-    The value is the mean, the median (`p50`), the p95 or the p99 of the complete objects that were requested
-    after `after_s`. It is NaN without such objects.
+    The value is the mean, the median (`p50`), the p95, the p99 or the maximum (`max`) over the complete
+    objects that were requested after `after_s`. It is NaN if there are none.
     """
-    quantiles = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    if statistic != "mean" and statistic not in quantiles:
-        raise NarrowsError(f"statistic: {choice(statistic, ['mean', *quantiles])}")
     if "requested_s" not in run.tables.get("requests", {}):
         return math.nan
     numbers = run.column("flows", "flow")[run.flows(flows)]
     requested = run.column("requests", "requested_s")
     chosen = np.isin(run.column("requests", "flow"), numbers) & (requested > after_s)
-    times = (run.column("requests", "received_s") - requested)[chosen]
-    times = times[np.isfinite(times)]
-    if not times.size:
-        return math.nan
-    value = times.mean() if statistic == "mean" else np.quantile(times, quantiles[statistic])
-    return 1e3 * float(value)
+    found = metrics.summarise_delay((run.column("requests", "received_s") - requested)[chosen])
+    values = {"mean": found.mean, "p50": found.median, "p95": found.p95, "p99": found.p99, "max": found.max}
+    if statistic not in values:
+        raise NarrowsError(f"request_time: statistic: {choice(statistic, values)}")
+    return 1e3 * values[statistic]
 
 
 @measure("Exponent of the completion time over the size", "", "MET-70")
