@@ -81,6 +81,34 @@ class Installation:
         return sum(path.stat().st_size for path in (self.folder / "venv").rglob("*") if path.is_file()) / 1e6
 
 
+def check_with_agent(wheels: Path, version: str) -> str:
+    """Install `narrows[kernel]` from a folder of wheels, and use it.
+
+    Returns:
+        the reason why the installation does not work, or an empty text
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        installation = Installation(Path(folder))
+        try:
+            installation.install("--find-links", str(wheels.resolve()), f"narrows[kernel]=={version}")
+        except RuntimeError as error:
+            return str(error)
+        (Path(folder) / "my.toml").write_text(SCENARIO)
+        expected = {
+            ("narrows", "--version"): f"narrows {version}",
+            ("narrows-agent", "--version"): f"narrows-agent {version}",
+            ("narrows", "run", "my.toml"): "bottleneck",
+            # The command reads the list of algorithms from the agent.
+            ("narrows", "cc", "list"): "narrows_bbr",
+        }
+        for (program, *words), text in expected.items():
+            done = installation.call(program, *words)
+            if done.returncode or text not in done.stdout:
+                reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                return f"`{program} {' '.join(words)}` printed no {text!r}: {reason}"
+    return ""
+
+
 def main() -> int:
     """Install and run Narrows, and print the time of each step."""
     parser = argparse.ArgumentParser(

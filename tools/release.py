@@ -5,7 +5,8 @@
     python tools/release.py --partial     succeed even if a part cannot be built
 
 The script builds the parts with `make`, and writes the output to target/release-logs. It reports a failed
-part in one line.
+part in one line. If all parts are built, it installs this machine's wheels into a clean environment and
+runs them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+import clean_install
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -160,6 +163,11 @@ def main() -> int:
         print(f"{part.name}: {failure or f'built in {time.monotonic() - began:.0f} s'}", flush=True)
         if failure:
             missing[part.name] = failure
+    if not given.parts and not missing:
+        failure = clean_install.check_with_agent(DIST, VERSION)
+        print(f"installed and run: {failure or 'narrows[kernel] works'}", flush=True)
+        if failure:
+            missing["installation"] = failure
     for line in checksums():
         print(line)
     if missing:

@@ -25,7 +25,7 @@ from narrows.studies.model import FigureSpec
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import run_study
 from sketch import Sketch
-from test_study import a_run
+from test_judge import a_run
 
 
 def chromium() -> str:

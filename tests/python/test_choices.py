@@ -16,7 +16,7 @@ from narrows.studies.model import FreeInput, Reading
 from narrows.studies.readings import by_reading, second_reading, words_of
 from pydantic import ValidationError
 from sketch import Sketch
-from test_study import a_claim, a_run
+from test_judge import a_claim, a_run
 
 CHOICE = {"id": "loss", "key": "links.0.loss", "ours": "1%", "others": ["0%", "5%"], "why": "w"}
 

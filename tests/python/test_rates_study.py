@@ -18,7 +18,7 @@ from narrows.scenario.resolve import resolve
 from narrows.studies import find_study, load_study
 from narrows.studies.model import FigureSpec, Overview, TableSpec
 from narrows.studies.runner import Outcome, prepare
-from test_study import a_run
+from test_judge import a_run
 
 RATES = load_study(find_study("rates"))
 CASES = ["brf", "pacec", "rcp", "rcp-published", "xcp", "xcp-paced", "bdr", "cubic"]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# The script imports its neighbour clean_install.
+sys.path.append(str(ROOT / "tools"))
 SPEC = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
 release = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(release)
@@ -32,6 +34,7 @@ def project(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "DIST", tmp_path / "dist")
     monkeypatch.setattr(release, "LOGS", tmp_path / "target" / "release-logs")
+    monkeypatch.setattr(release.clean_install, "check_with_agent", lambda wheels, version: "")
 
     def call(names, *words):
         parts = tuple(release.Part(name, (name,), (f"{name}.whl",)) for name in names)
@@ -48,6 +51,14 @@ def test_a_complete_release_has_checksums_that_hold(project, tmp_path):
     assert out[-1].endswith("dist/ is complete")
     assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == ["SHA256SUMS", "good.whl"]
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "dist", check=True)
+
+
+def test_wheels_that_do_not_work_fail_the_release(project, monkeypatch):
+    monkeypatch.setattr(release.clean_install, "check_with_agent", lambda wheels, version: "no wheel fits")
+    code, out = project(["good"])
+    assert code == 1
+    assert "installed and run: no wheel fits" in out
+    assert out[-1].endswith("missing installation")
 
 
 def test_a_part_that_fails_gives_a_one_line_error_and_fails_the_release(project, tmp_path):

@@ -12,7 +12,7 @@ from narrows.errors import NarrowsError
 from narrows.results.measures import MEASURES, find_measure
 from narrows.studies import Run, Runs, Verdict, judge, measure_run
 from narrows.studies.judge import Bound
-from test_study import a_claim, a_run
+from test_judge import a_claim, a_run
 
 
 def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:

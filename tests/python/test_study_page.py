@@ -18,7 +18,7 @@ from narrows.studies.model import TableSpec
 from narrows.studies.printed import printed_rows
 from narrows.studies.runner import Outcome, run_study
 from sketch import Sketch
-from test_study import a_claim, a_run
+from test_judge import a_claim, a_run
 
 BRF = load_study(find_study("brf"))
 

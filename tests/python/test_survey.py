@@ -19,7 +19,7 @@ from narrows.scenario.load import expand
 from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
 from narrows.studies.model import FigureSpec
 from narrows.studies.printed import printed_rows
-from test_study import a_claim, a_run
+from test_judge import a_claim, a_run
 
 STUDY = load_study(find_study("survey"))
 FIFTEEN = [

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -139,3 +140,18 @@ def test_a_report_without_its_extra_gives_a_one_line_error(installation):
     assert done.returncode == 2
     assert done.stderr.endswith("not installed; try: pip install 'narrows[report]'\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_extra_kernel_brings_the_agent_from_the_same_folder(wheel):
+    binary = ROOT / "target/release/narrows-agent"
+    if not binary.exists():
+        line = "found no target/release/narrows-agent: make agent"
+        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+            pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
+        pytest.skip(line)
+    folder = wheel.parent
+    subprocess.run([sys.executable, ROOT / "packaging/agent-wheel/build.py", binary, folder], check=True)
+    assert clean_install.check_with_agent(folder, VERSION) == ""
+    (agent,) = folder.glob("narrows_agent-*.whl")
+    agent.unlink()
+    assert "narrows-agent" in clean_install.check_with_agent(folder, VERSION)
