@@ -1,6 +1,6 @@
 """Installs a wheel of narrows as a user does, and measures the time to the first table.
 
-    python tools/clean_install.py dist/narrows-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
+    python tools/clean_install.py dist/narrows-0.3.0-cp311-abi3-manylinux_2_17_x86_64.whl
 
 In a temporary folder, pip installs the wheel into a new virtual environment. It installs only binary
 packages. PATH contains only the programs of this environment, so the installation cannot use a compiler or
