@@ -43,15 +43,21 @@ impl Meters {
             else {
                 continue;
             };
-            let (opened, bytes) = core::mem::replace(before, (flow.opened, flow.bytes));
-            let from = if opened == flow.opened { bytes } else { 0 };
-            *rate = Rate::of(Bytes::new(flow.bytes.saturating_sub(from)), span);
+            let after = (flow.opened, flow.bytes);
+            *rate = mean_rate(core::mem::replace(before, after), after, span, now);
         }
     }
 
     pub(super) fn of(&self, flow: &Flow) -> Rate {
         self.rates.get(flow.slot as usize).copied().unwrap_or(Rate::ZERO)
     }
+}
+
+/// Returns the mean rate of a slot's flow between two snapshots, which are `span` apart. Each snapshot consists of the
+/// flow's opening time and bytes. The rate of a flow that the earlier snapshot lacks is its mean since its opening.
+fn mean_rate(before: (Time, u64), (opened, bytes): (Time, u64), span: Span, now: Time) -> Rate {
+    let (from, over) = if before.0 == opened { (before.1, span) } else { (0, now.since(opened).max(LEAST)) };
+    Rate::of(Bytes::new(bytes.saturating_sub(from)), over)
 }
 
 /// Values of a flow for the status snapshot and for the SDN controller's list.
@@ -183,3 +189,24 @@ pub(super) const UNOPENED: [Unopened; layout::UNOPENED] = [
     closed("unopened_gre", "GRE"),
     closed("unopened_ipsec", "IPsec"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_snapshot_of_a_flow_gives_its_rate_since_its_opening() {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        // The machine has run for an hour, and the flow for 2 s. No snapshot was taken before.
+        let (now, opened) = (at(3_600_000), at(3_598_000));
+        let nothing = (Time::ZERO, 0);
+        let rate = mean_rate(nothing, (opened, 2_500_000), now.since(Time::ZERO), now);
+        assert_eq!(rate, Rate::from_bits_per_sec(10_000_000));
+        // Between the snapshots of the same flow, only the bytes since the earlier snapshot count.
+        let rate = mean_rate((opened, 2_500_000), (opened, 3_000_000), Span::from_secs(1), now);
+        assert_eq!(rate, Rate::from_bits_per_sec(4_000_000));
+        // A young flow has no rate that follows from a few packets in a moment.
+        let young = mean_rate(nothing, (at(3_599_999), 2_500), now.since(Time::ZERO), now);
+        assert_eq!(young, Rate::of(Bytes::new(2_500), LEAST));
+    }
+}

@@ -41,10 +41,21 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     judged.get(judged.len() - fair_at_the_end).map(|(at, _)| *at)
 }
 
-/// Kills the switch, and starts it again after `unshaped`. Returns the time from the moment when the port is shaped
-/// again until every flow has its share. Returns `None` if this time is longer than [`WATCHED`].
-fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
+/// Kills the switch and, if it is given, the sender. Starts both again after `unshaped`. Returns the time from the
+/// moment when the port is shaped again until every flow has its share. Returns `None` if this time is longer than
+/// [`WATCHED`].
+fn recovery(
+    net: &Net,
+    switch: &mut Agent,
+    sender: Option<&mut Agent>,
+    flows: [&Flow; 2],
+    unshaped: Duration,
+) -> Option<Span> {
     switch.kill();
+    let sender = sender.map(|sender| {
+        sender.kill();
+        sender
+    });
     thread::sleep(unshaped / 2);
     let before = flows.map(Flow::delivered);
     thread::sleep(unshaped / 2);
@@ -55,6 +66,7 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
         .collect();
     thread::scope(|scope| {
         let restarted = scope.spawn(|| switch.restart());
+        let sender_restarted = sender.map(|sender| scope.spawn(|| sender.restart()));
         while !is_shaped(net) && !restarted.is_finished() {
             thread::sleep(Duration::from_millis(2));
         }
@@ -65,6 +77,9 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
             thread::sleep(Duration::from_millis(10));
         }
         restarted.join().expect("the switch starts again");
+        if let Some(sender) = sender_restarted {
+            sender.join().expect("the sender starts again");
+        }
         let back = back_at(&samples);
         println!("without the switch {free:.1?} shares; back after {back:?}");
         all_well(&flows);
@@ -86,23 +101,26 @@ fn running(time: Duration) -> Option<(Net, Agent, Agent, [Flow; 2])> {
 #[test]
 fn every_flow_is_back_at_its_share_soon_after_a_restart() {
     patiently(|| {
-        let Some((net, mut switch, _sender, flows)) = running(Duration::from_millis(500)) else { return };
-        for _ in 0..2 {
-            let back = recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(3));
+        let Some((net, mut switch, mut sender, flows)) = running(Duration::from_millis(500)) else { return };
+        for with_sender in [false, true] {
+            let killed = with_sender.then_some(&mut sender);
+            let back = recovery(&net, &mut switch, killed, flows.each_ref(), Duration::from_secs(3));
             assert!(back.is_some_and(|after| after <= DEADLINE), "{back:?}: {:#?}", switch.fresh().flows);
         }
     });
 }
 
-/// Measures a number of runs, each with new connections. NARROWS_RESTARTS sets the number (default: 50).
+/// Measures a number of runs, each with new connections. NARROWS_RESTARTS sets the number (default: 50). In every second
+/// run, the sender is killed, too.
 #[test]
 #[ignore = "takes ten minutes"]
 fn restarts() {
     let runs = std::env::var("NARROWS_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(50).max(1);
     let mut times = Vec::new();
-    for _ in 0..runs {
-        let Some((net, mut switch, _sender, flows)) = running(Duration::from_secs(1)) else { return };
-        times.push(recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(4)));
+    for run in 0..runs {
+        let Some((net, mut switch, mut sender, flows)) = running(Duration::from_secs(1)) else { return };
+        let killed = (run % 2 == 1).then_some(&mut sender);
+        times.push(recovery(&net, &mut switch, killed, flows.each_ref(), Duration::from_secs(4)));
     }
     let in_time = times.iter().flatten().filter(|after| **after <= DEADLINE).count();
     times.sort_by_key(|time| time.unwrap_or(Span::MAX));

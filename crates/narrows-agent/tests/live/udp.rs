@@ -1,4 +1,4 @@
-//! Tests UDP on an idle port, UDP next to TCP, and a small flow of UDP next to a flood of UDP.
+//! Tests UDP on an idle port, UDP next to TCP, a small flow of UDP next to a flood of UDP, and two floods of UDP.
 //!
 //! The tests use the kernel's counters of the switch's queues. The tests do not count the bytes that an application
 //! receives, because an application on a busy machine may lose packets that the network has delivered.
@@ -199,6 +199,37 @@ fn udp_borrows_an_idle_port() {
         assert!(asked > 1.1 * LINK, "the machine sent only {asked} Mbit/s");
         assert!((0.97 * CEILING..=1.02 * CEILING).contains(&rate), "{rate}");
         assert!(offered > 200 && lost < 0.01, "{lost} of {offered}");
+    });
+}
+
+/// Neither of two floods gets more than the other, although one begins earlier and sends more.
+#[test]
+fn two_floods_of_udp_share_the_port_equally() {
+    patiently(|| {
+        let Some((net, _sink)) = star() else { return };
+        let switch = Agent::switch(&net, "100mbit");
+        let first = Datagrams::open(&net, &[]);
+        let second = Datagrams::open(&net, &[&first]);
+        let (more, less) = (Blast::new(), Blast::new());
+        let mut rate = 0.0;
+        let mut sent = [0; 2];
+        thread::scope(|scope| {
+            more.start(scope, &first, &net, 120.0);
+            thread::sleep(Duration::from_millis(300));
+            less.start(scope, &second, &net, 80.0);
+            thread::sleep(Duration::from_millis(500));
+            let count = || [&first, &second].map(|flow| queues(&net)[&flow.queue].sent);
+            let before = count();
+            rate = carried(&switch, Duration::from_secs(2));
+            let after = count();
+            sent = [after[0] - before[0], after[1] - before[1]];
+            more.stop();
+            less.stop();
+        });
+        println!("two floods: {rate:.1} Mbit/s carried, {sent:?} datagrams");
+        assert!((0.97 * CEILING..=1.02 * CEILING).contains(&rate), "{rate}");
+        let share = sent[0] as f64 / (sent[0] + sent[1]) as f64;
+        assert!((0.47..=0.53).contains(&share), "{sent:?}");
     });
 }
 
