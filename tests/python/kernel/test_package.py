@@ -140,6 +140,14 @@ def test_the_units_work_under_systemd(package, cgroup, tmp_path):
     assert (seen["killed"]["ActiveState"], seen["killed"]["NRestarts"]) == ("active", "1"), log
     assert log.count('event="taken-over"') == 1, log
     assert seen["late"]["ActiveState"] == "active" and int(seen["late"]["NRestarts"]) > 5, (seen["late"], log)
+    controller = seen["controller"]
+    assert controller["started"]["ActiveState"] == "active", controller["log"]
+    rights = controller["process"]
+    assert rights["user"] != 0 and rights["capabilities"] == rights["bounding"] == 0
+    assert rights["no_new_privileges"] == "1" and rights["is_filtered"]
+    assert (controller["answer"], controller["answer_after"]) == (200, 200), controller["log"]
+    assert (controller["killed"]["ActiveState"], controller["killed"]["NRestarts"]) == ("active", "1")
+    assert (controller["wrong"]["ActiveState"], controller["wrong"]["NRestarts"]) == ("failed", "0")
     assert seen["queue_during"] == "htb"
     assert seen["queue_after"] == seen["queue_purged"] == seen["queue_before"]
     assert seen["enabled"]["ActiveState"] == "active", log

@@ -32,6 +32,16 @@ pub(crate) struct Crowd {
     pub(crate) seconds: u64,
 }
 
+/// `NARROWS_CROWD_RTO_MIN_MS=270` sets the smallest retransmission timeout of the senders' namespace (default: the
+/// kernel's, 200 ms).
+fn set_least_rto(net: &Net) {
+    let Some(ms) = std::env::var("NARROWS_CROWD_RTO_MIN_MS").ok().and_then(|ms| ms.parse::<u64>().ok())
+    else {
+        return;
+    };
+    net.says("s1", &format!("sysctl -q -w net.ipv4.tcp_rto_min_us={}", 1000 * ms));
+}
+
 /// `NARROWS_CROWD=2500,100,40` sets connections, Mbit/s and seconds (default: 600,24,8).
 fn crowd() -> Crowd {
     let text = std::env::var("NARROWS_CROWD").unwrap_or_default();
@@ -145,6 +155,7 @@ fn a_crowd_leaves_the_queue_short() {
     patiently(|| {
         let crowd = crowd();
         let Some(net) = Net::star_alone(Forwarding::Router, 1) else { return };
+        set_least_rto(&net);
         let (_, files) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
         setrlimit(Resource::RLIMIT_NOFILE, files, files).expect("a limit up to its maximum");
         let switch = Agent::switch_with(&net, &format!("{}mbit", crowd.mbit), "max_flows = 16384", "");
