@@ -202,7 +202,7 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 /// Completion times of sized flows, for comparison with ns-3.
 ///
 /// Flows that start within [`MARGIN`] of the start or the end of the run are left out. A flow that starts near the end
-/// may not have time to finish. (`workload` and `largest` include these flows.) Times are sums over the flows, in ns.
+/// may not have time to finish. Only `workload` and `largest` include all flows. Times are sums over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,

@@ -1,4 +1,4 @@
-//! Captured packets: packets that arrive at chosen links, or that chosen hosts send or receive.
+//! Captured packets: packets that arrive at the end of chosen links, or that chosen hosts send or receive.
 //!
 //! In the simulator, sequence numbers count segments. In captured packets, they count bytes, as in real TCP. The SYN of
 //! each end has number 0, so the first byte of data has number 1. Simulated packets carry no receive window.

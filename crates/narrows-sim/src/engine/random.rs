@@ -14,7 +14,7 @@ pub(crate) enum Stream {
     Red,
     /// Arrivals of a Poisson source.
     Arrivals,
-    /// Seeds of a flow's congestion controller and of its requests.
+    /// Seeds of a flow's congestion controller or external transport, and of its requests.
     Flow,
     /// Start times of the flows of a flow plan with jitter.
     Starts,

@@ -29,7 +29,7 @@ struct Policer {
     latest: Time,
 }
 
-/// Returns the number of tokens that a packet of this size takes.
+/// Returns the number of tokens that stand for this number of bytes.
 fn tokens_of(size: Bytes) -> u128 {
     u128::from(size.get()) * 1_000_000_000
 }

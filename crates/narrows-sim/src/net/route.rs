@@ -217,7 +217,8 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). For each node, also returns the link at the node's end of this shortest path.
+    /// (`Way::To`). For each node, also returns the link of this shortest path that ends at the node (`Way::From`) or
+    /// begins at it (`Way::To`).
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -41,8 +41,8 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if memory does not limit the window. When such a window has reached its maximum, it no longer
-/// limits the sender.
+/// Value of `Offer::cost` if neither memory nor the scenario limits the window. Such a window limits the sender only
+/// until the window has reached its maximum.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The receiver's offered window, as the sender derives it from ACKs.

@@ -353,8 +353,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// As `watch` requires, captures a packet at the end of a link, and passes it to the rate controllers of the
-    /// receiving node.
+    /// Handles a packet at the end of a link: captures it, passes it to the rate controllers of the receiving node, or
+    /// both. `watch` says which.
     #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
         if watch & !watch::SWITCH != 0 {

@@ -120,8 +120,8 @@ impl World<'_> {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
                 // If the ceiling of a class is at least the link's rate, the class gets no ceiling, because the link
-                // itself limits the class. If a token bucket held the class to this rate, the class could not use the
-                // moments at which a varying link is faster.
+                // itself limits the class. On a link whose rate varies, a token bucket at this rate would waste
+                // capacity while the link is faster than this rate.
                 let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);

@@ -2,8 +2,8 @@
 //! of a controller changes, its file changes, and reviewers see the change.
 //!
 //! `rate` is the rate of the link, and `goodput` is the sum for both flows, in Mbit/s. `RTT` is the RTT without a
-//! queue. `mean` and `p95` are measured RTTs. All RTTs are in ms. `buffer` is in BDP, and `loss` in per cent. `again`
-//! is the number of retransmissions.
+//! queue. `mean` is the mean of the measured RTTs of both flows, and `p95` is the larger of their 95th percentiles. All
+//! RTTs are in ms. `buffer` is in BDP, and `loss` in per cent. `again` is the number of retransmissions.
 
 use std::fmt::Write;
 

@@ -89,8 +89,8 @@ fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     assert!(queue(&r, 4.6, 6.0).iter().all(|q| *q <= 12_000.0));
 }
 
-/// BRF-101: if the capacity is measured, the port finds a higher capacity by probes, each twice as large as the
-/// previous probe. The port finds a lower capacity because its queue grows.
+/// BRF-101: if the capacity is measured, the port finds a higher capacity by a series of probes. Each probe is twice as
+/// large as the previous one, up to a maximum. The port finds a lower capacity because its queue grows.
 #[test]
 fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (5_000, 10), (7_000, 40)], false, 10).run();

@@ -116,7 +116,7 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
         run(&plan).goodput(0)
     };
     // The BDP is 1.25 MB, so half of 3 MiB would be a large enough window without loss. With loss, segments that wait
-    // for a lost segment take a part of this memory.
+    // for a lost segment take a part of the buffer.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }

@@ -176,7 +176,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Adds to a plan: all kinds of sources, links with traces and steps, a rate controller and an SDN controller.
+/// Adds to a plan with sized flows: all other kinds of TCP sources, a UDP flow, links with traces and steps, a rate
+/// controller and an SDN controller.
 fn with_all_features(mut plan: Plan) -> Plan {
     let size = SizePlan::Pareto { mean: 5_000.0, shape: 1.5 };
     let on_off = AppPlan::Limited { rate: mbit(3), on: Some(ms(3)), off: Some(ms(2)) };

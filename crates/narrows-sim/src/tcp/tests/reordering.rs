@@ -87,9 +87,9 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
 
 #[test]
 fn a_sack_undoes_a_spurious_timeout_too() {
-    // The link stops as in the previous test, but the first segment of the flight is also lost. Only its retransmission
-    // is delivered, so no cumulative ACK echoes an old timestamp. But SACKs report segments that were sent once, before
-    // the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
+    // The link stops as in the previous test, but the first segment of the flight is also lost. No cumulative ACK
+    // echoes a timestamp from before the timeout, because only retransmissions of this segment can arrive. But SACKs
+    // report segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut lost = None;
