@@ -1,7 +1,9 @@
-//! The speed scenarios. `scenarios NAME` runs the scenario NAME once and prints its size. `scenarios` without a name
-//! lists all scenarios.
+//! The scenarios whose speed is measured. `scenarios NAME` runs the scenario NAME once, and prints the numbers of
+//! events, packets and flows, sums of completion times, and the peak memory. `scenarios` without a name lists all
+//! scenarios.
 //!
-//! This program does not measure its CPU time. Its caller does, so the program can also run under `perf` and callgrind.
+//! This program does not measure its own CPU time. Its caller measures the time. The program can therefore also run
+//! under `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +49,7 @@ fn tcp(cc: &str, mss: u32) -> TransportPlan {
     }
 }
 
-/// A dumbbell with `pairs` senders and receivers. Each packet takes three hops.
+/// A dumbbell with `pairs` senders and `pairs` receivers. Each packet takes three hops.
 fn dumbbell(pairs: u32, mbit: u64, rtt: Span, packets: u32, seconds: u64) -> Plan {
     let (left, right) = (2 * pairs, 2 * pairs + 1);
     let delay = rtt.scale(1, 2);
@@ -89,10 +91,10 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
     plan
 }
 
-/// Payload bytes of B3's packets of 1000 bytes.
+/// Payload of each packet of experiment B3, in bytes. With its headers, a packet has 1000 bytes.
 const B3_MSS: u32 = 948;
 
-/// The plan of experiment B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml; Reno is its case
+/// The plan of experiment B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml; with Reno, it is the case
 /// `reno-10`). 2000 flows/s pass a link of 1 Gbit/s with an RTT of 100 ms for 30 s.
 fn b3(cc: &str) -> Plan {
     let deep = Some(5000);
@@ -183,8 +185,8 @@ fn many_flows() -> Plan {
     plan
 }
 
-/// Peak memory of the process in KiB. (The rusage of a child process would include the peak of a larger parent
-/// process.)
+/// Peak memory of the process in KiB. (The caller cannot use the rusage of this process instead, because the rusage can
+/// include memory of the caller.)
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -199,8 +201,8 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 
 /// Completion times of sized flows, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out, so that all other flows have
-/// time to finish. Times are sums over the flows, in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. A flow that starts near the end
+/// may not have time to finish. Only `workload` and `largest` include all flows. Times are sums over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -215,12 +217,12 @@ struct Completions {
     long_ns: u64,
 }
 
-/// Flows that start within this time of the start or the end of the run are left out. The BDR study also leaves out
-/// flows that begin in the first three seconds.
+/// [`Completions`] leaves out flows that start within this time of the start or the end of the run. The BDR study also
+/// leaves out flows that begin in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
-/// Maximum size of a short flow, as in figures 5 and 6 of the BDR paper. In the study, a long flow has 100 packets or
-/// more.
+/// Maximum size of a short flow, as in figures 5 and 6 of the BDR paper.
 const SHORT_PACKETS: u64 = 30;
+/// Minimum size of a long flow, as in the BDR study.
 const LONG_PACKETS: u64 = 100;
 
 impl Completions {

@@ -1,6 +1,6 @@
 //! Runs a plan with many seeds, and uses the results only to count their rows. Usage: `seeds PLAN.json COUNT THREADS`.
 //!
-//! `benches/throughput.py` compares sweeps in Python with this loop.
+//! `benches/throughput.py` compares the speed of sweeps in Python with the speed of this loop.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use narrows_sim::plan::Plan;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let [path, count, threads] = arguments.as_slice() else {
-        // `cargo test` and `cargo bench` start each program without arguments.
+        // `cargo test` and `cargo bench` start each benchmark without these arguments.
         println!("seeds PLAN.json COUNT THREADS");
         return Ok(());
     };

@@ -37,7 +37,7 @@ impl Controller for Fixed {
     }
 }
 
-/// The row of the catalogue.
+/// The entry that `main` adds to the catalogue.
 pub(crate) const FIXED: Entry = Entry {
     parameters: &[Group::of::<Params>("")],
     ..Entry::new("fixed", Family::Loss, "a constant window", |values| {

@@ -1,7 +1,7 @@
-//! Captured packets: the packets that links and hosts transport, with byte sequence numbers.
+//! Captured packets: packets that arrive at the end of chosen links, or that chosen hosts send or receive.
 //!
-//! In the simulator, sequence numbers count segments. In captured packets, they count bytes, as in real TCP. Both ends
-//! begin with sequence number 0, so the first byte of data has number 1. Simulated packets carry no receive window.
+//! In the simulator, sequence numbers count segments. In captured packets, they count bytes, as in real TCP. The SYN of
+//! each end has number 0, so the first byte of data has number 1. Simulated packets carry no receive window.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use narrows_control::units::Time;
 
 /// Receives the captured packets, in the order of their capture times.
 pub trait Tap {
-    /// Called for each packet that is captured at a place in the plan's `capture`. Return [`ControlFlow::Break`] to end
-    /// the run, e.g. if a file cannot be written.
+    /// Called for each packet that is captured at a link or host that the plan's `capture` lists. Return
+    /// [`ControlFlow::Break`] to end the run, e.g. if a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
@@ -53,11 +53,12 @@ pub struct Captured<'a> {
     pub header: Header,
     /// The echo of a congestion header.
     pub echo: Option<Echo>,
-    /// In an ACK: the copy of a congestion header that another crate defines.
+    /// In an ACK: the receiver's copy of a [`Custom`] congestion header.
     pub copy: Option<Custom>,
     /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
-    /// The payload, if an external transport wrote it. Otherwise the simulator knows only the length of the payload.
+    /// The payload, if an external transport wrote it. Otherwise empty, because the simulator knows only the length of
+    /// the payload.
     pub contents: &'a [u8],
 }
 

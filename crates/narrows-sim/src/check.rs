@@ -22,7 +22,7 @@ const MAX_DURATION: Span = Span::from_secs(1_000_000);
 const MAX_DELAY: Span = Span::from_secs(1_000);
 /// Largest initial window, packets.
 const MAX_INITIAL_WINDOW_PACKETS: u32 = 10_000;
-/// Smallest payload of a full segment. It leaves room for data after the longest header and the rate option.
+/// Smallest MSS. A segment of this size has room for data, the longest congestion header and the rate option.
 const MIN_MSS_BYTES: u32 = 64;
 const _: () = assert!(MIN_MSS_BYTES > Custom::MAX_BYTES as u32 + RATE_OPTION_BYTES);
 /// Largest number of parallel requests of a flow.
@@ -49,12 +49,12 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
 /// Like [`check_with`], but for runs on real network stacks. In such runs, a flow may also be an external program.
 ///
 /// # Errors
-/// The first invalid value.
+/// Returns the first invalid value.
 pub fn check_for_real_stacks(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
     check_parts(plan, controllers, &RealStacks)
 }
 
-/// The transports that real stacks support: those of the kernel, and programs.
+/// The transports of runs on real stacks: the kernel's TCP and UDP, and external programs.
 struct RealStacks;
 
 impl Transports for RealStacks {

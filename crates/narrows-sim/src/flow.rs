@@ -19,7 +19,7 @@ use crate::transport::StackFlow;
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
     pub(crate) slot: u32,
-    /// Index in the plan.
+    /// Index of the flow plan in the plan.
     pub(crate) plan: u32,
     from: Node,
     to: Node,
@@ -56,7 +56,7 @@ impl FlowIndex {
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
     }
 
-    /// Returns the identity of all packets that arrive after their flow has ended.
+    /// Returns the identity that all late packets share. A packet is late if it arrives after its flow has ended.
     pub(crate) fn of_late_packets(proto: Proto) -> Self {
         FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), service: 0, proto }
     }
@@ -85,8 +85,8 @@ impl FlowIdentity for FlowIndex {
 }
 
 impl Host for Node {
-    /// Returns the network of the node, represented by its first node. Nodes have consecutive addresses, so a /24
-    /// contains 256 nodes.
+    /// Returns the network that contains the node, represented by the first node of this network. Nodes have
+    /// consecutive addresses, so a /24 contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
     }
@@ -288,8 +288,8 @@ impl Flow {
         }
     }
 
-    /// Returns the times at which the flow's next Timer event and its next Send event are due; [`Time::NEVER`] for no
-    /// event.
+    /// Returns the times at which the flow's next Timer event and its next Send event are due; [`Time::NEVER`] if there
+    /// is no such event.
     #[inline]
     pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
         match &self.body {
@@ -353,7 +353,8 @@ impl Flow {
         }
     }
 
-    /// Runs the controller's timer if it is due, and sends the packets that the pacer and the application allow.
+    /// Runs the congestion controller's timer if it is due, and sends the packets that the pacer and the application
+    /// allow.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         match &mut self.body {
             Body::Tcp(tcp) => tcp.sender.on_send(io),

@@ -4,12 +4,12 @@
 //! * [`plan`]: the input, a network with its flows. [`run`] simulates it and returns [`Results`].
 //! * `engine`: events, random streams, reusable storage.
 //! * `net`: links, queues, routing.
-//! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
-//! * [`transport`]: external transport protocols, as flows.
+//! * `tcp`: TCP with Linux's loss detection and recovery. It calls the congestion controllers of `narrows-control`.
+//! * [`transport`]: transport protocols from other crates, which flows can use instead of TCP.
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
 //! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.
-//! * [`capture`]: packets at links and hosts, for packet captures.
+//! * [`capture`]: packets that are captured at links and hosts.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

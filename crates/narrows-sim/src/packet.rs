@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: u32 = 52;
 pub(crate) const UDP_HEADER_BYTES: u32 = 28;
 /// The rate option with its padding (BRF-9).
 pub(crate) const RATE_OPTION_BYTES: u32 = 8;
-/// Bytes that remain for options in a TCP header with timestamps.
+/// Bytes that remain for other options in a TCP header with the timestamp option.
 const OPTION_ROOM_BYTES: u32 = 40 - 12;
 
 /// Segment numbers `[start, end)`.
@@ -20,7 +20,7 @@ pub(crate) struct SackBlock {
     pub(crate) end: u32,
 }
 
-/// The flags of a TCP header, and further bits that only the simulator uses.
+/// The flags of the TCP header, the ECN bits of the IP header, and further bits that only the simulator uses.
 pub(crate) mod flag {
     pub(crate) const SYN: u16 = 1;
     pub(crate) const ACK: u16 = 1 << 1;
@@ -74,7 +74,7 @@ pub(crate) struct Packet {
     /// Timestamp echo, in the same unit as `ts`; 0 if there is no echo.
     pub(crate) ts_echo: u32,
     /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks. They use this field for the
-    /// congestion header, or for the index of a header of another crate.
+    /// congestion header, or for the index of a custom header (a congestion header that another crate defines).
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
@@ -83,8 +83,8 @@ pub(crate) struct Packet {
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
     /// In an ACK with [`flag::HEADER`]: the echo of a congestion header. If the kind of echo is 0, this field is one
-    /// plus the index of a header of another crate. In a datagram: one plus the index of its contents, or 0 if it has
-    /// no contents.
+    /// plus the index of a custom header. In a datagram: one plus the index of its contents, or 0 if it has no
+    /// contents.
     pub(crate) echo: u32,
 }
 
@@ -134,8 +134,8 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// Returns the congestion header. Returns [`Header::None`] if the packet has none, has one of another crate, or
-    /// travels in the reverse direction.
+    /// Returns the congestion header. Returns [`Header::None`] if the packet has no such header, has a custom header,
+    /// or travels in the reverse direction.
     pub(crate) fn header(&self) -> Header {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
             return Header::None;
@@ -152,7 +152,7 @@ impl Packet {
         self.flags |= flag::HEADER;
     }
 
-    /// Returns the index of a header of another crate in [`Packets`](crate::packets::Packets).
+    /// Returns the index of the packet's custom header in [`Packets`](crate::packets::Packets).
     #[inline]
     pub(crate) fn custom(&self) -> Option<u32> {
         if !self.is(flag::HEADER) {
@@ -166,7 +166,7 @@ impl Packet {
         }
     }
 
-    /// Sets the index of a header of another crate. The caller sets [`flag::HEADER`].
+    /// Sets the index of the packet's custom header. The caller sets [`flag::HEADER`].
     pub(crate) fn set_custom(&mut self, at: u32) {
         if self.is(flag::REVERSE) {
             self.echo = at + 1;
@@ -201,7 +201,7 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
-    /// Returns the number of bytes that serve rate control. The bytes of a header of another crate are not included.
+    /// Returns the number of bytes that serve rate control. The bytes of a custom header are not included.
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {

@@ -1,8 +1,9 @@
 //! The packets in the network, and the contents of datagrams.
 //!
-//! A TCP segment or a datagram of constant size has no contents, only a length. A datagram of a [`Transport`] has the
-//! bytes that the transport wrote. A segment may have a congestion header of a kind that another crate defines
-//! ([`Custom`]). This module stores the contents and these headers, and frees them together with their packet.
+//! A TCP segment has no contents, only a length. The same is true of a datagram of a constant-rate UDP flow. A datagram
+//! of a [`Transport`] has the bytes that the transport wrote. A segment may have a custom header: a congestion header
+//! that another crate defines ([`Custom`]). This module stores contents and custom headers, and frees them together
+//! with their packet.
 //!
 //! [`Transport`]: crate::transport::Transport
 
@@ -16,10 +17,11 @@ pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
     headers: Slab<Custom>,
-    /// Whether any packet so far has had contents or a header in `headers`. If not, packets need not be checked for
-    /// contents or such headers.
+    /// Whether any packet so far has had contents or a custom header. If not, packets need not be checked for contents
+    /// or custom headers.
     has_attachments: bool,
-    /// A copy of the header of another crate in the packet that its flow receives now. The packet is already freed.
+    /// A copy of the custom header of the packet that is being delivered to its flow. The packet itself is already
+    /// freed.
     arrived: Option<Custom>,
 }
 
@@ -57,19 +59,20 @@ impl Packets {
         self.packets.get_mut(packet)
     }
 
-    /// Whether any packet so far has had contents or a header of another crate.
+    /// Whether any packet so far has had contents or a custom header.
     #[inline]
     pub(crate) fn has_attachments(&self) -> bool {
         self.has_attachments
     }
 
-    /// Keeps a copy of the header of another crate in the packet that its flow receives next.
+    /// Stores a copy of the custom header of a packet that is about to be delivered to its flow.
     #[inline(never)]
     pub(crate) fn note_arrival(&mut self, packet: &Packet) {
         self.arrived = self.custom(packet).copied();
     }
 
-    /// Returns the header of another crate in the packet that its flow receives now, or its copy in an ACK.
+    /// Returns the custom header of the packet that is being delivered to its flow. If the packet is an ACK, returns
+    /// the copy of a custom header that the ACK carries.
     pub(crate) fn arrived(&self) -> Option<&Custom> {
         self.arrived.as_ref()
     }
@@ -95,7 +98,7 @@ impl Packets {
         }
     }
 
-    /// Returns the header of another crate in a data packet, or the copy of such a header in an ACK.
+    /// Returns the custom header of a data packet, or the copy of a custom header in an ACK.
     #[inline]
     pub(crate) fn custom(&self, packet: &Packet) -> Option<&Custom> {
         if !self.has_attachments {
@@ -114,8 +117,7 @@ impl Packets {
         }
     }
 
-    /// Copies a header of another crate into an ACK that is about to be inserted, and adds the copy's bytes to the
-    /// size.
+    /// Copies a custom header into an ACK that is about to be inserted, and adds the copy's bytes to the size.
     pub(crate) fn add_copy(&mut self, ack: &mut Packet, header: Custom) {
         self.has_attachments = true;
         ack.size += header.echo_bytes();

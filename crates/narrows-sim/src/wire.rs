@@ -27,7 +27,7 @@ fn sum_of(header: &[u8]) -> u16 {
     checksum::compute(&bytes[..header.len() + 4])
 }
 
-/// A byte buffer on the stack.
+/// A byte buffer without heap memory.
 struct Writer {
     bytes: [u8; 60],
     len: usize,

@@ -40,18 +40,18 @@ fn shrink(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller's obligations are the system allocator's.
+        // SAFETY: the caller meets the requirements of the system allocator's function.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         shrink(layout.size());
-        // SAFETY: the caller's obligations are the system allocator's.
+        // SAFETY: the caller meets the requirements of the system allocator's function.
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         grow(size);
         shrink(layout.size());
-        // SAFETY: the caller's obligations are the system allocator's.
+        // SAFETY: the caller meets the requirements of the system allocator's function.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

@@ -18,8 +18,6 @@ use super::agent::{Agent, since};
 use super::flow::{jain, tcp_info};
 use super::net::{Forwarding, Net};
 
-/// Time within which the connections arrive, at equal intervals.
-const ARRIVAL: Span = Span::from_secs(1);
 /// Time from the beginning until the measurement of the connections.
 const SETTLED: Span = Span::from_secs(5);
 /// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause a delay of 500 ms. The limit allows for
@@ -32,13 +30,20 @@ pub(crate) struct Crowd {
     pub(crate) seconds: u64,
 }
 
+/// A number of milliseconds from the environment.
+fn millis(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Time within which the connections arrive, at equal intervals (`NARROWS_CROWD_ARRIVAL_MS`, default: 1000).
+fn arrival() -> Span {
+    Span::from_millis(millis("NARROWS_CROWD_ARRIVAL_MS").unwrap_or(1000))
+}
+
 /// `NARROWS_CROWD_RTO_MIN_MS=270` sets the smallest retransmission timeout of the senders' namespace (default: the
 /// kernel's, 200 ms).
 fn set_least_rto(net: &Net) {
-    let Some(ms) = std::env::var("NARROWS_CROWD_RTO_MIN_MS").ok().and_then(|ms| ms.parse::<u64>().ok())
-    else {
-        return;
-    };
+    let Some(ms) = millis("NARROWS_CROWD_RTO_MIN_MS") else { return };
     net.says("s1", &format!("sysctl -q -w net.ipv4.tcp_rto_min_us={}", 1000 * ms));
 }
 
@@ -76,12 +81,12 @@ fn open(to: SocketAddr) -> TcpStream {
 pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     let data = vec![0x5a; crowd.bytes() as usize];
     net.inside("s1", || {
-        let begun = clock::now();
+        let (begun, arrival) = (clock::now(), arrival());
         let mut streams = Vec::with_capacity(crowd.connections);
         let mut filled = vec![None; crowd.connections];
         while filled.contains(&None) {
             let due =
-                (since(begun).as_secs_f64() / ARRIVAL.as_secs_f64() * crowd.connections as f64) as usize;
+                (since(begun).as_secs_f64() / arrival.as_secs_f64() * crowd.connections as f64) as usize;
             while streams.len() < due.min(crowd.connections) {
                 streams.push(open(to));
             }

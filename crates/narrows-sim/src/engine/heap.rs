@@ -7,7 +7,7 @@
 //! One key, the front key, stays outside the heap. It is the least key that was pushed since `pop` last removed the
 //! front key. An event that is due soon, such as an arrival at the end of a short link, is therefore usually processed
 //! without entering the heap. If the earliest event is in the heap, `pop` removes this event and puts the front key in
-//! its place. This needs one sift. To remove an entry and to insert another one later would need two sifts.
+//! its place. This needs one sift. Two sifts would be needed to remove one entry now and to insert another entry later.
 //!
 //! With few pending events, mispredicted branches cost more than comparisons. The code therefore compares siblings
 //! without branches.
@@ -24,16 +24,18 @@ pub(crate) enum Kind {
     Arrival = 0,
     /// A port with a scheduling queue may transmit its next packet. Index: link.
     Ready = 1,
-    /// A retransmission, reordering, probe or delayed-ACK timer. Index: flow slot.
+    /// A timer of TCP (retransmission, reordering, probe, delayed ACK) or of an external transport expires. Index: flow
+    /// slot.
     Timer = 2,
-    /// A paced sender may send, or an application has new data. Index: flow slot.
+    /// A paced sender may send, an application has new data, or a congestion controller's timer expires. Index: flow
+    /// slot.
     Send = 3,
-    /// A flow or a source of flows starts or stops. Index: plan flow.
+    /// A flow or a source of flows starts or stops. Index: flow plan.
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. Indices
-    /// from `NOTICES_FROM` on are notices (messages with a rate) that arrive at a flow's sender.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. An index
+    /// of `NOTICES_FROM` or more means that a notice (a message with a rate) arrives at a flow's sender.
     Domain = 6,
     /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
     Sample = 7,
@@ -182,7 +184,7 @@ impl EventQueue {
         std::mem::replace(&mut self.heap[self.len / 4].0[self.len % 4], NONE)
     }
 
-    /// Puts `key` into an empty entry and sifts it down.
+    /// Puts `key` into the empty entry `at` and sifts it down.
     #[inline]
     fn sift_down(&mut self, mut at: usize, key: u128) {
         while let Some(children) = self.heap.get(at + 1) {

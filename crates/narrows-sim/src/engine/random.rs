@@ -4,7 +4,8 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The purposes of random streams. Each entity (a link, flow or flow plan) has its own streams for each purpose.
+/// The purposes of random streams. Each entity (a link, flow or flow plan) has its own stream for each purpose. Links
+/// have several streams for impairments.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.
@@ -13,9 +14,9 @@ pub(crate) enum Stream {
     Red,
     /// Arrivals of a Poisson source.
     Arrivals,
-    /// A flow.
+    /// Seeds of a flow's congestion controller or external transport, and of its requests.
     Flow,
-    /// Start times of a group of flows.
+    /// Start times of the flows of a flow plan with jitter.
     Starts,
     /// ECMP paths of the flows of a flow plan.
     Paths,
@@ -112,8 +113,8 @@ mod tests {
     #[test]
     fn first_numbers_of_scattered_streams_are_as_uneven_as_random_ones() {
         for choices in [2, 3, 4, 8] {
-            // The mean over 60 seeds has a standard deviation of 0.18 for two choices. For more choices, the standard
-            // deviation is smaller.
+            // The evenness is a mean over 60 seeds. For two choices, it has a standard deviation of 0.18. For more
+            // choices, the standard deviation is smaller.
             let scattered = evenness(Random::scattered, choices);
             assert!((0.45..1.6).contains(&scattered), "{choices}: {scattered}");
         }

@@ -29,7 +29,7 @@ struct Policer {
     latest: Time,
 }
 
-/// Tokens of a number of bytes.
+/// Returns the number of tokens that stand for this number of bytes.
 fn tokens_of(size: Bytes) -> u128 {
     u128::from(size.get()) * 1_000_000_000
 }
@@ -138,8 +138,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any interval, the policer passes at most the burst plus the rate times the length of the interval. It
-        /// drops only packets that would exceed this limit.
+        /// In any interval, the number of bytes that pass the policer is at most the burst plus the rate times the
+        /// length of the interval. The policer drops only packets that would exceed this limit.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..60),

@@ -1,8 +1,9 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
 //! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending event. In a
-//! plain FIFO, a packet's departure time is known when the packet arrives. A packet therefore needs one event at a port
-//! with a plain FIFO, and two events at a port with a scheduling queue.
+//! plain FIFO, a packet's departure time is known when the packet enters the queue. At a port with a plain FIFO, a
+//! packet therefore needs one event, for its arrival at the end of the link. At a port with a scheduling queue, it also
+//! needs an event for its departure from the queue.
 
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
@@ -165,7 +166,7 @@ impl Port {
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
             // The rate controller must see each packet when it leaves. A plain FIFO computes the departure when the
-            // packet arrives. A scheduling queue therefore replaces it.
+            // packet arrives, and has no event at that time. A scheduling queue therefore replaces the FIFO.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -188,7 +189,7 @@ impl Port {
         step_at(&self.delay, now)
     }
 
-    /// Offers a packet to the queue. The caller frees a dropped packet.
+    /// Offers a packet to the queue. If the result is [`Enqueue::Dropped`], the caller must free the packet.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
@@ -339,7 +340,8 @@ impl Port {
         }
     }
 
-    /// Starts a packet's propagation on the link: applies the impairments and adds it to the flight.
+    /// Starts a packet's propagation on the link: applies the impairments, and adds the packet to the packets in
+    /// flight.
     #[inline]
     fn transmit(
         &mut self,
@@ -386,7 +388,7 @@ impl Port {
         }
     }
 
-    /// Adds a packet to the end of the flight.
+    /// Adds a packet after all other packets in flight.
     #[inline]
     fn append_to_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         match self.flight.back() {
@@ -398,8 +400,8 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in flight, an event
-    /// is scheduled for it. The pending event of the previous first packet stays valid.
+    /// Inserts a packet among the packets in flight, in order of arrival. If the packet becomes the first packet in
+    /// flight, an event is scheduled for it. The pending event of the previous first packet stays valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {

@@ -43,9 +43,9 @@ pub(crate) struct Paths {
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Limits memory: the maximum number of elements in all `trees` together, and in all `distances` together. When a map
-/// reaches this limit, all its elements are discarded. They are computed again on demand. A fat tree with k = 32 needs
-/// 5 million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
+/// The maximum number of elements in all `trees` together, and in all `distances` together. This number limits memory.
+/// When a map reaches this limit, all its elements are discarded. They are computed again on demand. A fat tree with k
+/// = 32 needs 5 million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None` if there is no path.
@@ -217,7 +217,8 @@ impl Paths {
     }
 
     /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). For each node, also returns the link of its shortest path that touches the node.
+    /// (`Way::To`). For each node, also returns the link of this shortest path that ends at the node (`Way::From`) or
+    /// begins at it (`Way::To`).
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

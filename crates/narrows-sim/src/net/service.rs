@@ -121,7 +121,8 @@ impl Service {
         }
     }
 
-    /// Returns the first time after `now` at which [`configured_rate`](Service::configured_rate) changes.
+    /// Returns the first time after `now` at which [`configured_rate`](Service::configured_rate) changes. For a trace
+    /// of opportunities, the result is always 20 ms after `now`.
     pub(crate) fn next_change(&self, now: Time) -> Time {
         match self {
             Service::Constant { .. } => Time::NEVER,

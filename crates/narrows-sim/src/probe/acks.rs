@@ -29,7 +29,7 @@ pub(crate) struct AckRow {
     pub(crate) phase: Option<f64>,
 }
 
-/// Numbers the ACKs of a flow, and adds their rows to the log of the run.
+/// Adds a row for each ACK of a flow to the log of the run. The ACKs are numbered from 1.
 #[derive(Debug)]
 pub(crate) struct AckRecorder {
     flow: u32,
@@ -50,7 +50,7 @@ impl AckRecorder {
     }
 }
 
-/// A row with the number of its flow, and the number of its ACK within the flow, from 1.
+/// A row with the number of its flow, and the number of its ACK within the flow, counted from 1.
 #[derive(Debug)]
 struct Numbered {
     flow: u32,
@@ -69,7 +69,7 @@ pub(crate) struct AckLog {
     /// Number of times that the log has reached its limit. ACK number `n` is kept if `n - 1` is a multiple of
     /// 2^halvings.
     halvings: u32,
-    /// Whether all rows are first ACKs of flows, so that a halving frees no row.
+    /// Whether the log is full of rows for the first ACKs of flows, so that a halving frees no row.
     is_full: bool,
 }
 

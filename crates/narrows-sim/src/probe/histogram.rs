@@ -18,7 +18,7 @@ const UNIT_NANOS: u64 = 1_000;
 const FIRST_BUCKET: u64 = 255;
 /// Longest duration, in units. A duration of [`BEYOND`] or more is recorded as this duration.
 const LONGEST: u64 = 600_000_000;
-/// The end of the counts' last bucket that contains [`LONGEST`].
+/// The upper end, in units, of the bucket of `hdr` that contains [`LONGEST`].
 const BEYOND: u64 = 1 << 30;
 
 impl Histogram {
@@ -53,8 +53,8 @@ impl Histogram {
         }
     }
 
-    /// Adds a sample for which there are no counts yet. The function is not inlined, so that the code for all other
-    /// samples stays short.
+    /// Adds a sample that is above the range of the allocated counts, and allocates more counts. The function is not
+    /// inlined, so that the code for all other samples stays short.
     #[cold]
     #[inline(never)]
     fn record_and_grow(&mut self, value: u64, times: u32) {

@@ -20,7 +20,7 @@ pub struct Recorder {
     /// For each measured flow that has ended: a row for each BRF port on its path. These rows are training data for
     /// bandwidth models.
     pub flow_records: Table,
-    /// Quantiles.
+    /// Quantiles of the RTTs of flows and of the sojourn times of links.
     pub distributions: Table,
     /// Events with their times.
     pub events: Table,

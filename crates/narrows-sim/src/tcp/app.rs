@@ -1,7 +1,8 @@
 //! The sending application. The time alone determines how much data the application has produced. A timer is therefore
 //! necessary only if the sender waits for data.
 //!
-//! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
+//! `transmit` takes the data of each new segment from the application. `world::flows` creates the application when it
+//! starts the flow.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -22,7 +23,7 @@ pub struct App {
 enum Source {
     Bulk,
     Size(u64),
-    /// Rate in on periods, and the lengths of the on and off periods.
+    /// The rate during the on periods, and the lengths of the on and off periods.
     Limited {
         rate: Rate,
         on: Span,
@@ -82,7 +83,7 @@ impl App {
         self.is_finished
     }
 
-    /// Returns the time at which the application stops and closes.
+    /// Returns the time at which the application stops and closes the stream.
     pub fn stop(&self) -> Time {
         self.stop
     }
@@ -119,7 +120,8 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // The application closes at its stop time, even if the next chunk would be ready after that time.
+                // The application closes the stream at its stop time, even if the next chunk would be ready after that
+                // time.
                 Chunk::Wait(next.min(self.stop))
             }
         }

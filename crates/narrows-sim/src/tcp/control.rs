@@ -1,7 +1,7 @@
 //! The congestion controller of a sender, its window, and the use of the window.
 //!
-//! `sender` passes ACKs to the controller, `recovery` notifies it of congestion, and `transmit` notifies it of starts
-//! after an idle time.
+//! `sender` passes ACKs to the controller, `recovery` notifies it of congestion, and `transmit` notifies the controller
+//! when the sender restarts after an idle time.
 
 use narrows_control::congestion::{Congestion, Controller, Recovery, Signal, State, Window};
 use narrows_control::units::{Span, Time};
@@ -70,7 +70,8 @@ impl Control {
         self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
     }
 
-    /// Records whether the window limited the transmission that has just ended (Linux `tcp_cwnd_validate`).
+    /// Records whether the window limited the transmission that has just ended. Shrinks a window that was unused for a
+    /// retransmission timeout (Linux `tcp_cwnd_validate`).
     pub(super) fn validate(&mut self, now: Time, limited: bool, state: State, board: &Scoreboard, rtt: &Rtt) {
         let out = board.packets_out();
         self.usage.record(board.una, board.nxt(), out, limited);

@@ -1,6 +1,7 @@
 //! The segments in flight, and the measurements of their path: RTT, delivery rate, losses.
 //!
-//! ACKs deliver segments (`sender`), `recovery` looks for losses, and `transmit` adds segments to the scoreboard.
+//! `sender` calls `deliver` for the segments that an ACK delivers, `recovery` looks for losses, and `transmit` adds
+//! segments to the scoreboard.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};

@@ -1,11 +1,10 @@
 //! TCP as in Linux, without I/O. The inputs are packets and timers, and the outputs are packets.
 //!
-//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection). The
-//! module [`flight`] combines these four. Then read [`control`] (the controller and its window), and
-//! [`recovery`] (the congestion states and the timer, after Linux `tcp_input.c`) with [`prr`] and [`undo`].
-//! The remaining modules are [`sender`] (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and
-//! [`offer`] (the receiver's window). Sequence numbers count segments. LIMITATIONS.md lists the parts of TCP that the
-//! simulator does not model.
+//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection). The module
+//! [`flight`] combines these four. Then read [`control`] (the controller and its window), and [`recovery`] (the
+//! congestion states and the timer, modelled on Linux `tcp_input.c`) with [`prr`] and [`undo`]. The remaining modules
+//! are [`sender`] (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and [`offer`] (the receiver's
+//! window). Sequence numbers count segments. LIMITATIONS.md lists the parts of TCP that the simulator does not model.
 
 mod app;
 mod control;
@@ -57,8 +56,8 @@ impl Io<'_> {
     }
 
     /// Returns the time of the timestamp clock. If segments were retransmitted and no SACK gives an RTT, Linux measures
-    /// the RTT by timestamps. Such an RTT can be up to one tick shorter than the real RTT. A path with an RTT of 20.7
-    /// ms can therefore show a minimum of 20.0 ms.
+    /// the RTT by timestamps. Such an RTT can be up to one tick (1 ms) shorter than the real RTT. A path with an RTT of
+    /// 20.7 ms can therefore show a minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

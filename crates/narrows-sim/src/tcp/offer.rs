@@ -41,7 +41,8 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if the window no longer limits the sender after the window has reached its maximum.
+/// Value of `Offer::cost` if neither memory nor the scenario limits the window. Such a window limits the sender only
+/// until the window has reached its maximum.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The receiver's offered window, as the sender derives it from ACKs.
@@ -59,9 +60,9 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Creates the offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments.
-    /// The receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). `buffer_limits` is true if the
-    /// buffer still limits the sender after the window has reached its maximum.
+    /// Creates the offer of a new connection. `mss` is in bytes, and `limit` is the scenario's limit in segments. The
+    /// receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). `buffer_limits` is true if the buffer
+    /// still limits the sender after the window has reached its maximum.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));

@@ -2,8 +2,8 @@
 //! segment that was sent later has been delivered, and the RTT plus a reordering window has passed since the segment
 //! itself was sent.
 //!
-//! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
-//! may indicate a loss, and when the reordering timer expires.
+//! `flight` calls `deliver` for each segment that an ACK delivers. `recovery` searches for losses after ACKs that may
+//! indicate a loss, and when the reordering timer expires.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -43,8 +43,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// RACK judges the segments in flight that were sent before the newest delivered segment (the delivered segment
-    /// that was sent last). `timeout` is the time at which all of them are overdue; `None` if there are none.
+    /// Consider the segments in flight that were sent before the newest delivered segment (the delivered segment that
+    /// was sent last). At `timeout`, all of these segments are overdue. `None` if there is no such segment.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -176,8 +176,8 @@ impl Rack {
                 break;
             }
             if !self.is_overdue(now, s.sent, window) {
-                // The list is in the order of transmission. If the newest delivered segment is an original
-                // transmission, all original transmissions of higher segments were sent after it.
+                // The original transmissions were sent in the order of segment numbers. If the newest delivered segment
+                // is an original transmission, all original transmissions of higher segments were sent after it.
                 let original = board.get(self.seq).is_some_and(|s| !s.was_retransmitted());
                 let above = if original { self.seq } else { board.nxt() };
                 due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);
@@ -227,8 +227,8 @@ impl Rack {
 mod tests {
     use super::*;
 
-    /// TV-S13: min_rtt is 40 ms, and the window is 10 ms. Two segments are sent at 0 and 2 ms, and the second is
-    /// delivered at 42 ms. The first segment is marked lost at 50 ms.
+    /// TV-S13: min_rtt is 40 ms, and the reordering window is 10 ms. Two segments are sent at 0 and 2 ms, and the
+    /// second is delivered at 42 ms. The first segment is marked lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
@@ -248,7 +248,8 @@ mod tests {
         assert!(board.get(0).unwrap().is_lost());
     }
 
-    /// Linux `tcp_rack_detect_loss`: max_t(*reo_timeout, remaining).
+    /// As in Linux, the timeout is the maximum over the remaining segments (`tcp_rack_detect_loss`: max_t(*reo_timeout,
+    /// remaining)).
     #[test]
     fn the_timeout_is_for_the_last_segment_that_is_not_overdue() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
@@ -291,8 +292,8 @@ mod tests {
         let ms = |n| Time::ZERO + Span::from_millis(n);
         let segment = Segment::new(ms(0), 1448, false, false);
         let mut rack = Rack::new();
-        // The ACK of segment 0 is delayed, segment 1 is lost, and segment 2 arrives. One ACK then acknowledges
-        // segment 0 and SACKs segment 2. SACKs are processed first.
+        // The ACK of segment 0 is delayed, and segment 2 arrives before segment 1. One ACK then acknowledges segment 0
+        // and SACKs segment 2. SACKs are processed first.
         rack.begin_ack();
         rack.deliver(ms(40), 2, &segment, Span::from_millis(40));
         rack.deliver(ms(40), 0, &segment, Span::from_millis(40));

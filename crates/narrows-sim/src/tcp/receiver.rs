@@ -42,9 +42,9 @@ enum Answer {
     Nothing,
     /// The echo of a congestion header that `narrows-control` defines.
     Echo(Echo),
-    /// A copy of the newest congestion header of another crate.
+    /// A copy of the newest custom header (a congestion header that another crate defines).
     Copy(Box<Custom>),
-    /// Memory of a copy that was sent. The next copy uses it.
+    /// The memory of a copy that was sent. The next copy reuses this memory.
     Sent(Box<Custom>),
 }
 
@@ -59,7 +59,7 @@ impl Answer {
         }
     }
 
-    /// Returns the answer after it was sent.
+    /// Returns what remains of the answer after it was sent.
     fn after_sending(self) -> Self {
         match self {
             Answer::Nothing | Answer::Echo(_) => Answer::Nothing,
@@ -92,7 +92,7 @@ pub(crate) struct Receiver {
     rate_option: bool,
     /// Whether ACKs after the SYN-ACK also carry the rate option.
     rate_in_acks: bool,
-    /// The answer to received congestion headers, until an ACK returns it.
+    /// The answer to received congestion headers, which the next ACK returns.
     answer: Answer,
     /// Next expected segment.
     next: u32,
@@ -215,7 +215,8 @@ impl Receiver {
         self.send_syn_ack(io);
     }
 
-    /// Writes the answer to received congestion headers into an ACK. ACKs without an answer stay on the short path.
+    /// Writes the answer to received congestion headers into an ACK. The check for an answer is inlined, so that an ACK
+    /// without an answer needs no further call.
     #[inline]
     fn write_answer(&mut self, io: &mut Io<'_>, ack: &mut Packet) {
         if !matches!(self.answer, Answer::Nothing) {

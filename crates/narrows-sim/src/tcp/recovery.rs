@@ -1,8 +1,9 @@
 //! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC
 //! 6675), and the timer.
 //!
-//! For each ACK, the sender calls `update_state` before it updates the window, and `arm` after this update. `transmit`
-//! handles the timer and calls `enter_loss` and `enter_by_timer`.
+//! If an ACK may signal congestion or the end of a recovery, the sender calls `update_state` before it updates the
+//! window. If an ACK restarts the timer, the sender calls `arm` after this update. `transmit` handles the timer and
+//! calls `enter_loss` and `enter_by_timer`.
 
 use narrows_control::congestion::{INFINITE_SSTHRESH, Signal, State};
 use narrows_control::units::{Span, Time};
@@ -229,7 +230,7 @@ impl LossRecovery {
             control.window.cwnd = control.window.ssthresh.max(1);
         }
         control.postpone_shrinking(now);
-        // The undo marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
+        // The undo marker stays set, because the DSACKs of spurious retransmissions arrive an RTT later.
         self.state = State::Open;
         control.cc.on_recovered(now, &mut control.window);
     }

@@ -30,9 +30,9 @@ impl Rtt {
         Rtt { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, last: Span::ZERO, backoff: 0 }
     }
 
-    /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT (`tcp_rtt_estimator`).
-    /// Linux also keeps 4 * rttvar at 200 ms or more. The simulator applies this bound in [`rto`](Rtt::rto) instead of
-    /// to rttvar itself.
+    /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT (`tcp_rtt_estimator`),
+    /// but here each sample can lower it. Linux also keeps 4 * rttvar at 200 ms or more. The simulator applies this
+    /// bound in [`rto`](Rtt::rto) instead of to rttvar itself.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);

@@ -1,7 +1,7 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
 //!
-//! Each transmission stores the sampler's state in its segment. Each delivered segment updates a draft of the sample.
-//! The sample is complete when all segments that the ACK delivers have updated the draft.
+//! Each transmission stores the sampler's state in the segment that is sent. Each delivered segment updates a draft of
+//! the sample. The sample is complete when all segments that the ACK delivers have updated the draft.
 
 use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};
@@ -104,7 +104,7 @@ impl Sampler {
         sample
     }
 
-    /// Counts a lost segment. Returns the state that was stored when the segment was last sent.
+    /// Counts a lost segment, and returns the loss for the congestion controller.
     pub(crate) fn record_loss(&mut self, now: Time, segment: &Segment) -> Lost {
         self.lost += 1;
         let mut lost = Lost::new(now, segment.tx_in_flight);

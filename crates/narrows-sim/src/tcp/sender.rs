@@ -101,7 +101,7 @@ pub(crate) struct Sender {
     /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. `Option<Time>` would take 8 bytes more per
     /// flow.
     completed_at: Time,
-    /// Records each ACK, if the flow's ACKs are recorded.
+    /// Records each ACK; `None` if the plan does not record the ACKs of this flow.
     pub(crate) acks: Option<Box<AckRecorder>>,
 }
 
@@ -214,7 +214,7 @@ impl Sender {
         }
     }
 
-    /// Handles a rate for the flow that arrived in a separate message (PAC-3b).
+    /// Handles a rate that has arrived for this flow in a separate message (PAC-3b).
     pub(crate) fn on_rate(&mut self, io: &mut Io<'_>, rate: Rate) {
         if self.phase == Phase::Closed {
             return;
@@ -250,7 +250,8 @@ impl Sender {
         }
     }
 
-    /// Passes a header of another crate in an ACK to the controller.
+    /// If an ACK carries a copy of a custom header (one that another crate defines), passes the copy to the congestion
+    /// controller.
     #[inline(never)]
     fn pass_header(&mut self, io: &Io<'_>) {
         if let Some(header) = io.packets.arrived() {
@@ -282,7 +283,7 @@ impl Sender {
             self.take_rtt(io.now, rtt);
         }
         self.config.ecn &= p.is(flag::ECE);
-        // A rate that arrived in a message before the SYN-ACK stays valid.
+        // If the SYN-ACK has no rate, a rate from an earlier message stays valid.
         self.feedback = read_rate(p).or(self.feedback);
         let mut connection = Connection::new(io.now, self.config.mss as u32 + HEADER_BYTES, rtt);
         connection.feedback = self.feedback;

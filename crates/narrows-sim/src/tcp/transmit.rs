@@ -121,7 +121,7 @@ impl Sender {
         self.counters.timeouts += 1;
         self.recovery.enter_loss(io.now, &mut self.flight, &mut self.control);
         self.flight.rtt.back_off();
-        // The first segment is retransmitted without pacing.
+        // The first unacknowledged segment is retransmitted without pacing.
         self.retransmit(io, self.flight.board.una);
         self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
     }
@@ -165,7 +165,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits a segment. If the first segment is retransmitted, the timer is set again.
+    /// Retransmits a segment. If it is the first unacknowledged segment, the timer is set again.
     fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
         self.retransmit(io, seq);
         if seq == self.flight.board.una {
@@ -196,11 +196,11 @@ impl Sender {
         }
     }
 
-    /// Notifies the controller of a transmission with nothing in flight. Linux treats such a transmission as a start
-    /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after a
-    /// timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only after idle
-    /// times. For rate-controlled flows, the reason is that switches do not need to know of losses. For BBR, the reason
-    /// is that Linux's BBR reacts to a start only if the application limited the flow.
+    /// Notifies the controller if a transmission begins while no segment is in flight. Linux treats such a transmission
+    /// as a start (`tcp_event_data_sent`, CA_EVENT_TX_START), even if SACKed or lost segments are outstanding, for
+    /// example after a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified
+    /// only after idle times. For rate-controlled flows, the reason is that switches do not need to know of losses. For
+    /// BBR, the reason is that Linux's BBR reacts to a start only if the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0

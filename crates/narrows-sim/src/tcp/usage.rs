@@ -1,4 +1,4 @@
-//! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
+//! Records whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
 //!
 //! `control` calls [`Usage::record`] after each transmission. The recorded values determine whether a controller may
 //! grow the window, and when an unused window shrinks.

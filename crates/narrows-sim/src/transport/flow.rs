@@ -94,7 +94,7 @@ impl StackFlow {
         };
         act(&mut *self.transport, &mut output);
         for (from, datagram) in self.outgoing.drain(..) {
-            let length = datagram.contents.len() as u16; // `Output::send` bounds it
+            let length = datagram.contents.len() as u16; // `Output::send` limits the length
             let template = if from == End::Sender { &self.forward } else { &self.reverse };
             let mut packet = template.packet(length + UDP_HEADER_BYTES as u16);
             packet.payload = length;

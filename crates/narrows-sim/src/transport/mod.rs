@@ -3,8 +3,8 @@
 //! A [`Transport`] implements both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs
 //! are datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks. Flows of
 //! the simulator's own TCP can share this network. Pass a [`Transports`] to
-//! [`Run::transports`](crate::Run::transports). The [`Transports`] builds the [`Transport`] of each flow whose plan is
-//! a [`StackPlan`]. The crate `narrows-quinn` is an example.
+//! [`Run::transports`](crate::Run::transports). The [`Transports`] builds the [`Transport`] of each flow whose
+//! transport in the plan is a [`StackPlan`]. The crate `narrows-quinn` is an example.
 
 mod flow;
 mod requests;
@@ -65,8 +65,8 @@ pub trait Transport: Send {
     /// Called when a datagram has reached an end.
     fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>);
 
-    /// Returns the time of the next call of [`on_timer`](Transport::on_timer); [`Time::NEVER`] if there is none. The
-    /// simulator calls this method after each method that takes an [`Output`].
+    /// Returns the time at which [`on_timer`](Transport::on_timer) must be called; [`Time::NEVER`] if no call is
+    /// needed. The simulator calls this method after each method that takes an [`Output`].
     fn next_timer(&self) -> Time;
 
     /// Called at the time that [`next_timer`](Transport::next_timer) has returned. After this call, `next_timer` must
@@ -217,8 +217,8 @@ impl Transports for NoTransports {
 }
 
 /// Returns the name of a flow's congestion controller in the results. For TCP this is the controller's name with the
-/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP, the result is
-/// `udp`.
+/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP, and for a program
+/// without a congestion controller in the plan, the result is `udp`.
 pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
     match transport {
         TransportPlan::Tcp { cc, .. } => controllers.label(cc),

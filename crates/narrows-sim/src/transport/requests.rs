@@ -18,7 +18,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Returns the requests of an application that stops at this time; `None` if the application has no requests.
+    /// Returns the requests of an application that stops at the time `stop`; `None` if the application has no requests.
     /// Equal seeds give equal sizes.
     pub(crate) fn new(plan: &AppPlan, seed: u64, stop: Time) -> Option<Self> {
         let AppPlan::Requests { size, parallel, count, think } = plan else { return None };
@@ -42,7 +42,7 @@ impl Requests {
         self.think
     }
 
-    /// Whether there is a request at this time.
+    /// Whether the receiver may send another request at this time.
     pub fn has_more(&self, at: Time) -> bool {
         at < self.stop && self.left != Some(0)
     }

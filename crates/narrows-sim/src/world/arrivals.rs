@@ -1,4 +1,5 @@
-//! Start times of the flows of groups, and arrival times and sizes of the flows of Poisson sources.
+//! Start times of the flows of a flow plan with a `count`, and arrival times and sizes of the flows of a Poisson
+//! source.
 
 use narrows_control::units::{Span, Time};
 
@@ -31,8 +32,8 @@ impl Arrivals {
         draw_size(&self.size, &mut self.random)
     }
 
-    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, it first draws the gap to the next
-    /// flow and then the flow's size, as the simulator does.
+    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, the iterator first draws the gap to
+    /// the next flow and then the flow's size, as the simulator does.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {
@@ -64,8 +65,8 @@ fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     low + (high - low) * (share - from) / (to - from)
 }
 
-/// Returns the start times of a group's flows in order. Each start is an evenly spaced time plus a random delay of up
-/// to the plan's jitter. `index` is the number of the flow plan.
+/// Returns the start times of a flow plan's flows, in order of time. Each start is an evenly spaced time plus a random
+/// delay of up to the plan's jitter. `index` is the number of the flow plan.
 pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
     let even = (0..u64::from(plan.count)).map(|i| plan.start + plan.spacing.scale(i, 1));
     if plan.start_jitter == Span::ZERO {

@@ -28,7 +28,7 @@ const TIMESTAMP_BYTES: u32 = 12;
 /// The captures of a run.
 pub(super) struct Captures<'p> {
     tap: &'p mut dyn Tap,
-    /// For each node: whether the packets of its flows are captured.
+    /// For each node: whether the packets that it sends or receives are captured.
     is_captured: Vec<bool>,
     /// The flows whose packets may still be in the network, by slot and generation. There are at most two flows for
     /// each slot.
@@ -192,7 +192,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Records the packets that a flow has just sent, and captures them if the flow's host is captured.
+    /// Records the packets that a flow has just sent, and captures them if the plan captures packets at the sending
+    /// host.
     #[cold]
     pub(super) fn capture_departures(&mut self, slot: u32) {
         let Some(captures) = &mut self.captures else { return };
@@ -201,8 +202,8 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be in the network. Packets of flows before the previous
-                // one are not.
+                // Packets of the slot's previous flow may still be in the network. Packets of still earlier flows are
+                // not.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));

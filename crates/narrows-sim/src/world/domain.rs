@@ -19,7 +19,7 @@ use crate::plan::{Plan, SdnPlan};
 /// Domain events with this index or a higher index are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
 
-/// A message of a rate controller.
+/// A message between a rate controller and its SDN controller.
 pub(super) type Message = rate::Message<FlowIndex>;
 
 /// An SDN controller, its control network and its outages.
@@ -119,7 +119,7 @@ fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
 
-/// The controllers' view of the routes.
+/// The routes, as the SDN controllers see them.
 struct Routes<'w> {
     flows: &'w FlowTable,
     paths: &'w Paths,

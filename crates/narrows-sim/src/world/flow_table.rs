@@ -23,8 +23,8 @@ pub(super) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Reserves a slot for the next flow. [`insert`](FlowTable::insert) adds the flow. Returns the flow's number, the
-    /// slot and the slot's generation.
+    /// Reserves a slot for the next flow. [`insert`](FlowTable::insert) later adds the flow to this slot. Returns the
+    /// flow's number, the slot and the slot's generation.
     pub(super) fn reserve(&mut self) -> (u32, u32, u16) {
         let id = self.next_id;
         self.next_id += 1;

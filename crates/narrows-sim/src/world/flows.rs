@@ -27,7 +27,7 @@ pub(super) struct Source {
     /// Whether the Poisson process has begun.
     is_running: bool,
     arrivals: Option<Arrivals>,
-    /// The start times of the flows, if the plan is a group with jitter.
+    /// The start times of the flows, if the flow plan has start jitter; otherwise empty.
     starts: Vec<Time>,
     /// The paths of the source's flows without ECMP.
     paths: BothWays,
@@ -61,7 +61,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Returns the properties of a flow's path without other traffic.
+    /// Returns the properties that a flow's path has without other traffic.
     fn empty_path(&self, plan: &FlowPlan, paths: BothWays) -> EmptyPath {
         let (forward, reverse) = (self.paths.links_of(paths.forward), self.paths.links_of(paths.reverse));
         EmptyPath::along(plan, forward, reverse, |link| {

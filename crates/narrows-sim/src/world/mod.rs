@@ -45,7 +45,7 @@ pub(crate) use switches::build_rate_controller;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// Tables: flows, flow_samples, links, link_samples, signalling, flow_records, distributions, events, traces. The
-    /// table acks follows if ACKs were recorded.
+    /// tables acks and requests follow if they have rows.
     pub tables: Vec<Table>,
     /// Size of the run.
     pub counts: Counts,
@@ -82,8 +82,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. The run updates this value every few tens of thousands of events. After the run, this value
-    /// is the end time.
+    /// The simulated time. The run updates this value every 65,536 events. After the run, this value is the end time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -95,7 +94,7 @@ impl Monitor {
 
     /// Ends the run soon. The results equal those of the same plan with the duration [`Results::stopped`]. Only
     /// `ideal_fct_s` and `rtt_empty_s` can differ, if the plan changes the rate of a link after this time. If the run
-    /// stops before the measurement interval, all figures of this interval are NaN.
+    /// stops before the measurement interval begins, all figures of this interval are NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -118,7 +117,7 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
 }
 
 /// Like [`run`], but with the given congestion controllers instead of the built-in controllers. `controllers` is a
-/// [`Catalogue`] with your own rows, or a function that builds a controller from its name and parameters.
+/// [`Catalogue`] with your own entries, or a function that builds a controller from its name and parameters.
 ///
 /// # Errors
 /// The same errors as [`run`].
@@ -154,7 +153,7 @@ impl<'a> Run<'a> {
     }
 
     /// Uses these congestion controllers instead of the built-in controllers. `controllers` is a [`Catalogue`] with
-    /// your own rows, or a function that builds a controller from its name and parameters.
+    /// your own entries, or a function that builds a controller from its name and parameters.
     pub fn controllers(mut self, controllers: &'a dyn Controllers) -> Self {
         self.controllers = controllers;
         self
@@ -215,7 +214,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the nodes of the path between two nodes; `None` if there is no path.
+/// Returns the nodes of the path between two nodes; `None` if there is no path or the plan is invalid.
 pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
     check(plan).ok()?;
     let mut paths = Paths::new(plan);
@@ -354,7 +353,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Captures a packet at the end of a link, and passes the packet to the rate controllers of the receiving node.
+    /// Handles a packet at the end of a link: captures it, passes it to the rate controllers of the receiving node, or
+    /// both. `watch` says which.
     #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
         if watch & !watch::SWITCH != 0 {

@@ -18,7 +18,7 @@ pub(super) struct SignallingCounts {
     /// for flows in these messages.
     messages: u64,
     message_flows: u64,
-    /// Messages to sources.
+    /// Notices: messages that carry a rate to a source.
     pub(super) notices: u64,
 }
 

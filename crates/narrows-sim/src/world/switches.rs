@@ -30,7 +30,7 @@ type Action = rate::Action<FlowIndex>;
 /// A controlled port and its rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
-    /// The rate controller; `None` during its outage.
+    /// The rate controller; `None` during an outage.
     pub(super) controller: Option<RateController>,
     plan: ControllerPlan,
     /// Time of the pending Switch event.
@@ -119,9 +119,9 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
-                // If the ceiling of a class is the link's rate, the class gets no ceiling, because the link itself
-                // limits the class. On a link whose rate varies, a second token bucket at that rate would waste part of
-                // the capacity.
+                // If the ceiling of a class is at least the link's rate, the class gets no ceiling, because the link
+                // itself limits the class. On a link whose rate varies, a token bucket at this rate would waste
+                // capacity while the link is faster than this rate.
                 let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
@@ -139,10 +139,10 @@ impl World<'_> {
         }
     }
 
-    /// Records an event of the port at `link`, about this flow or about the port.
+    /// Records an event of the port at `link`. The event is about `flow`, or about the port if `flow` is `None`.
     fn record_event(&mut self, event: &str, link: u32, flow: Option<FlowIndex>, value: f64) {
-        // BRF records several events of a port per period, so recording such an event must not allocate a
-        // string.
+        // BRF records several events of a port per period. The code therefore borrows the port's name and does not copy
+        // it.
         let plan = self.plan;
         let named = flow.map(|key| self.name_of(&key));
         let entity = named.as_deref().unwrap_or(&plan.links[link as usize].name);

@@ -1,8 +1,9 @@
-//! A snapshot of the behaviour of each controller of the catalogue. If the behaviour of a controller changes, its
-//! table changes, and reviewers see the change.
+//! Snapshots of the behaviour of controllers: a table in a file for each controller of the catalogue. If the behaviour
+//! of a controller changes, its file changes, and reviewers see the change.
 //!
-//! The rate of the link and the goodputs of both flows are in Mbit/s, RTTs in ms, buffers in BDP, and losses in per
-//! cent. `again` is the number of retransmissions.
+//! `rate` is the rate of the link, and `goodput` is the sum for both flows, in Mbit/s. `RTT` is the RTT without a
+//! queue. `mean` is the mean of the measured RTTs of both flows, and `p95` is the larger of their 95th percentiles. All
+//! RTTs are in ms. `buffer` is in BDP, and `loss` in per cent. `again` is the number of retransmissions.
 
 use std::fmt::Write;
 
@@ -37,8 +38,8 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     for named in catalogue::all() {
-        // These algorithms need a rate controller at the ports. Without a rate controller, the table would show only
-        // their fallback.
+        // Algorithms with `needs.service` need a rate controller at the ports. Without a rate controller, the table
+        // would show only their fallback.
         if named.entry.needs.service.is_some() {
             continue;
         }

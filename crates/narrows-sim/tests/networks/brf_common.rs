@@ -41,7 +41,7 @@ impl Net {
         self.plan.nodes.len() as u32 - 1
     }
 
-    /// Adds a link in both directions with unlimited queues. Returns the index of the forward link.
+    /// Adds two links with unlimited queues, one in each direction. Returns the index of the forward link.
     pub fn duplex(&mut self, a: u32, b: u32, rates: [Rate; 2], delay: Span) -> u32 {
         let queue = || fifo(LimitPlan::default());
         let index = self.plan.links.len() as u32;
@@ -50,7 +50,8 @@ impl Net {
         index
     }
 
-    /// Adds a host and connects it to `router` by a fast link with this delay and with jitter.
+    /// Adds a host and connects it to `router` by a fast link in each direction, with this delay. The link from the
+    /// host to the router also has jitter.
     pub fn host(&mut self, router: u32, delay: Span) -> u32 {
         let host = self.node(format!("h{}", self.plan.nodes.len()));
         let index = self.duplex(host, router, [mbit(10_000); 2], delay);
@@ -94,8 +95,8 @@ impl Net {
     }
 }
 
-/// Senders S0, S1, ... at the router R0, and a client C1 behind it. Link 0 (R0 to C1) is the bottleneck, with
-/// BRF at its port. `rtts` holds the senders' RTTs in ms.
+/// Returns a network, its senders and its client. The senders and the client C1 are connected to the router R0. Link 0
+/// (R0 to C1) is the bottleneck, and has BRF at its port. `rtts` holds the RTT of each sender in ms.
 pub fn star(rate: Rate, rtts: &[u64], params: serde_json::Value, seconds: u64) -> (Net, Vec<u32>, u32) {
     let mut net = Net::new(seconds);
     let (router, client) = (net.node("R0"), net.node("C1"));
@@ -114,8 +115,8 @@ pub fn literal() -> serde_json::Value {
     serde_json::json!({ "mode": "literal" })
 }
 
-/// Returns the samples of a column for one flow or link in `[from, to)` seconds. `of` is the name of the column that
-/// holds the index of the flow or link.
+/// Returns the values of a column for one flow or link, from samples whose time in seconds is in `[from, to)`. `of` is
+/// the name of the column that holds the index of the flow or link.
 pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, from: f64, to: f64) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == table).expect("a table of this name");
     let (ids, times) = (table.u64(of).expect("ids"), table.f64("t_s").expect("times"));
@@ -125,7 +126,7 @@ pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, fro
     (0..table.rows()).filter(|&i| ids[i] == index && times[i] >= from && times[i] < to).map(value).collect()
 }
 
-/// Mean goodput of a flow in `[from, to)` seconds, Mbit/s.
+/// Returns the mean goodput of a flow in Mbit/s, from samples whose time in seconds is in `[from, to)`.
 pub fn goodput(r: &Results, flow: u64, from: f64, to: f64) -> f64 {
     mean(&samples(r, "flow_samples", "flow", flow, "goodput_bps", from, to)) / 1e6
 }
@@ -141,7 +142,7 @@ pub fn events(r: &Results, kind: &str) -> Vec<f64> {
     kinds.iter().zip(times).filter(|(k, _)| *k == kind).map(|(_, t)| *t).collect()
 }
 
-/// Asserts that `found` differs from `expected` by at most this fraction.
+/// Asserts that `found` differs from `expected` by at most the fraction `part` of `expected`.
 #[track_caller]
 pub fn assert_near(found: f64, expected: f64, part: f64) {
     assert!((found - expected).abs() <= part * expected.abs(), "{found:.3}, not {expected:.3} within {part}");

@@ -1,11 +1,12 @@
-//! Tests of BRF when queues must drain, when capacities change, and when switches and controllers fail and return
-//! (BRF-70 to BRF-82, BRF-100 to BRF-105).
+//! Tests of BRF when queues must drain, when capacities change, and when switches and SDN controllers fail and
+//! return (BRF-70 to BRF-82, BRF-100 to BRF-105).
 
 use crate::brf_common::*;
 use narrows_control::units::{Rate, Time};
 use narrows_sim::plan::RatePlan;
 
-/// Returns a network with two greedy flows over a link whose rate changes in these steps of (ms, Mbit/s).
+/// Returns a network with two greedy flows over a link whose rate changes. `steps` holds the times in ms and the new
+/// rates in Mbit/s.
 fn varying(steps: &[(u64, u64)], capacity_is_configured: bool, seconds: u64) -> Net {
     let (mut net, senders, client) = star(mbit(100), &[20, 40], resolved(), seconds);
     let steps: Vec<(Time, Rate)> = steps.iter().map(|(t, rate)| (at(*t), mbit(*rate))).collect();
@@ -25,22 +26,23 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// Congestion of the kind theta1: a link loses three quarters of its rate. For an RTT, data still arrives at the old
-/// rate and fills the queue.
+/// A standing queue, for which rates are reduced by the factor theta1: a link loses three quarters of its rate. For an
+/// RTT, data still arrives at the old rate and fills the queue.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();
     assert!(events(&r, "congestion-queue").iter().any(|t| (2.0..2.1).contains(t)));
     let most = queue(&r, 2.0, 2.2).into_iter().fold(0.0, f64::max);
     assert!((25_000.0..=100e6 / 8.0 * 0.06).contains(&most), "{most}");
-    // From 2.3 s on, the queue is short. At 25 Mbit/s the link can send 940 kB in 0.3 s.
+    // From 2.3 s on, the queue is short: at 25 Mbit/s, the link sends 940 kB in 0.3 s, which is more than the longest
+    // queue.
     assert!(queue(&r, 2.3, 4.0).iter().all(|q| *q <= 12_000.0), "{:?}", queue(&r, 2.3, 4.0));
     assert_near(throughput(&r, 2.5, 4.0), 25.0 * ETA, 0.01);
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// Congestion of the kind theta2: ten new flows start at the same time, and each gets its share at once. The rates of
-/// the old flows are reduced one RTT later.
+/// A burst, for which rates are reduced by the factor theta2: ten new flows start at the same time, and each gets its
+/// share at once. The rates of the old flows are reduced one RTT later.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);
@@ -58,7 +60,7 @@ fn brf_81_a_burst_of_new_flows_is_absorbed() {
 }
 
 /// In the paper, the threshold for congestion equals the target rate. A port in the steady state therefore
-/// counts as congested, and its rates oscillate (BRF-41).
+/// counts as congested, and the rates of its flows oscillate (BRF-41).
 #[test]
 fn brf_41_the_literal_steady_state_is_congestion() {
     let found = |params| {
@@ -87,15 +89,15 @@ fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     assert!(queue(&r, 4.6, 6.0).iter().all(|q| *q <= 12_000.0));
 }
 
-/// BRF-101: if the capacity is measured, the port finds a higher capacity by probes whose size doubles, and a lower
-/// capacity by its queue.
+/// BRF-101: if the capacity is measured, the port finds a higher capacity by a series of probes. Each probe is twice as
+/// large as the previous one, up to a maximum. The port finds a lower capacity because its queue grows.
 #[test]
 fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (5_000, 10), (7_000, 40)], false, 10).run();
     for (from, to, rate) in [(1.0, 2.0, 10.0), (3.5, 5.0, 80.0), (6.0, 7.0, 10.0), (8.5, 10.0, 40.0)] {
         let found = throughput(&r, from, to);
         assert!(found >= 0.9 * rate, "{found} of {rate}");
-        // The queueing delay is below 20 ms at all of these rates.
+        // The mean queue must be shorter than the data that the link sends in 20 ms.
         assert!(mean(&queue(&r, from, to)) < rate * 1e6 / 8.0 * 0.02);
     }
 }
@@ -113,8 +115,8 @@ fn brf_101_flows_recover_from_an_outage() {
     }
 }
 
-/// BRF-105, BRF-92: the agent fails for two seconds. The senders detect the failure, halve their rates and
-/// use CUBIC. When the agent returns, they get their shares again. No connection is reset.
+/// BRF-105, BRF-92: the switch fails for two seconds. The senders detect the failure, halve their rates and then use
+/// CUBIC. After the switch has returned, the senders get their shares again. No connection is reset.
 #[test]
 fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     let (mut net, senders, client) = star(mbit(50), &[60, 60], resolved(), 8);
@@ -127,7 +129,7 @@ fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     let share = 24.5 * PAYLOAD;
     for flow in 0..2 {
         assert_near(goodput(&r, flow, 1.0, 2.0), share, 0.02);
-        // Missing feedback is detected after 4 RTTs.
+        // Missing feedback is detected after 4 RTTs (240 ms, or 12 samples).
         let paces = samples(&r, "flow_samples", "flow", flow, "pacing_bps", 2.0, 4.0);
         let fallen = paces.iter().position(|p| *p < 0.6 * 24.5e6).unwrap();
         assert!((10..=17).contains(&fallen), "after {fallen} x 20 ms");
@@ -137,8 +139,7 @@ fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     }
 }
 
-/// The SDN controller fails, not the agent. The switch uses its own detector (BRF-73), and the flows keep their
-/// shares.
+/// Only the SDN controller fails. The switch then uses its own detector (BRF-73), and the flows keep their shares.
 #[test]
 fn brf_105_a_switch_works_without_its_controller() {
     let (mut net, senders, client) = star(mbit(100), &[20, 40, 20], resolved(), 8);

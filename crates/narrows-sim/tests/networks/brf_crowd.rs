@@ -5,7 +5,8 @@ use crate::brf_common::*;
 use narrows_sim::Results;
 use narrows_sim::plan::{AppPlan, SizePlan};
 
-/// Runs a crowd whose flows start evenly spaced in the `arrive_ms` ms after 0.1 s.
+/// Runs a crowd whose flows start in 20 groups. The first group starts at 0.1 s, and the starts of the groups are
+/// evenly spaced over `arrive_ms` ms.
 fn crowd(flows: u32, rate_mbit: u64, arrive_ms: u64) -> Results {
     const GROUPS: u64 = 20;
     let (mut net, senders, client) = star(mbit(rate_mbit), &[20], resolved(), 8);
@@ -17,7 +18,7 @@ fn crowd(flows: u32, rate_mbit: u64, arrive_ms: u64) -> Results {
     net.run()
 }
 
-/// The 99th percentile of the queueing delay from `from` seconds on, ms.
+/// Returns the 99th percentile of the queueing delay in ms, measured from `from` seconds on.
 fn p99(r: &Results, rate_mbit: u64, from: f64) -> f64 {
     let mut queue = samples(r, "link_samples", "link", 0, "queue_bytes", from, 8.0);
     queue.sort_by(f64::total_cmp);
@@ -28,7 +29,7 @@ fn throughput(r: &Results, from: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, 8.0)) / 1e6
 }
 
-/// The share is one packet in 15 RTTs. The last flow starts at 1.1 s.
+/// Each flow's share is one packet in 15 RTTs. All flows have started by 1.1 s.
 #[test]
 fn the_queue_of_2500_flows_on_100_mbit_is_short_two_seconds_after_they_arrived() {
     let r = crowd(2500, 100, 1000);
@@ -38,14 +39,15 @@ fn the_queue_of_2500_flows_on_100_mbit_is_short_two_seconds_after_they_arrived()
     assert!(throughput(&r, 3.1) > 92.0, "{}", throughput(&r, 3.1));
 }
 
-/// All flows start at the same time. The port reduces their rates even below the usual minimum of a flow's rate.
+/// All flows start at the same time. The port reduces their rates even below the usual minimum of a flow's rate,
+/// because a reduction scales this minimum, too (BRF-47).
 #[test]
 fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);
     let delay = p99(&r, 10, 2.1);
     println!("p99 {delay:.1} ms at {:.1} Mbit/s", throughput(&r, 2.1));
-    // The transmission of a packet takes 1.2 ms, so a delay of 30 ms is a queue of 25 packets. The gaps between the
-    // packets of different flows are random.
+    // The transmission of a packet takes 1.2 ms, so a delay of 30 ms is a queue of 25 packets. A short queue is normal,
+    // because the packets of different flows arrive at random times.
     assert!(delay < 30.0, "{delay}");
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
 }

@@ -1,10 +1,11 @@
-//! Feedback over several switches, and paths without a switch (BRF-60 to BRF-64, BRF-90 to BRF-94).
+//! Feedback over several switches, and paths without a BRF switch (BRF-60 to BRF-64, BRF-90 to BRF-94).
 
 use crate::brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::LossPlan;
 
-/// Returns a network with hosts at both ends of a line of switches. The links have these rates in Mbit/s.
+/// Returns a network with hosts at both ends of a line of switches. `rates` holds the rates in Mbit/s of the links
+/// between the switches, in the direction of the data.
 fn line(rates: &[u64], seconds: u64) -> (Net, u32, u32) {
     let mut net = Net::new(seconds);
     let nodes: Vec<u32> = (0..=rates.len()).map(|i| net.node(format!("R{i}"))).collect();
@@ -31,8 +32,11 @@ fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
     }
 }
 
-/// Data passes switch A (100 Mbit/s) before switch B (30 Mbit/s). ACKs pass only A. After a second without ACKs, B
-/// sends its rate to A, which writes this rate into ACKs (BRF-63). By 3.6 s, the queue at B has drained.
+/// Returns the goodput in Mbit/s and the mean queue at switch B in bytes, from 4 s to 6 s.
+///
+/// Data passes switch A (100 Mbit/s) before switch B (30 Mbit/s). ACKs pass only A. With an SDN controller, B sends its
+/// rate to A after a second without ACKs, and A writes this rate into ACKs (BRF-63). By 3.6 s, the queue at B has
+/// drained.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
     let [a, b, client, detour] = ["A", "B", "C", "D"].map(|name| net.node(name));
@@ -87,7 +91,7 @@ fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
         let paces = samples(&r, "flow_samples", "flow", flow, "pacing_bps", 3.0, 8.0);
         assert!(paces.iter().all(|p| (p / 49e6 - 1.0).abs() < 0.03), "flow {flow} is not rated: {paces:?}");
     }
-    // The limit is a queue of 5 ms at 100 Mbit/s.
+    // 62,500 bytes are a queue of 5 ms at 100 Mbit/s.
     let mut queue = samples(&r, "link_samples", "link", u64::from(bottleneck), "queue_bytes", 4.0, 8.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
@@ -119,7 +123,7 @@ fn brf_91_a_loss_never_changes_the_rate() {
         net.add(senders[0], client, tcp(cc));
         let r = net.run();
         assert_near(goodput(&r, 0, 1.0, 8.0), 50.0 * eta * 0.95 * PAYLOAD, within);
-        // The number of packets in flight is at most twice the number that the rate allows in an RTT.
+        // The packets in flight are at most twice as many as the sender sends at 49 Mbit/s in an RTT of 25 ms (BRF-91).
         if eta < 1.0 {
             let in_flight = samples(&r, "flow_samples", "flow", 0, "in_flight", 1.0, 8.0);
             assert!(in_flight.iter().all(|n| *n <= 2.0 * 49e6 / 8.0 * 0.025 / 1500.0), "{in_flight:?}");
@@ -144,8 +148,8 @@ fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     }
 }
 
-/// Two thousand SYNs per second get no answers. The half-open table is bounded, and established flows are not
-/// affected (BRF-104).
+/// Two thousand SYNs per second get no answers. The switch's table of half-open flows has a limited size, and
+/// established flows are not affected (BRF-104).
 #[test]
 fn brf_104_a_flood_of_syns_evicts_no_established_flow() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20, 20], resolved(), 6);

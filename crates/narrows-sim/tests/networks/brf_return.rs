@@ -12,8 +12,8 @@ fn jain(x: &[f64]) -> f64 {
 }
 
 /// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one segment per RTT
-/// shows that the sender supports BRF. The first segment after the switch's return is usually a segment without this
-/// announcement.
+/// has the option that shows that the sender supports BRF. The first segment that the switch sees after its return
+/// usually has no such option.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]
@@ -43,8 +43,8 @@ fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     }
 }
 
-/// The switch forgets an idle flow after 60 s (BRF-15). If the application limits the flow, no segment of the flow
-/// announces BRF.
+/// The switch forgets an idle flow after 60 s (BRF-15). If the application limits the flow, no data segment has the
+/// option that shows that the sender supports BRF. The switch recognises the flow by the option in its ACKs (BRF-9).
 #[test]
 fn a_flow_of_rare_bursts_is_rated_in_each() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20], resolved(), 235);

@@ -1,4 +1,4 @@
-//! Shares of flows and classes at one BRF port (BRF-12 to BRF-51).
+//! Shares of flows and classes at one BRF port (BRF-12 to BRF-51, BRF-71, BRF-106).
 
 use crate::brf_common::*;
 use narrows_control::units::Rate;
@@ -31,7 +31,8 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
     // In the literal mode, a flow that starts below its share stays below its share. The receive window of the third
-    // flow needs five round trips of 150 ms to open. In this time, the other flows take the rest of the link.
+    // flow needs five round trips of 150 ms to open. In this time, the first two flows take the part of the third
+    // flow's share that this flow cannot use yet.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
@@ -50,8 +51,8 @@ fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     (r, most)
 }
 
-/// A new flow reaches its share in the third RTT of its data, when its receive window is large enough. The other flow
-/// gets its smaller rate in the next ACK (BRF-64), so the queue stays short.
+/// A new flow reaches its share in the third RTT in which it sends data, because its receive window is then large
+/// enough. The old flow gets its smaller rate in its next ACK (BRF-64), so the queue stays short.
 #[test]
 fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
@@ -68,12 +69,12 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
 }
 
 /// With the paper's rules, a flow gets its rate only once per RTT. The bytes of the new flow therefore wait in the
-/// queue until the other flow has reacted (TV-12).
+/// queue until the old flow has reduced its rate (TV-12).
 #[test]
 fn tv_12_the_papers_rules_cause_a_queue() {
     let (_, most) = with_a_newcomer(literal());
-    // The queue grows at 49 Mbit/s for at most 60 ms. The other flow gets feedback every 40 ms, and the feedback
-    // takes 20 ms to arrive.
+    // The old flow gets feedback every 40 ms, and the feedback takes 20 ms to arrive. The queue therefore grows at 49
+    // Mbit/s for at most 60 ms.
     assert!((10_000.0..=49e6 / 8.0 * 0.060).contains(&most), "{most}");
 }
 
@@ -85,7 +86,7 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     net.add(senders[2], client, tcp("brf"));
     let r = net.run();
     assert_near(goodput(&r, 0, 2.0, 6.0), 8.0, 0.01);
-    // The port keeps a headroom of 5 to 10 % for the first flow.
+    // The port reserves up to 12 % more than the first flow uses (BRF-38 sets 10 %).
     let others = [1, 2].map(|f| goodput(&r, f, 2.0, 6.0) / PAYLOAD);
     for found in others {
         assert!(
@@ -95,8 +96,8 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     }
 }
 
-/// Two flows need a tenth of the link each. When one of them suddenly needs the whole link, its next feedback grants
-/// half of the link, before a cycle has measured its demand.
+/// Two flows need a tenth of the link each, but each has an allocation of almost half of the link at all times. A flow
+/// whose demand jumps can therefore use this allocation at once, before a cycle has measured the new demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -128,8 +129,9 @@ fn brf_16_idle_and_restart() {
     assert!(goodput(&r, 1, 4.4, 5.9) > 47.0);
 }
 
-/// If shares are by subscriber (address or mark), nine flows of one subscriber get as much as one flow of another
-/// subscriber (BRF-106). If shares are by flow, the nine flows get nine times as much as the one flow.
+/// If shares are by subscriber (sender address or mark), nine flows of one subscriber together get as much as one flow
+/// of another subscriber (BRF-106). If shares are by flow, the nine flows together get nine times as much as the one
+/// flow. Shares by receiver address give the same result, because all flows have the same receiver.
 #[test]
 fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     let found = |share: &str| {
@@ -152,8 +154,8 @@ fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     }
 }
 
-/// A subscriber with one flow gets half of the link even if the nine flows of the other subscriber are in
-/// another class (BRF-20).
+/// A subscriber with one BRF flow gets half of the link, although the other subscriber has nine flows in another class,
+/// which is the class of CUBIC (BRF-20).
 #[test]
 fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     let found = |share: &str| {
@@ -169,8 +171,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// Each flow gets at least two packets per period, or its equal share if its equal share is smaller. A flow that has
-/// not sent data yet is not starved by greedy flows (BRF-47).
+/// Each flow gets at least two packets per period, or its equal share if its equal share is smaller. Greedy flows do
+/// not starve a flow that sends little data (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
@@ -186,7 +188,7 @@ fn brf_47_no_flow_is_starved() {
 
 #[test]
 fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
-    // (BRF flows, CUBIC flows)
+    // Number of BRF flows, and number of CUBIC flows.
     for (rated, other) in [(1, 1), (3, 1), (1, 3)] {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.rate_controllers[0].limit = packets(200);
@@ -206,7 +208,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
     }
 }
 
-/// A BRF flow uses a tenth of its half, and CUBIC borrows the rest (BRF-22).
+/// A BRF flow uses a tenth of its half of the link, and CUBIC borrows the rest of this half (BRF-22).
 #[test]
 fn brf_22_an_unused_share_is_borrowed() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
@@ -244,7 +246,7 @@ fn brf_23_udp_borrows_what_tcp_leaves_idle() {
         net.add(*sender, client, tcp("brf")).start = at(3_000);
     }
     let r = net.run();
-    // Payload of packets of 1500 bytes.
+    // Converts the goodput to L3 bytes: a packet of 1500 bytes has 1472 bytes of payload.
     let udp = |flow, from, to| goodput(&r, flow, from, to) / (1472.0 / 1500.0);
     assert_near(udp(0, 1.0, 3.0) + udp(1, 1.0, 3.0), 95.0, 0.01);
     assert_near(udp(0, 5.0, 10.0) + udp(1, 5.0, 10.0), 5.0, 0.1);
@@ -307,9 +309,9 @@ fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     assert_near(as_meant, 0.49, 0.03);
 }
 
-/// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. Senders must use
-/// this rate, because the queue would never drain otherwise. BRF-104 limits implausible rates, but a rate this low is
-/// valid.
+/// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. Senders must not
+/// send faster than this, because the queue would never drain. BRF-104 lets a sender ignore reductions below one
+/// segment per second, but this rate is higher.
 #[test]
 fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);

@@ -1,5 +1,5 @@
-//! Tests congestion controllers from outside the crate. A program adds a row to the catalogue and uses its name in a
-//! plan.
+//! Tests congestion controllers that another crate defines. A program adds a controller to the catalogue as a new row,
+//! and uses the name of this row in a plan.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use narrows_control::catalogue::{Catalogue, Choice};
 use narrows_control::parameter::Value;
 use narrows_sim::plan::{Plan, TransportPlan, check_with};
 
-/// The row of the example.
+/// An example program. Its constant `FIXED` is the row that these tests add.
 #[allow(dead_code)]
 #[path = "../../examples/own_controller.rs"]
 mod own_controller;
@@ -29,7 +29,7 @@ fn plan(cc: Choice) -> Plan {
     serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan")
 }
 
-/// Name in results and goodput in Mbit/s.
+/// Runs the plan. Returns the name of the controller in the results, and the goodput in Mbit/s.
 fn run_fixed(cc: Choice) -> (String, f64) {
     let results =
         narrows_sim::run_with(&plan(cc), &AtomicBool::new(false), &catalogue()).expect("a valid plan");

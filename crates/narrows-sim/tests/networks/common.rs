@@ -103,7 +103,7 @@ pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
 }
 
-/// Parameters in base units; null means no parameters.
+/// Converts a JSON object of parameters, whose numbers are in base units. Null gives no parameters.
 pub fn values(params: Value) -> Values {
     if params.is_null() {
         Values::new()

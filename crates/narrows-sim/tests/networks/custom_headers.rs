@@ -13,7 +13,7 @@ use narrows_sim::{Results, Run};
 
 const PROTOCOL: u8 = 77;
 
-/// Writes two numbers into each header: the number of the port, and the number of the packet at this port.
+/// Writes two words into each header: the id of the port, and the number of packets with this header so far.
 struct Stamp {
     port: PortId,
     packets: u32,
@@ -39,7 +39,7 @@ impl HeaderController for Stamp {
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// Tries to write RCP's header into each packet, also into those without a header.
+/// Tries to write RCP's header into each packet, also into packets that have no header.
 struct Intruder;
 
 impl HeaderController for Intruder {
@@ -61,7 +61,7 @@ const INTRUDER: RateEntry = RateEntry::new("intruder", "for tests", |_, _, _| Bo
 const STAMP: RateEntry =
     RateEntry::new("stamp", "for tests", |_, port, _| Box::new(Stamp { port, packets: 0 }));
 
-/// A constant window of 20 segments. Collects the words that ACKs return.
+/// A congestion controller with a constant window of 20 segments. It collects the words that ACKs return.
 struct Reader {
     header: Custom,
     returned: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -92,7 +92,7 @@ impl Controller for Reader {
     }
 }
 
-/// The controllers of a run: the congestion controller `reader` and the rate controller `stamp`.
+/// The controllers of a run: the congestion controller `reader`, and the rate controllers `stamp` and `intruder`.
 struct Own {
     room: usize,
     returned: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -114,7 +114,7 @@ impl Controllers for Own {
     }
 }
 
-/// A path of two links towards the receiver, each with a `stamp`.
+/// Returns a plan whose path to the receiver has two links, each with a rate controller `stamp`.
 fn two_hops() -> Plan {
     let mut plan = path(mbit(50), ms(20), fifo(packets(100)), 5);
     plan.nodes.push("c".into());
@@ -137,12 +137,13 @@ fn read(plan: &Plan, room: usize) -> (Results, Vec<Vec<u32>>) {
 #[test]
 fn acks_return_the_words_of_all_routers_in_the_order_of_the_path() {
     let (results, words) = read(&two_hops(), 6);
-    // 20 segments per RTT of 20 ms, for 5 s.
+    // The flow sends 20 segments in each RTT of 20 ms for 5 s, which are about 5,000 segments.
     assert!(words.len() > 4_000, "{}", words.len());
     for (sent, words) in (1..).zip(&words) {
         assert_eq!(*words, [0, sent, 1, sent], "each ACK has the words of its own segment");
     }
-    // A header has four bytes and room for six words. An ACK has four bytes and four words.
+    // The header of a segment has four bytes and room for six words. The header of an ACK has four bytes and the four
+    // words that the routers wrote.
     let signal = results.u("flows", "signal_bytes", 0);
     let sent = results.u("flows", "sent_packets", 0);
     let acks = words.len() as u64;
@@ -161,7 +162,8 @@ fn a_header_makes_segments_shorter_and_costs_goodput() {
     let mut plan = two_hops();
     plan.links[0].rate = constant(mbit(5));
     let goodput = |room| read(&plan, room).0.f("flows", "goodput_bps", 0);
-    // Full packets have 1,500 bytes with any header. The header takes 4 + 4 * 12 of the 1,448 bytes of payload.
+    // Full packets have 1,500 bytes, whatever the size of the header is. A header with room for 12 words takes
+    // 4 + 4 * 12 of the 1,448 bytes of payload.
     let ratio = goodput(12) / goodput(0);
     assert!((ratio - (1448.0 - 52.0) / (1448.0 - 4.0)).abs() < 0.002, "{ratio}");
 }
@@ -178,7 +180,7 @@ fn headers_survive_losses_duplicates_and_reordering() {
     let mut numbers: Vec<u32> = Vec::new();
     for words in &words {
         assert_eq!((words.len(), words[0], words[2]), (4, 0, 1));
-        // The second router does not see lost packets, but sees duplicates.
+        // The first router numbers packets before its link loses or duplicates them.
         numbers.push(words[1]);
     }
     assert!(numbers.windows(2).any(|pair| pair[1] == pair[0]), "ACKs of duplicates return the same words");
@@ -204,7 +206,8 @@ fn a_rate_controller_of_another_crate_is_known_only_with_its_catalogue() {
     assert!(catalogue.add_rate_controller(built_in).is_err());
 }
 
-/// Both flows use the path of the controller, one in each direction, so their ACKs pass it, too.
+/// The two flows have opposite directions. The controller's link therefore carries data of one flow and ACKs of the
+/// other flow.
 #[test]
 fn a_controller_cannot_write_a_header_into_packets_that_have_none() {
     let with = |kind: &str| {

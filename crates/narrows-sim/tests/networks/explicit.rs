@@ -1,4 +1,4 @@
-//! RCP, XCP, BDR and OBP in a network: their routers, headers and senders together.
+//! Tests of RCP, XCP, BDR and OBP in a network, with routers, headers and senders.
 
 use crate::common::*;
 use narrows_control::catalogue::Choice;
@@ -68,13 +68,14 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: with equal increments, an unequal split remains. With the resolved law, the split becomes equal.
+/// BDR-D2: in literal mode, all flows increase their windows by the same number of packets, so an unequal split of the
+/// link remains. With the resolved law, the split becomes equal.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
         let mut plan = dumbbell("bdr", 100, 5_000, 40);
         plan.rate_controllers[0].params = values(json!({ "mode": mode }));
-        // The second flow starts when the first flow uses the whole link.
+        // The second flow starts 10 s later. The first flow uses the whole link by then.
         plan.flows.push(group(cc, 2, 10_000));
         let r = run(&plan);
         shares(&r, 2, 30.0, 40.0)
@@ -112,8 +113,8 @@ fn a_port_counts_its_flows() {
 }
 
 /// The paper's short flows: a flow that fits into the first window takes two round trips, including the handshake
-/// (experiment B2). Pacing (BDR-25) adds up to a round trip, because a sender that paces spreads the packets over a
-/// part of the round trip.
+/// (experiment B2). With pacing (BDR-25), the flow takes longer, by at most one round trip, because the sender spreads
+/// its packets over a part of a round trip.
 #[test]
 fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     let (plain, paced) = (short_bdr_flows_seconds(false), short_bdr_flows_seconds(true));
@@ -121,7 +122,8 @@ fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     assert!((0.21..0.3).contains(&paced), "{paced}");
 }
 
-/// Returns the mean completion time of flows of up to ten packets, with an RTT of 100 ms and without redistribution.
+/// Returns the mean completion time in seconds of flows of up to ten packets. The RTT is 100 ms, and the port does not
+/// redistribute unused capacity (BDR-24).
 fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
     plan.rate_controllers = vec![controller("bdr", json!({ "redistribution": false }))];
@@ -151,7 +153,8 @@ fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     short.iter().sum::<f64>() / short.len() as f64
 }
 
-/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, many new flows build no such queue.
+/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, their queue is less than a third as
+/// long.
 #[test]
 fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     let peak = |kind: &str| {
@@ -166,9 +169,9 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With more than 1 + 1 / a' flows, the
-/// law has no equilibrium. Four flows therefore fill a buffer of any size (here 300 BDP), although their shares become
-/// similar.
+/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With a' = 0.9, the law has no
+/// equilibrium for more than 1 + 1 / a' = 2.1 flows. With four flows, the queue therefore grows until the buffer (here
+/// 300 BDP) is full, although the shares of the flows become similar.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {

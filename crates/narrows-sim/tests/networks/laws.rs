@@ -1,5 +1,5 @@
-//! Tests known laws of congestion controllers. They concern the goodput with random loss, the end of slow start, and
-//! the shares and queues of Copa.
+//! Tests known laws of congestion controllers. The laws concern the goodput with random loss, the end of slow start,
+//! the receive buffer, and the shares and queues of Copa.
 
 use crate::common::*;
 use narrows_control::catalogue::Choice;
@@ -91,8 +91,8 @@ fn hystart_leaves_slow_start_before_the_buffer_overflows() {
     assert!(dropped("reno").0 > 100, "without HyStart, slow start overshoots by a window");
 }
 
-/// With `receive_memory`, a flow gets at most half of the receive buffer per RTT. Without `receive_memory`, only the
-/// link limits the flow.
+/// With `receive_memory`, a flow can send at most half of the size of the receive buffer in an RTT. Without
+/// `receive_memory`, only the link limits the flow.
 #[test]
 fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     let mut plan = path(mbit(100), ms(100), fifo(packets(100_000)), 20);
@@ -115,7 +115,8 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // The BDP is 1.25 MB. Without loss, a window of half of 64 MiB or half of 3 MiB would be enough.
+    // The BDP is 1.25 MB, so half of 3 MiB would be a large enough window without loss. With loss, segments that wait
+    // for a lost segment take a part of the buffer.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }
@@ -139,8 +140,8 @@ fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
     }
 }
 
-/// Arun and Balakrishnan 2018, section 2.2: CUBIC fills the buffer. Without the competitive mode, Copa would leave most
-/// of the link to CUBIC.
+/// Arun and Balakrishnan 2018, section 2.2: CUBIC fills the buffer. Without the competitive mode, Copa leaves most of
+/// the link to CUBIC.
 #[test]
 fn copa_keeps_a_share_beside_cubic_only_in_competitive_mode() {
     let share = |compete: bool| {

@@ -1,4 +1,4 @@
-//! Tests how close the goodputs under each rate controller come to the max-min fair rates, in random networks.
+//! Tests how close the goodputs of flows in random networks come to the max-min fair rates, with each rate controller.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,7 +66,7 @@ fn the_reference_solves_the_textbook_example() {
     assert_eq!(max_min(&[10.0, 4.0, 8.0], &paths), [2.0, 8.0, 2.0, 6.0]);
 }
 
-/// A generator of deterministic numbers (the upper half of the numbers of Knuth's MMIX generator).
+/// Knuth's MMIX generator of pseudo-random numbers. Only the upper half of each number is used.
 struct Dice(u64);
 
 impl Dice {
@@ -77,7 +77,7 @@ impl Dice {
 }
 
 /// Simulates a random tree of 3 to 6 switches with this law at both ends of every link, and 3 to 10 greedy flows
-/// between random switches. Returns the relative errors of the goodputs.
+/// between random switches. Returns the error of each flow's goodput, relative to its max-min fair rate.
 fn errors(law: Law, seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
@@ -128,7 +128,7 @@ fn errors(law: Law, seed: u64) -> Vec<f64> {
     found.zip(&expected).map(|(f, e)| f / e - 1.0).collect()
 }
 
-/// Returns the sorted errors of all flows. Two threads compute them.
+/// Returns the sorted errors of the flows in all random networks. Two threads run the simulations.
 fn all_errors(law: Law) -> Vec<f64> {
     let next = AtomicU64::new(0);
     let work = || {
@@ -150,13 +150,13 @@ fn all_errors(law: Law) -> Vec<f64> {
 struct Found {
     /// Share of the flows whose goodput is within 3 % of the max-min fair rate.
     near: f64,
-    /// Mean of the absolute errors.
+    /// Mean of the absolute values of the errors.
     mean: f64,
     least: f64,
     most: f64,
 }
 
-/// Measures and prints how close a law comes.
+/// Measures and prints how close the goodputs come to the max-min fair rates with this law.
 fn measure(law: Law) -> Found {
     let all = all_errors(law);
     let part = |of: &dyn Fn(&f64) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
@@ -182,10 +182,10 @@ fn measure(law: Law) -> Found {
 /// 98 of 100 flows are within 3 % of their max-min fair rate. All flows get between 80 % and 105 % of this rate.
 ///
 /// The exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of
-/// these slow flows. A measuring window contains about a dozen packets, so one packet more or less is an error of 8 %.
-/// The port also keeps headroom for each slow flow. If a port keeps headroom for three slow flows, a fourth flow of the
-/// same rate loses up to a sixth of its rate. The limits of a later switch are known exactly, because a port reads them
-/// in ACKs.
+/// these slow flows. A measuring window contains about a dozen packets of such a flow, so one packet more or less is an
+/// error of 8 %. The port also keeps headroom for each slow flow. If a port keeps headroom for three slow flows, a
+/// fourth flow of the same rate loses up to a sixth of its rate. Flows that a later switch limits cause no such error,
+/// because the port reads their exact limits in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -193,9 +193,9 @@ fn brf_reaches_max_min_rates() {
     assert!(found.near >= 0.98 && found.least >= -0.2 && found.most <= 0.05, "{found:?}");
 }
 
-/// The controller of a PACEC domain computes max-min rates from all ports. An RCP port gives all flows the
-/// rate that fills the port, and a flow uses the lowest rate of all ports on its path. The equilibrium is therefore
-/// max-min fair.
+/// The controller of a PACEC domain computes max-min fair rates from the reports of all ports. An RCP port gives all
+/// flows the rate that fills the port, and a flow uses the lowest rate of all ports on its path. RCP's equilibrium is
+/// therefore max-min fair.
 #[test]
 fn pacec_and_rcp_reach_max_min_rates() {
     for (kind, eta) in [("pacec", ETA), ("rcp", 1.0)] {
@@ -210,7 +210,7 @@ fn pacec_and_rcp_reach_max_min_rates() {
 /// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that another
 /// port limits does not use its part of the redistributed capacity. A link that carries such flows therefore has unused
 /// capacity (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides the
-/// capacity by the number of flows. It counts a flow as a full flow even if another port limits the flow.
+/// capacity by the number of flows, and this number includes flows that another port limits.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -1,4 +1,4 @@
-//! PACEC in a network: reports, the domain's controller and the ingress together (PAC-1 to PAC-24).
+//! Tests of PACEC in a network, with reports, the controller of the domain, and the ingress (PAC-1 to PAC-24).
 
 use crate::brf_common::{self, Net, assert_near, goodput};
 use crate::common::*;
@@ -70,9 +70,9 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 
 /// PAC-18: the law as printed in the paper divides the unused capacity. The rates of two flows therefore oscillate
 /// between half of the link and almost zero. In this network, the feedback arrives only after a part of the period has
-/// passed. A measurement therefore covers two rates, and the oscillation decays. (If the new rate applies for a
-/// fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) Afterwards, half of the link stays
-/// idle.
+/// passed. Each measurement therefore includes traffic at the old and at the new rate, and the oscillation decays. (If
+/// the new rate applies for a fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) After
+/// the oscillation, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {
@@ -116,8 +116,8 @@ fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
     assert_near(goodput(&results, 0, 7.5, 9.0), 100.0 * ETA * PAYLOAD, 0.03);
 }
 
-/// Background traffic is subtracted from the capacity first (PAC-18), and the unused part of a flow's grant goes to
-/// other flows.
+/// Before the capacity is divided, background traffic is subtracted from it (PAC-18). The unused part of a flow's grant
+/// goes to other flows.
 #[test]
 fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
     let (mut net, r) = line(10, Value::Null);
@@ -132,7 +132,7 @@ fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
 }
 
 /// The controller fails for four seconds in the middle of the run. At first, the sources keep their rates. After some
-/// time, they use their own congestion control. After the controller has returned, they use its rates again.
+/// time, they use CUBIC (PAC-4). After the controller has returned, they use its rates again.
 #[test]
 fn flows_survive_a_failure_of_the_controller() {
     let (mut net, r) = line(14, Value::Null);

@@ -24,7 +24,8 @@ fn fq_codel() -> QueuePlan {
 
 #[test]
 fn a_fifo_holds_exactly_its_limit_and_drops_the_rest() {
-    // 20 Mbit/s arrive at a link of 10 Mbit/s. The queue holds 50 packets, and each takes 1.2 ms.
+    // 20 Mbit/s arrive at a link of 10 Mbit/s. The queue holds 50 packets, and the transmission of a packet
+    // takes 1.2 ms.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 10);
     plan.flows = vec![udp(mbit(20))];
     let r = run(&plan);
@@ -83,9 +84,9 @@ fn codel_keeps_the_sojourn_time_near_its_target() {
 
 #[test]
 fn codel_drops_an_unresponsive_flow_at_a_growing_rate() {
-    // RFC 8289 section 4.3: the gap after the n-th drop is interval/sqrt(n). The first drop occurs an interval (0.1
-    // s) after the sojourn time has risen above the target. 12 Mbit/s arrive at a link of 10 Mbit/s, so the sojourn
-    // time does not fall below the target within 2 s.
+    // RFC 8289 section 4.3: the gap after the n-th drop is interval/sqrt(n). The sojourn time exceeds the target after
+    // 0.03 s, and the first drop occurs an interval (0.1 s) later. 12 Mbit/s arrive at a link of 10 Mbit/s, so the
+    // sojourn time does not fall below the target within 2 s.
     let mut plan = path(mbit(10), ms(0), codel(false), 2);
     plan.flows = vec![udp(mbit(12))];
     let r = run(&plan);
@@ -138,8 +139,8 @@ fn fq_codel_lets_a_sparse_flow_overtake_the_others() {
     plan.flows = vec![udp(mbit(50)), flow(tcp("reno"), sparse)];
     let r = run(&plan);
     assert!((r.goodput(1) / 0.2 - 1.0).abs() < 0.03, "{}", r.goodput(1));
-    // The RTT also includes the time of one packet in transmission, the time of the flow's own packet and, at most, the
-    // delay of one ACK.
+    // To the RTT of the path (40 ms), a delayed ACK adds at most 40 ms. The rest of the packet in transmission and the
+    // flow's own packet add at most 4 ms.
     assert!(r.f("flows", "rtt_p95_s", 1) < 0.040 + 0.040 + 0.004, "{}", r.f("flows", "rtt_p95_s", 1));
     assert_eq!(r.u("flows", "retransmits", 1), 0);
 }
@@ -154,7 +155,8 @@ fn red_keeps_the_queue_between_its_thresholds_and_marks_instead_of_dropping() {
     assert!(r.u("links", "marks", 0) > 50);
     let mean = r.f("links", "backlog_mean_packets", 0);
     assert!((15.0..70.0).contains(&mean), "{mean}");
-    // A few drops are possible, because the slow start of eight flows may exceed twice the upper threshold.
+    // A few drops are possible, because the queue may exceed twice the upper threshold in the slow start of the eight
+    // flows.
     assert!(r.f("links", "drop_rate", 0) < 0.01);
 }
 
@@ -219,16 +221,17 @@ fn htb_keeps_a_class_below_its_ceiling() {
 
 #[test]
 fn htb_divides_the_remaining_capacity_by_rates() {
-    // The classes have guarantees of 4 and 2 Mbit/s, and can borrow 4 Mbit/s. The classes divide the borrowed part in
-    // proportion to their quanta. A quantum is proportional to the class's rate, but it is at least one packet.
+    // The classes have guarantees of 4 and 2 Mbit/s, so 4 Mbit/s of the link remain. The classes borrow these 4 Mbit/s
+    // in proportion to their quanta. A quantum is proportional to the class's rate, but it is at least one packet.
     let got = two_classes(htb([(4, 10), (2, 10)]), 20, 20);
     near(got, [20.0 / 3.0, 10.0 / 3.0]);
 }
 
 #[test]
 fn borrowed_bytes_are_not_charged_later() {
-    // The first class borrows the whole link for 5 s. After 5 s, the second class starts. The guarantees of the two
-    // classes leave 2 Mbit/s, which are divided 3 to 1. The earlier borrowing has no influence.
+    // In the first 5 s, the first class uses the whole link and borrows 4 Mbit/s of it. Then the second class starts.
+    // The guarantees of the two classes leave 2 Mbit/s, which are divided 3 to 1. The earlier borrowing has no
+    // influence.
     let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];
@@ -252,8 +255,8 @@ fn a_link_with_a_changing_rate_carries_the_mean_rate() {
 
 #[test]
 fn a_mahimahi_trace_serves_all_its_opportunities() {
-    // Ten opportunities in the last millisecond of each 10 ms give 12 Mbit/s, although all of them are at the end of
-    // the period.
+    // In each period of 10 ms, the link can send ten packets. This gives 12 Mbit/s, although the link can send them
+    // only in the last millisecond of the period.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 5);
     plan.links[0].rate = RatePlan::Opportunities { millis: vec![10; 10], period_millis: 10, bytes: 1500 };
     plan.flows = vec![udp(mbit(20))];
@@ -299,8 +302,8 @@ fn random_loss_has_the_mean_rate_of_its_model() {
 
 #[test]
 fn a_policer_passes_its_burst_and_then_its_rate() {
-    // The flow sends 20 Mbit/s for 10 s. The policer passes 5 Mbit/s and a burst of 1 MB. The results count all other
-    // packets as lost after the queue.
+    // The flow sends 20 Mbit/s for 10 s. The policer passes 5 Mbit/s and a burst of 1 MB. In the results, packets
+    // that the policer drops count as random losses.
     let mut plan = path(mbit(100), ms(0), fifo(packets(1000)), 10);
     plan.links[0].policer = Some(PolicerPlan { rate: mbit(5), burst: Bytes::new(1_000_000) });
     plan.flows = vec![udp(mbit(20))];
@@ -321,7 +324,7 @@ fn acks_on_an_aggregating_link_arrive_in_bursts_and_cubic_still_fills_the_link()
     let r = run(&plan);
     assert!(utilisation(&r) > 0.95, "{}", utilisation(&r));
     let flows = r.table("flows").unwrap();
-    // An ACK waits for up to 10 ms.
+    // An ACK waits for up to 10 ms at the aggregating link.
     let shortest = flows.f64("min_rtt_s").unwrap()[0];
     assert!((0.020..0.031).contains(&shortest), "{shortest}");
 }

@@ -1,4 +1,5 @@
-//! Tests the laws of every run: determinism, conservation and completion. No plan makes a run panic.
+//! Tests properties of every run: it is deterministic, links carry no more than their capacity, flows of a given size
+//! end, and no plan causes a panic.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -86,9 +87,9 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// The link has an outage of a second, and after the outage a fifth of its earlier rate. At this rate, a flow may keep
-/// more packets in flight than path and queue can hold. In this case the queue stays full, and each retransmission of
-/// the first lost segment is dropped until the window reacts to the losses.
+/// The link has an outage of a second. After the outage, it has a fifth of its earlier rate. At this rate, a flow may
+/// keep more packets in flight than path and queue can hold. In this case the queue stays full, and each retransmission
+/// of the first lost segment is dropped until the window reacts to the losses.
 #[test]
 fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {
@@ -175,7 +176,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Adds every kind of source, service and controller to a plan.
+/// Adds to a plan with sized flows: all other kinds of TCP sources, a UDP flow, links with traces and steps, a rate
+/// controller and an SDN controller.
 fn with_all_features(mut plan: Plan) -> Plan {
     let size = SizePlan::Pareto { mean: 5_000.0, shape: 1.5 };
     let on_off = AppPlan::Limited { rate: mbit(3), on: Some(ms(3)), off: Some(ms(2)) };
@@ -208,7 +210,7 @@ fn with_all_features(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Asserts the laws for the links of every run.
+/// Asserts what must be true for the links of every run.
 fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
     let flows: f64 = r.all("flows", "goodput_bps").iter().filter(|g| g.is_finite()).sum();
     assert!(flows >= 0.0);
@@ -239,7 +241,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// In any network, every sized flow delivers exactly its bytes, and its slot is freed.
+    /// In any network, every flow with a given size delivers exactly this size and ends.
     #[test]
     fn every_sized_flow_completes(plan in any_plan()) {
         let r = run(&plan);
@@ -302,7 +304,7 @@ impl IntoSpan for u64 {
     }
 }
 
-/// JSON pointers of all values that are neither objects nor arrays.
+/// Adds to `out` the JSON pointers of all values that are neither objects nor arrays, and of empty arrays.
 fn leaf_paths(value: &serde_json::Value, at: String, out: &mut Vec<String>) {
     match value {
         serde_json::Value::Array(items) if !items.is_empty() => {
@@ -395,7 +397,8 @@ fn monitored(plan: &Plan, monitor: &Monitor) -> Result<Results, Error> {
     Run::new(plan).monitor(monitor).start()
 }
 
-/// A controller with a constant window that records the reported time at each ACK.
+/// A controller with a constant window. At each ACK, it records the time that the monitor reports, and the time of the
+/// ACK.
 struct Reader {
     monitor: Arc<Monitor>,
     seen: Arc<Mutex<Vec<(Time, Time)>>>,

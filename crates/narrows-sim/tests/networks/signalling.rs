@@ -1,4 +1,4 @@
-//! The cost of feedback (MET-82).
+//! Tests the counters that measure the cost of feedback (MET-82).
 
 use crate::common::*;
 use narrows_sim::Results;
@@ -19,12 +19,12 @@ fn there_is_no_signalling_without_a_controller() {
     plan.flows.push(sized("cubic", 1_000_000));
     let r = run(&plan);
     assert_eq!((r.rows("signalling"), of_flow(&r, "signal_bytes")), (0, 0));
-    // Every segment has 52 bytes of headers, and ACKs were sent.
+    // `sent_bytes` includes 52 bytes of headers for each segment, and the ACKs.
     assert!(of_flow(&r, "sent_bytes") > 1_000_000 + 52 * of_flow(&r, "sent_packets"));
 }
 
-/// RCP-4: the SYN, each segment and the ACK of the receiver's FIN carry 12 bytes for RCP. The port lowers the rate in
-/// all these packets.
+/// RCP-4: the SYN, each data segment and the ACK of the receiver's FIN carry 12 bytes for RCP. The port lowers the rate
+/// in all these packets.
 #[test]
 fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     let mut plan = dumbbell("rcp", 40, 1_000, 5);
@@ -34,8 +34,9 @@ fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     assert_eq!(u(&r, "rewritten_data"), 1_002);
     assert_eq!((u(&r, "rewritten_acks"), u(&r, "messages"), u(&r, "notices")), (0, 0, 0));
     let echoes = of_flow(&r, "signal_bytes") - 12 * 1_002;
-    // The sum has four parts. These are the payload, headers of 52 bytes (60 in the SYN and the SYN-ACK), one ACK for
-    // each echo, and the third packet of the handshake, which carries no echo.
+    // `plain` is the payload and the headers without RCP's bytes. The SYN and the SYN-ACK have headers of 60 bytes. The
+    // other packets have headers of 52 bytes: 1,000 segments, the ACK of the receiver's FIN, the receiver's packets
+    // with an echo (except the SYN-ACK), and the third packet of the handshake, which carries no echo.
     let acks = echoes / 8;
     let plain = 1_436_000 + 52 * (1_000 + 1 + (acks - 1) + 1) + 60 + 60;
     assert_eq!(echoes % 8, 0);

@@ -1,4 +1,4 @@
-//! Tests flow plans with many flows: paths by ECMP, starts with jitter, and measured sizes.
+//! Tests flow plans with many flows: paths by ECMP, starts with jitter, and sizes from a measured distribution.
 
 use crate::common::*;
 use narrows_control::units::{Span, Time};
@@ -88,7 +88,7 @@ fn flows_with_jitter_start_at_different_times_within_it() {
 }
 
 proptest! {
-    /// Each start is later than the evenly spaced start by at most the jitter.
+    /// Without jitter, the starts are evenly spaced. Jitter delays each start by at most `jitter`.
     #[test]
     fn starts_are_ordered_and_within_their_jitter(
         count in 1u32..50, spacing in 0u64..20, jitter in 0u64..30, seed in any::<u64>(),
@@ -99,7 +99,7 @@ proptest! {
         prop_assert!(drawn.is_sorted());
         for (i, &start) in drawn.iter().enumerate() {
             let even = Time::ZERO + ms(spacing).scale(i as u64, 1);
-            // Sorting keeps these bounds, because the even starts and the bounds rise with `i`.
+            // `starts` sorts the times. Sorted times are within these bounds, too, because both bounds rise with `i`.
             prop_assert!(even <= start && start <= even + ms(jitter), "{i}: {start:?}");
         }
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 const LAWS: [&str; 2] = ["rcp", "bdr"];
 
-/// One bottleneck of 100 Mbit/s whose controller writes into ACKs.
+/// One bottleneck of 100 Mbit/s whose controller writes rates into ACKs.
 fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     let mut plan = dumbbell(kind, rtt, 1_000, seconds);
     plan.rate_controllers[0].params = values(json!({ "signal": "ack" }));
@@ -27,7 +27,7 @@ fn designating(designate: bool, mut flow: FlowPlan) -> FlowPlan {
     flow
 }
 
-/// Goodput of `flows` flows in the second half of the run, in Mbit/s.
+/// Runs `flows` flows. Returns their goodputs in the second half of the run in Mbit/s, and the results.
 fn settled(kind: &str, cc: &str, flows: u32, rtt: u64) -> (Vec<f64>, Results) {
     let mut plan = if cc == "brf" { stamped(kind, rtt, 12) } else { dumbbell(kind, rtt, 1_000, 12) };
     plan.warmup = ms(6_000);
@@ -49,7 +49,7 @@ fn any_number_of_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// The mean of a controller's trace from second 6 on.
+/// Returns the mean of the traced variable `wanted` after 6 s.
 fn traced(r: &Results, wanted: &str) -> f64 {
     let traces = r.tables.iter().find(|t| t.name == "traces").expect("traces");
     let (key, value) = (traces.str("key").expect("text"), traces.f64("value").expect("numbers"));
@@ -60,8 +60,9 @@ fn traced(r: &Results, wanted: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The rate that a law computes does not depend on the form of the feedback. The test does not compare goodputs,
-/// because BDR's own sender rounds its window down to whole packets, which costs 5 % at 20 packets.
+/// The rate that a law computes does not depend on the form of the feedback: a header, or an option in ACKs. The test
+/// does not compare goodputs, because BDR's own sender rounds its window down to whole packets. With a window of 20
+/// packets, this reduces goodput by up to 5 %.
 #[test]
 fn both_forms_of_a_law_give_the_same_rate() {
     for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
@@ -131,7 +132,7 @@ fn flows_keep_the_guarantee_of_their_class_against_cubic() {
     }
 }
 
-/// Short flows start at the common rate, and BDR counts starting and ending flows.
+/// Short flows start at the rate that all flows have, and BDR's count of flows includes them.
 #[test]
 fn hundreds_of_short_flows_are_counted() {
     let mut plan = stamped("bdr", 100, 20);

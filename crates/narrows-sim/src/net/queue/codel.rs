@@ -1,4 +1,5 @@
-//! CoDel (RFC 8289) drops packets at the head when the sojourn time has been above the target for an interval.
+//! CoDel (RFC 8289) drops packets at the head of the queue when the sojourn time has stayed above the target for one
+//! `interval`.
 
 use narrows_control::units::{Span, Time};
 
@@ -9,7 +10,7 @@ use crate::plan::LimitPlan;
 /// MAXPACKET of RFC 8289 section 5.5, in bytes.
 const MAX_PACKET: u64 = 1500;
 
-/// Parameters; RFC 8289 sections 4.3 and 4.4 recommend 5 ms and 100 ms.
+/// Parameters. RFC 8289 sections 4.3 and 4.4 recommend an interval of 100 ms and a target of 5 ms.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Params {
     target: Span,

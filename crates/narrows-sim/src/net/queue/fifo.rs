@@ -1,4 +1,4 @@
-//! A plain FIFO: the departure time of a packet is known when it arrives.
+//! A plain FIFO: the departure time of a packet is known when the packet arrives.
 //!
 //! The FIFO stores the start of transmission and the size of each waiting packet. From these values, the FIFO computes
 //! how many packets and bytes it holds.
@@ -73,8 +73,8 @@ impl Fifo {
         Fifo { limit, is_unlimited, early, waiting: Ring::new(), bytes: 0 }
     }
 
-    /// Decides on an arriving packet. `slot` is the transmission time of a full-sized packet, for RED's idle
-    /// correction.
+    /// Decides whether to accept, mark or drop an arriving packet. `slot` is the assumed transmission time of a packet.
+    /// RED uses it to lower its average after the queue was idle.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
         self.expire(now);

@@ -12,7 +12,7 @@ use crate::plan::LimitPlan;
 /// Number of queues. The agent selects a flow's queue by a hash. The simulator uses the flow number modulo the number
 /// of queues.
 const QUEUES: usize = UDP_QUEUES as usize;
-/// Size of two full packets in bytes.
+/// Number of bytes that a queue sends in its turn: two full packets.
 const QUANTUM: i64 = 3_000;
 
 /// The queues.

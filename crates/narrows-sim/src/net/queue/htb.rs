@@ -1,9 +1,10 @@
-//! Hierarchical token bucket with one level (Linux sch_htb): classes with a guaranteed rate and a ceiling under one
-//! root.
+//! Hierarchical token bucket with one level (Linux sch_htb). All classes are children of one root. Each class has a
+//! guaranteed rate and a ceiling.
 //!
-//! A class that is below its rate is served first. A class between its rate and its ceiling borrows the remaining
-//! capacity. Classes with lower priority values borrow first. Classes with equal values take turns, and each sends a
-//! quantum in its turn. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
+//! A class that sends less than its guaranteed rate is served first. A class between its guaranteed rate and its
+//! ceiling borrows the remaining capacity. Classes with lower priority values borrow first. Classes with equal values
+//! take turns, and each sends a quantum in its turn. A class may have several leaves in strict priority (BRF-25), or a
+//! queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 

@@ -109,8 +109,8 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // The window opens up to 2172 segments (3 MiB). When the window has this size, it no longer grows, and the receiver
-    // has sent all of its quick ACKs.
+    // The window opens up to 2172 segments (3 MiB). At this size, it no longer grows. The receiver then sends its 16
+    // quick ACKs. After these, each ACK covers two segments.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
@@ -248,7 +248,8 @@ fn timestamps_of_acks_never_decrease() {
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));
-    // The difference is the sum of the one-way delay of 2.9 ms, the queueing delay and, at most, the delay of an ACK.
+    // The difference between value and echo is the one-way delay of 2.9 ms, plus the queueing delay, plus up to 40 ms
+    // if the receiver delays the ACK.
     assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
 }
 

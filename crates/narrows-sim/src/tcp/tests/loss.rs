@@ -130,7 +130,8 @@ fn an_outage_causes_timeouts_with_backoff_and_the_flow_recovers() {
 
 #[test]
 fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
-    // Segment 300 is lost, and its SACKs start the recovery. Then all segments are lost for a while.
+    // Segment 300 is lost, and SACKs of later segments start the recovery. After that, all segments are lost for a
+    // while.
     let app = segments(2_000);
     let gone = std::cell::Cell::new(false);
     let mut pair = Pair::new("reno", &app, |p, now| {

@@ -21,7 +21,7 @@ use crate::plan::{AppPlan, INITIAL_WINDOW_PACKETS};
 enum Fate {
     Pass,
     Drop,
-    /// The packet arrives this much later than usual.
+    /// The packet arrives later than with `Pass`, by this time.
     Late(Span),
     /// The link stops until this time: this packet and all packets after it wait.
     Held(Time),

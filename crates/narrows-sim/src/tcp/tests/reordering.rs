@@ -19,8 +19,8 @@ fn reordering_by_less_than_three_segments_causes_no_retransmission() {
 
 #[test]
 fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
-    // Segment 100 arrives 5 ms late, after 50 later segments. The sender retransmits it, and the ACK echoes the
-    // original's timestamp.
+    // Segment 100 arrives 5 ms late, after 50 later segments. The sender retransmits it, but the ACK of segment 100
+    // echoes the timestamp of the original transmission.
     let app = segments(1_000);
     let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
     let mut highest = 0;
@@ -79,16 +79,17 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
     );
     assert!(pair.sender.control.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
-    // As in Linux, RACK attributes the first ACK to the retransmission. For such an ACK, Linux checks only the RTT. RFC
-    // 8985 section 6.2 also checks the timestamp echo. Each ACK therefore causes a spurious retransmission, until the
-    // retransmitted segments are acknowledged and the reduction is undone.
+    // RACK attributes the first ACK after the stop to the retransmission, because RACK checks only the RTT of the ACK,
+    // as in Linux. (RFC 8985 section 6.2 also checks the timestamp echo.) Each ACK therefore causes a spurious
+    // retransmission, until the retransmitted segments are acknowledged and the reduction is undone.
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
 #[test]
 fn a_sack_undoes_a_spurious_timeout_too() {
-    // The link stops as in the previous test, but the first segment of the flight is lost. No ACK has an old timestamp.
-    // The ACKs only SACK segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
+    // The link stops as in the previous test, but the first segment of the flight is also lost. No cumulative ACK
+    // echoes a timestamp from before the timeout, because only retransmissions of this segment can arrive. But SACKs
+    // report segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut lost = None;
