@@ -219,8 +219,9 @@ first-result: ## Measure the time from `pip install` to the first table in a cle
 release: setup ## Build every artifact with checksums into dist/ (PARTS='sdist deb': only these; PARTS=--partial: all that can be built)
 	@$(BIN)/python tools/release.py $(PARTS)
 
-bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
+bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev) and htsim (HTSIM=csg-htsim/sim), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/htsim.py $(HTSIM)
 	$(BIN)/python benches/matrix.py
 	$(BIN)/python benches/throughput.py
 	$(BIN)/python benches/growth.py
