@@ -1,8 +1,9 @@
 //! Runs a plan stored as JSON and prints the size of each result table. The first argument is the plan's
-//! file. Without an argument, the example runs a small plan of its own.
+//! file. Without an argument, the example runs a small plan of its own. The second argument is a folder, into which
+//! the example writes the tables as Arrow files.
 //!
 //! ```sh
-//! cargo run --release -p narrows-sim --example plan_from_json -- plan.json
+//! cargo run --release -p narrows-sim --example plan_from_json -- plan.json results
 //! ```
 
 use std::error::Error;
@@ -39,6 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let results = narrows_sim::run(&plan, &AtomicBool::new(false))?;
     for table in &results.tables {
         println!("{:14} {:5} rows, {:2} columns", table.name, table.rows(), table.columns.len());
+    }
+    if let Some(folder) = std::env::args().nth(2) {
+        results.write_arrow(folder.as_ref())?;
     }
     println!("{} events, {} packets delivered", results.counts.events, results.counts.delivered_packets);
     Ok(())

@@ -10,6 +10,8 @@
 //! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.
 //! * [`capture`]: packets that are captured at links and hosts.
+//!
+//! The feature `arrow` adds `Table::to_arrow` and `Results::write_arrow`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,6 +1,8 @@
 //! Result tables and histograms.
 
 mod acks;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod histogram;
 mod recorder;
 mod table;

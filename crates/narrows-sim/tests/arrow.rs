@@ -1,0 +1,109 @@
+//! Result tables survive the way through Arrow's IPC files.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::{Float64Array, StringArray, UInt64Array};
+use arrow_ipc::reader::FileReader;
+use narrows_sim::plan::Plan;
+use narrows_sim::{Column, Results, Table};
+
+const PLAN: &str = r#"{
+    "seed": 7,
+    "duration": 2000000000,
+    "nodes": ["a", "b"],
+    "links": [
+        {"name": "a->b", "from": 0, "to": 1, "delay": [[0, 10000000]],
+         "rate": {"kind": "steps", "steps": [[0, 1250000]]},
+         "queue": {"kind": "fifo", "limit": {"packets": 20}}},
+        {"name": "b->a", "from": 1, "to": 0, "delay": [[0, 10000000]],
+         "rate": {"kind": "steps", "steps": [[0, 1250000]]},
+         "queue": {"kind": "fifo"}}
+    ],
+    "flows": [
+        {"name": "zwölf", "from": 0, "to": 1, "start": 0,
+         "transport": {"kind": "tcp", "cc": "cubic"},
+         "app": {"kind": "size", "bytes": 500000}},
+        {"name": "bulk", "from": 0, "to": 1, "start": 500000000,
+         "transport": {"kind": "tcp", "cc": "bbr"},
+         "app": {"kind": "size", "bytes": 5000000}}
+    ]
+}"#;
+
+fn results() -> Results {
+    let plan: Plan = serde_json::from_str(PLAN).expect("a plan");
+    narrows_sim::run(&plan, &AtomicBool::new(false)).expect("a run")
+}
+
+/// A folder for the files of one test, which is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        Folder(std::env::temp_dir().join(format!("narrows-arrow-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Floats are compared by their bits, because undefined values are NaN.
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn files_contain_every_table_with_every_value() {
+    let (results, folder) = (results(), Folder::new("all"));
+    results.write_arrow(&folder.0).expect("files");
+    let mut rows = 0;
+    for table in &results.tables {
+        let file = File::open(folder.0.join(format!("{}.arrow", table.name))).expect("a file");
+        let batches: Vec<_> = FileReader::try_new(file, None).expect("an IPC file").collect();
+        let [Ok(batch)] = batches.as_slice() else { panic!("{}: {} batches", table.name, batches.len()) };
+        assert_eq!(batch.num_rows(), table.rows(), "{}", table.name);
+        assert_eq!(batch.num_columns(), table.columns.len(), "{}", table.name);
+        rows += batch.num_rows();
+        for (name, column) in &table.columns {
+            let array = batch.column_by_name(name).expect(name).as_any();
+            match column {
+                Column::F64(values) => {
+                    let array = array.downcast_ref::<Float64Array>().expect("floats");
+                    assert_eq!(bits(array.values()), bits(values), "{name}");
+                }
+                Column::U64(values) => {
+                    let array = array.downcast_ref::<UInt64Array>().expect("integers");
+                    assert_eq!(&array.values()[..], values, "{name}");
+                }
+                Column::Str(values) => {
+                    let array = array.downcast_ref::<StringArray>().expect("strings");
+                    assert!(array.iter().eq(values.iter().map(|value| Some(value.as_str()))), "{name}");
+                }
+            }
+        }
+    }
+    assert!(rows > 10, "{rows}");
+    let files = fs::read_dir(&folder.0).expect("a folder").count();
+    assert_eq!(files, results.tables.len(), "only complete files stay");
+}
+
+#[test]
+fn a_second_run_replaces_the_files_of_the_first() {
+    let (results, folder) = (results(), Folder::new("twice"));
+    results.write_arrow(&folder.0).expect("files");
+    let flows = folder.0.join("flows.arrow");
+    let first = fs::read(&flows).expect("a file");
+    fs::write(&flows, "damaged").expect("a file");
+    results.write_arrow(&folder.0).expect("files");
+    assert_eq!(fs::read(&flows).expect("a file"), first);
+}
+
+#[test]
+fn columns_of_different_length_are_an_error() {
+    let columns = vec![("a", Column::U64(vec![1])), ("b", Column::F64(vec![1.0, 2.0]))];
+    assert!(Table { name: "uneven", columns }.to_arrow().is_err());
+}
