@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
 use narrows_capture::{Folder, Logs};
-use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem, RateEntry};
+use narrows_control::catalogue::{Catalogue, Choice, Controllers, FlowNumber, Problem, RateEntry};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_quinn::Quinn;
@@ -118,6 +118,10 @@ impl Controllers for WithClasses<'_> {
     fn rate_controllers(&self) -> &[RateEntry] {
         catalogue().rate_controllers()
     }
+
+    fn catalogue(&self) -> &Catalogue {
+        catalogue()
+    }
 }
 
 /// The names of the user's classes. The names are enough to check a plan, so no class is instantiated.
@@ -134,6 +138,10 @@ impl Controllers for ClassNames {
 
     fn rate_controllers(&self) -> &[RateEntry] {
         catalogue().rate_controllers()
+    }
+
+    fn catalogue(&self) -> &Catalogue {
+        catalogue()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests quinn's QUIC in the simulator.
 
-use narrows_control::catalogue::Choice;
+use narrows_control::catalogue::{Catalogue, Choice, Entry, Family};
+use narrows_control::congestion::{Ack, Congestion, Controller, Window};
 use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_quinn::{QUINN_CONTROLLERS, Quinn};
@@ -192,6 +193,34 @@ fn flows_that_come_and_go_leave_nothing_behind() {
     let flows = results.table("flows").expect("flows").rows();
     assert!(flows > 400, "{flows} flows");
     assert!(results.counts.peak_flows < 40, "{} at one time", results.counts.peak_flows);
+}
+
+/// A controller of another crate that reads a congestion header.
+struct Headed;
+
+impl Controller for Headed {
+    fn name(&self) -> &'static str {
+        "headed"
+    }
+    fn on_ack(&mut self, _ack: &Ack, _window: &mut Window) {}
+    fn on_congestion(&mut self, _event: &Congestion, _window: &mut Window) {}
+    fn header_bytes(&self) -> u16 {
+        16
+    }
+}
+
+#[test]
+fn a_controller_of_another_crate_that_needs_a_header_is_refused() {
+    let mut catalogue = Catalogue::built_in().clone();
+    catalogue
+        .add(Entry::new("headed", Family::Loss, "with a header", |_| Box::new(Headed)))
+        .expect("a free name");
+    let plan = plan(vec![quic("headed")]);
+    let quinn = Quinn::default();
+    let run = Run::new(&plan).transports(&quinn).controllers(&catalogue);
+    let error = run.start().expect_err("refused").to_string();
+    assert!(error.contains("(quic).cc: found \"headed\""), "{error}");
+    assert!(error.contains("this one needs rates from the network"), "{error}");
 }
 
 #[test]

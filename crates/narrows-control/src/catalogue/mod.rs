@@ -171,6 +171,12 @@ pub trait Controllers {
     fn rate_controllers(&self) -> &[RateEntry] {
         &[]
     }
+
+    /// Returns the catalogue whose controllers can be built to find out what they need. Building any other
+    /// controller, such as a user's Python class, can have side effects.
+    fn catalogue(&self) -> &Catalogue {
+        Catalogue::built_in()
+    }
 }
 
 impl Controllers for Catalogue {
@@ -185,6 +191,9 @@ impl Controllers for Catalogue {
     }
     fn rate_controllers(&self) -> &[RateEntry] {
         Catalogue::rate_controllers(self)
+    }
+    fn catalogue(&self) -> &Catalogue {
+        self
     }
 }
 

@@ -18,7 +18,7 @@ mod seeded;
 use std::io::Write;
 use std::sync::Arc;
 
-use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
+use narrows_control::catalogue::{Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
 use narrows_sim::transport::{FlowSetup, StackPlan, Transport, Transports};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -96,8 +96,7 @@ fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Pr
         };
     };
     controllers.check(&choice)?;
-    // A check does not build controllers of the user, because their constructors can have side effects.
-    match Catalogue::built_in().build(&choice) {
+    match controllers.catalogue().build(&choice) {
         Some(controller) => refuse_unsupported(&choice.name, &*controller),
         None => Ok(()),
     }
