@@ -122,6 +122,10 @@ def test_a_higher_confidence_widens_the_interval():
             "expect.0.args.flow: found an unknown argument of goodput; nearest is 'flows'",
         ),
         (
+            'measure = "rtt"\nargs = { statistic = "medan" }\nat_most = "1s"',
+            "expect.0.args.statistic: found 'medan', expected one of mean, p50, p95, p99, max",
+        ),
+        (
             'measure = "utilisation"\nat_least = 1',
             "expect.0.args.link: found nothing, expected this argument of utilisation",
         ),

@@ -79,7 +79,7 @@ def test_convergence_counts_in_rtts_from_the_syn_or_the_first_data() -> None:
     never = convergence_run("bbr", 1, NEVER)
     never.tables["flows"]["rtt_empty_s"] = np.array([0.1, 0.1])
     assert measure_run("convergence_rtts", never, link="l").censored
-    with pytest.raises(NarrowsError, match="convergence_rtts: since: found 'syn', expected 'SYN' or 'data'"):
+    with pytest.raises(NarrowsError, match="convergence_rtts: since: found 'syn', expected one of SYN, data"):
         measure_run("convergence_rtts", run, link="l", since="syn")
 
 
@@ -93,11 +93,16 @@ def test_convergence_counts_in_rtts_from_the_syn_or_the_first_data() -> None:
             {},
             "measure utilisation: link: found nothing, expected this argument of utilisation",
         ),
+        (
+            "slowdown",
+            {"statistic": "p95"},
+            "measure slowdown: statistic: found 'p95', expected one of mean, p99",
+        ),
         ("ping_rtt", {}, "results: table: found 'pings', expected one of flows, flow_samples, links"),
         (
             "rtt",
             {"statistic": "p5"},
-            "table flows: found no column 'rtt_p5_s', expected results of this version",
+            "measure rtt: statistic: found 'p5', expected one of mean, p50, p95, p99, max",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,11 @@ from narrows.errors import NarrowsError
 from narrows.packets import PAYLOAD
 from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
+
+Statistic = Literal["mean", "p50", "p95", "p99", "max"]
+"""Statistics of a flow's RTTs in the table of flows."""
+Quantity = Literal["goodput_bps", "send_bps"]
+"""Rates in the table of samples of flows."""
 
 # --- rates
 
@@ -119,7 +125,7 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 
 
 @measure("RTT above the empty path's", "ms", "MET-10, MET-12")
-def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
+def queueing_delay(run: Run, statistic: Statistic = "p95", flows: str = "*") -> float:
     """RTT minus the RTT of the empty network: the time in queues plus the delay of ACKs at receivers.
 
     Papers call this sum queueing delay. For the time in one queue, use `sojourn`. `statistic` is mean, p50,
@@ -181,13 +187,13 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
 
 
 @measure("Time in the queue", "ms", "MET-11")
-def sojourn(run: Run, link: str, statistic: str = "p99") -> float:
+def sojourn(run: Run, link: str, statistic: Literal["mean", "p95", "p99", "max"] = "p99") -> float:
     """Time that packets spent in the queue of the link: mean, p95, p99 or max."""
     return 1e3 * _only(run.column("links", f"sojourn_{statistic}_s")[run.links(link)], f"link {link}")
 
 
 @measure("RTT", "ms", "MET-12")
-def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
+def rtt(run: Run, statistic: Statistic = "mean", flows: str = "*") -> float:
     """A statistic of each flow's RTTs, averaged over the flows."""
     return _rtt(run, statistic, flows)
 
@@ -203,7 +209,7 @@ def _one_way(run: Run, flows: str) -> float:
     return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
-def _rtt(run: Run, statistic: str, flows: str) -> float:
+def _rtt(run: Run, statistic: Statistic, flows: str) -> float:
     values = run.column("flows", f"rtt_{statistic}_s")[run.flows(flows)]
     return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
@@ -268,8 +274,8 @@ def convergence(
     link: str,
     flows: str = "*",
     bin_s: float = 0.1,
-    statistic: str = "mean",
-    quantity: str = "goodput_bps",
+    statistic: Literal["mean", "max"] = "mean",
+    quantity: Quantity = "goodput_bps",
 ) -> Measured:
     """Time until a new flow has its fair share and keeps it: mean or max over all flows except the first.
 
@@ -292,16 +298,14 @@ def convergence_rtts(
     link: str,
     flows: str = "*",
     bin_rtts: float = 1.0,
-    quantity: str = "goodput_bps",
-    since: str = "SYN",
+    quantity: Quantity = "goodput_bps",
+    since: Literal["SYN", "data"] = "SYN",
 ) -> Measured:
     """Mean convergence time of new flows in RTTs of the empty network, with bins of `bin_rtts` RTTs.
 
     The convergence time begins at the SYN of the new flow. With `since = "data"`, it begins at the flow's
     first data, one RTT after the SYN.
     """
-    if since not in ("SYN", "data"):
-        raise NarrowsError(f"convergence_rtts: since: found {since!r}, expected 'SYN' or 'data'")
     rtt = float(np.mean(run.column("flows", "rtt_empty_s")[run.flows(flows)]))
     times = join_times(run, link, flows, bin_rtts * rtt, quantity)
     if not times:

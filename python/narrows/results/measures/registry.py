@@ -9,12 +9,12 @@ only if no existing measure fits.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from narrows.errors import NarrowsError, ScenarioError, hint, one_line
+from narrows.errors import NarrowsError, ScenarioError, choice, hint, one_line
 from narrows.results.runs import Run
 
 
@@ -37,11 +37,12 @@ class Measure:
     """Rule id of the measure's definition: MET-n of docs/reference/metrics.md."""
     function: Callable[..., float | Measured]
 
-    def check(self, args: Iterable[str]) -> None:
-        """Check the names of arguments.
+    def check(self, args: Mapping[str, Any]) -> None:
+        """Check the names of arguments, and the values of arguments that have a fixed set of values.
 
         Raises:
-            ScenarioError: for an unknown or a missing argument. The key of the error is the argument's name.
+            ScenarioError: for an unknown or a missing argument, or a wrong value. The key of the error is the
+                argument's name.
         """
         given, known = list(args), _parameters(self.function)
         for name in given:
@@ -50,6 +51,9 @@ class Measure:
         for name, is_needed in known.items():
             if is_needed and name not in given:
                 raise ScenarioError(f"found nothing, expected this argument of {self.name}", name)
+        for name, values in _values(self.function).items():
+            if name in args and args[name] not in values:
+                raise ScenarioError(choice(args[name], values), name)
 
 
 @cache
@@ -57,6 +61,13 @@ def _parameters(function: Callable[..., float | Measured]) -> dict[str, bool]:
     """The arguments of a measure's function, except the run, and whether each argument is required."""
     _, *parameters = inspect.signature(function).parameters.values()
     return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
+
+
+@cache
+def _values(function: Callable[..., float | Measured]) -> dict[str, tuple[str, ...]]:
+    """The possible values of each argument whose type is a `Literal`."""
+    hints = get_type_hints(function)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 MEASURES: dict[str, Measure] = {}
