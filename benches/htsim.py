@@ -61,8 +61,9 @@ def build(folder: Path, sources: Path) -> Path:
 
 
 def commit(sources: Path) -> str:
-    """The commit of htsim, or a message that the folder is no clone."""
-    return first_line("git", "-C", str(sources), "log", "-1", "--format=%h of %cs")
+    """The commit of htsim and its date, or a message that the folder is no clone."""
+    found = first_line("git", "-C", str(sources), "log", "-1", "--format=commit %h of %cs")
+    return found if found.startswith("commit ") else "of an unknown commit"
 
 
 def measure(programs: dict[str, Path], repeat: int) -> list[tuple[Cost, Cost]]:
