@@ -241,7 +241,8 @@ def rustdoc(out: Path) -> None:
     packages = [word for crate in CRATES for word in ("--package", crate)]
     # Use a separate folder, because target/doc may also contain the documentation of other crates.
     target = ROOT / "target/rustdoc"
-    command = ["cargo", "doc", "--no-deps", "--locked", "--quiet", "--target-dir", str(target), *packages]
+    command = ["cargo", "doc", "--no-deps", "--locked", "--quiet", "--all-features"]
+    command += ["--target-dir", str(target), *packages]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
         raise SiteError("cargo doc failed (above)")
     shutil.copytree(target / "doc", out / "rust")

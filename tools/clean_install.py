@@ -81,28 +81,40 @@ class Installation:
         return sum(path.stat().st_size for path in (self.folder / "venv").rglob("*") if path.is_file()) / 1e6
 
 
-def check_with_agent(wheels: Path, version: str) -> str:
-    """Install `narrows[kernel]` from a folder of wheels, and use it.
+FIND_AGENT = "from narrows.backends.kernel import agents; print(agents.find())"
+
+
+def check_extras(wheels: Path, version: str, *options: str) -> str:
+    """Install Narrows with the agent and reports from a folder of wheels, and use them.
+
+    Args:
+        wheels: folder with the wheels of Narrows and of the agent
+        version: version of both
+        options: further options of pip
 
     Returns:
         the reason why the installation does not work, or an empty text
     """
     with tempfile.TemporaryDirectory() as folder:
-        installation = Installation(Path(folder))
+        wanted = f"narrows[kernel,report]=={version}"
         try:
-            installation.install("--find-links", str(wheels.resolve()), f"narrows[kernel]=={version}")
-        except RuntimeError as error:
+            installation = Installation(Path(folder))
+            installation.install("--find-links", str(wheels.resolve()), *options, wanted)
+        except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
             return str(error)
         (Path(folder) / "my.toml").write_text(SCENARIO)
         expected = {
             ("narrows", "--version"): f"narrows {version}",
             ("narrows-agent", "--version"): f"narrows-agent {version}",
+            ("python", "-c", FIND_AGENT): str(installation.programs / "narrows-agent"),
             ("narrows", "run", "my.toml"): "bottleneck",
-            # The command reads the list of algorithms from the agent.
-            ("narrows", "cc", "list"): "narrows_bbr",
+            ("narrows", "report", "results/my"): "report.html",
         }
         for (program, *words), text in expected.items():
-            done = installation.call(program, *words)
+            try:
+                done = installation.call(program, *words)
+            except OSError as error:
+                return f"{program}: {error.strerror}"
             if done.returncode or text not in done.stdout:
                 reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
                 return f"`{program} {' '.join(words)}` printed no {text!r}: {reason}"

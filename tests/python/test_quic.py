@@ -10,6 +10,7 @@ from narrows import stacks, sweep
 from narrows.backends.sim import Simulator
 from narrows.cli.main import main
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.results import summary
 from narrows.results.by_run import read_runs
 from narrows.results.measures import measure_run
 from narrows.scenario.load import expand, loads
@@ -199,6 +200,9 @@ def test_objects_are_requested_and_measured():
     assert measure_run("request_time", one).value == pytest.approx(statistics.fmean(times))
     assert measure_run("request_time", one, statistic="p50").value == pytest.approx(statistics.median(times))
     assert math.isnan(measure_run("request_time", one, flows="nobody").value)
+    (row,) = summary.flows(results)
+    assert 1e3 * row.figures["request_mean_s"].mean == pytest.approx(statistics.fmean(times))
+    assert "request_mean_s" in summary.shown_of_flows([row])
     assert measure_run("request_time", one, statistic="max").value == pytest.approx(max(times))
     with pytest.raises(NarrowsError, match="request_time: statistic: found 'p90'"):
         measure_run("request_time", one, statistic="p90")
@@ -210,6 +214,7 @@ def test_objects_are_requested_and_measured():
 def test_runs_without_requests_have_no_time_of_a_request():
     results = run(QUIC.format(cc='"cubic"'))
     assert results.requests.num_rows == 0
+    assert "request_mean_s" not in summary.shown_of_flows(summary.flows(results))
     (one,) = read_runs(results)
     assert math.isnan(measure_run("request_time", one).value)
 

@@ -49,7 +49,7 @@ def test_work_is_that_of_all_ports_per_second() -> None:
     assert measure_run("signalling_work", a_run()).value == pytest.approx(2 * 40 / 20)
     assert measure_run("signalling_work", a_run(), of="messages").value == pytest.approx(2 * 10 / 20)
     assert measure_run("signalling_work", a_run(ports=0)).value == 0
-    with pytest.raises(NarrowsError, match="of = 'words', expected one of rewrites, messages"):
+    with pytest.raises(NarrowsError, match="of: found 'words', expected one of rewrites, messages"):
         measure_run("signalling_work", a_run(), of="words")
 
 

@@ -129,6 +129,7 @@ def test_links_in_generated_parts_lead_somewhere(site):
                 assert anchor in anchors[file], f"{page.name}: {target}"
 
 
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo")
 def test_the_page_about_rust_links_to_the_documentation_of_each_crate(site):
     text = (site / "reference/rust.html").read_text()
     for crate in ("narrows_control", "narrows_plan", "narrows_sim"):

@@ -55,7 +55,7 @@ def test_power_has_two_delays() -> None:
     assert measure_run("power", run, flows="long").value == pytest.approx(1.0)
     assert measure_run("power", run, flows="long", delay="one-way").value == pytest.approx(2.0)
     assert math.isnan(measure_run("power", run, flows="short", delay="one-way").value)
-    with pytest.raises(NarrowsError, match="power: delay: found 'both', expected 'rtt' or 'one-way'"):
+    with pytest.raises(NarrowsError, match="power: delay: found 'both', expected one of rtt, one-way"):
         measure_run("power", run, flows="long", delay="both")
 
 

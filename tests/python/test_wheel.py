@@ -142,7 +142,7 @@ def test_a_report_without_its_extra_gives_a_one_line_error(installation):
     assert done.stderr.count("\n") == 1
 
 
-def test_the_extra_kernel_brings_the_agent_from_the_same_folder(wheel):
+def test_extras_are_installed_from_the_folder_and_work(wheel):
     binary = ROOT / "target/release/narrows-agent"
     if not binary.exists():
         line = "found no target/release/narrows-agent: make agent"
@@ -151,7 +151,10 @@ def test_the_extra_kernel_brings_the_agent_from_the_same_folder(wheel):
         pytest.skip(line)
     folder = wheel.parent
     subprocess.run([sys.executable, ROOT / "packaging/agent-wheel/build.py", binary, folder], check=True)
-    assert clean_install.check_with_agent(folder, VERSION) == ""
-    (agent,) = folder.glob("narrows_agent-*.whl")
-    agent.unlink()
-    assert "narrows-agent" in clean_install.check_with_agent(folder, VERSION)
+    constraints = ("--constraint", str(ROOT / "constraints.txt"))
+    assert clean_install.check_extras(folder, VERSION, *constraints) == ""
+
+
+def test_an_installation_that_fails_is_one_line(tmp_path):
+    found = clean_install.check_extras(tmp_path, VERSION, "--no-index")
+    assert "narrows" in found and "\n" not in found

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
 use narrows_capture::{Folder, Logs};
-use narrows_control::catalogue::{Catalogue, Choice, Controllers, FlowNumber, Problem, RateEntry};
+use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem, RateEntry};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_quinn::Quinn;
@@ -119,8 +119,8 @@ impl Controllers for WithClasses<'_> {
         catalogue().rate_controllers()
     }
 
-    fn catalogue(&self) -> &Catalogue {
-        catalogue()
+    fn probe(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        if self.classes.contains_key(&choice.name) { None } else { catalogue().build(choice) }
     }
 }
 
@@ -140,8 +140,8 @@ impl Controllers for ClassNames {
         catalogue().rate_controllers()
     }
 
-    fn catalogue(&self) -> &Catalogue {
-        catalogue()
+    fn probe(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        if self.0.contains(&choice.name) { None } else { catalogue().build(choice) }
     }
 }
 

@@ -34,6 +34,7 @@ HEADINGS = {
     "rtt_p95_s": Heading("RTT, p95", "ms", 1e-3, "RTT p95"),
     "retransmits": Heading("Retransmits", "packets", 1.0, "retransmits"),
     "fct_s": Heading("Completion time", "ms", 1e-3, "FCT"),
+    "request_mean_s": Heading("Request time, mean", "ms", 1e-3, "request mean"),
     "utilisation": Heading("Utilisation", "%", 1e-2, "utilisation"),
     "sojourn_mean_s": Heading("Queueing, mean", "ms", 1e-3, "queueing mean"),
     "sojourn_p95_s": Heading("Queueing, p95", "ms", 1e-3, "queueing p95"),

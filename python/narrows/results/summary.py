@@ -56,7 +56,9 @@ LARGEST_GROUP = 8
 """If an entry of the scenario has more flows than this, its flows share one row. Otherwise each flow has a
 row."""
 _SUMS = ("share", "retransmits")
-FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
+_OF_FLOWS = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
+"""Figures that are columns of the table of flows."""
+FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s", "request_mean_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
 
 
@@ -68,8 +70,8 @@ _ONLY_IF_ANY = ("random_losses", "marks")
 def shown_of_flows(rows: Sequence[Row]) -> list[str]:
     """The figures for a table of these flows.
 
-    Only unlimited flows have a share, and only flows with a size have a completion time. The share of a
-    single flow is always 1 and is not shown.
+    Only unlimited flows have a share, only flows with a size have a completion time, and only flows with
+    requests have request times. The share of a single flow is always 1 and is not shown.
     """
 
     def means(name: str) -> list[float]:
@@ -78,6 +80,7 @@ def shown_of_flows(rows: Sequence[Row]) -> list[str]:
     unneeded = {
         "share": all(value == 1 for value in means("share")),
         "fct_s": not means("fct_s"),
+        "request_mean_s": not means("request_mean_s"),
     }
     return [name for name in FLOW_FIGURES if not unneeded.get(name, False)]
 
@@ -111,17 +114,39 @@ def flows(results: Results, most: int = 200) -> list[Row]:
     Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
     flows has one row with sums of share and retransmits, and means of other figures.
     """
-    figures = [figure for figure in FLOW_FIGURES if figure != "share"]
-    frame = Frame.of(results, "flows", ["flow", "size_bytes", *figures], ["source", "name", "cc"])
+    frame = Frame.of(results, "flows", ["flow", "size_bytes", *_OF_FLOWS], ["source", "name", "cc"])
     if len(frame) == 0:
         return []
     entries = {name: place for place, name in enumerate(results.metadata.get("entries", []))}
     source = frame.texts["source"]
     places = np.array([entries.get(word, len(entries)) for word in source.words])
+    frame.numbers["request_mean_s"] = _request_times(results, frame)
     frame = frame.take(np.lexsort((frame.numbers["flow"], places[source.codes], frame.run)))
     frame.numbers["share"] = _shares(frame)
     frame = _groups_as_one(frame)
     return _over_seeds(results, frame.take(frame.numbers["flow"] < most), "flow", FLOW_FIGURES)
+
+
+def _request_times(results: Results, flows: Frame) -> Numbers:
+    """For each flow, the mean time from a request to its complete object (NaN without complete objects)."""
+    requests = Frame.of(results, "requests", ["flow", "requested_s", "received_s"])
+    taken = requests.numbers["received_s"] - requests.numbers["requested_s"]
+    requests, taken = requests.take(~np.isnan(taken)), taken[~np.isnan(taken)]
+    found = np.full(len(flows), math.nan)
+    if len(requests) == 0:
+        return found
+    keys = {
+        (int(run), int(flow)): row
+        for row, (run, flow) in enumerate(zip(flows.run, flows.numbers["flow"], strict=True))
+    }
+    groups = grouped(requests.run, requests.numbers["flow"].astype(np.int64))
+    for group in range(len(groups)):
+        rows = groups[group]
+        first = int(rows[0])
+        place = keys.get((int(requests.run[first]), int(requests.numbers["flow"][first])))
+        if place is not None:
+            found[place] = taken[rows].mean()
+    return found
 
 
 def _shares(frame: Frame) -> Numbers:
@@ -254,7 +279,7 @@ def _codes(column: pa.ChunkedArray[Any]) -> Codes:
     return coded(column).codes
 
 
-WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
+WHOLE_RUN = ("retransmits", "request_mean_s", "dropped_packets", "random_losses", "marks")
 """Figures that include the warm-up. Other figures exclude it."""
 _SAME_TIME = 0.01
 """Two measurement times are treated as equal if they differ by at most this fraction of the longest time."""

@@ -171,9 +171,10 @@ def controller() -> dict[str, object]:
     seen["answer"] = answer()
     if first != "0":
         os.kill(int(first), signal.SIGKILL)
-        while (state := properties(name))["MainPID"] in (first, "0") and state["ActiveState"] != "failed":
+        end_s = time.monotonic() + 60
+        while properties(name)["MainPID"] in (first, "0") and time.monotonic() < end_s:
             time.sleep(0.05)
-        while properties(name)["ActiveState"] == "activating":
+        while properties(name)["ActiveState"] == "activating" and time.monotonic() < end_s:
             time.sleep(0.05)
     seen["killed"] = properties(name)
     seen["answer_after"] = answer()

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from narrows import sweep
 from narrows.backends.kernel import captures
+from narrows.errors import NarrowsError
 from narrows.scenario.load import loads
 
 pytestmark = pytest.mark.usefixtures("real", "tidy")
@@ -75,5 +76,16 @@ def test_a_capture_that_cannot_be_written_ends_the_run(backend, tmp_path, monkey
     monkeypatch.setattr(captures.Place, "command", command)
     expected = r"/bottleneck\.pcap: cannot write a capture \(tcpdump ended with exit code 1: no space left\)$"
     with pytest.raises(sweep.OutputError, match=expected):
+        sweep.run(loads(SCENARIO), backend=backend, out=tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_capture_that_ends_before_the_run_ends_the_run(backend, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        captures.Place,
+        "command",
+        lambda place, folder: ["sh", "-c", "echo listening on nothing; sleep 1; echo bye"],
+    )
+    with pytest.raises(NarrowsError, match=r"tcpdump.* ended with exit code 0: bye"):
         sweep.run(loads(SCENARIO), backend=backend, out=tmp_path / "results")
     assert not (tmp_path / "results").exists()

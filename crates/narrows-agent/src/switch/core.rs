@@ -83,6 +83,8 @@ pub struct Flow {
     pub bytes: u64,
     /// When the loop opened the flow's slot.
     pub opened: Time,
+    /// Whether the flow is older than `opened`, so that `bytes` includes earlier bytes.
+    pub is_inherited: bool,
     /// Whether the port's controller knows the flow.
     pub known: bool,
 }
@@ -170,6 +172,7 @@ impl<T: FlowTable> Switch<T> {
                 port: shadow.port(),
                 orders: shadow.orders(),
                 bytes: shadow.bytes(),
+                is_inherited: shadow.is_inherited(),
                 opened: shadow.opened,
                 known: shadow.handle.is_some(),
             })

@@ -18,6 +18,8 @@ pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
     pub(super) opened: Time,
     bytes: u64,
+    /// Whether `bytes` includes bytes that the program counted before `opened`.
+    inherited: bool,
     /// Events that are already reported.
     pub(super) flags: Flags,
     missing: u32,
@@ -57,6 +59,7 @@ impl Shadow {
             handle: None,
             opened: now,
             bytes: 0,
+            inherited: false,
             flags: Flags(flags.0 & opening),
             missing: 0,
             seen_ms: ms(now),
@@ -79,6 +82,7 @@ impl Shadow {
     /// treats the flow's orders as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
+        self.inherited = true;
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
         // This value differs from every RTT by more than an eighth, so that the first order is written.
@@ -110,6 +114,11 @@ impl Shadow {
             (self.code, self.leaf, self.rtt_us) = (orders.code, orders.leaf as u8, orders.rtt_us);
         }
         news
+    }
+
+    /// Returns whether the flow is older than this agent's record of it.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.inherited
     }
 
     /// Returns the L3 bytes that are already reported.

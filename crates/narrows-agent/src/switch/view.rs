@@ -43,21 +43,28 @@ impl Meters {
             else {
                 continue;
             };
-            let after = (flow.opened, flow.bytes);
-            *rate = mean_rate(core::mem::replace(before, after), after, span, now);
+            *rate = mean_rate(*before, &flow, span, now);
+            *before = (flow.opened, flow.bytes);
         }
     }
 
+    /// Returns a flow's rate, or zero if no snapshot has the flow.
     pub(super) fn of(&self, flow: &Flow) -> Rate {
-        self.rates.get(flow.slot as usize).copied().unwrap_or(Rate::ZERO)
+        let slot = flow.slot as usize;
+        let is_known = self.before.get(slot).is_some_and(|(opened, _)| *opened == flow.opened);
+        self.rates.get(slot).copied().filter(|_| is_known).unwrap_or(Rate::ZERO)
     }
 }
 
-/// Returns the mean rate of a slot's flow between two snapshots, which are `span` apart. Each snapshot consists of the
-/// flow's opening time and bytes. The rate of a flow that the earlier snapshot lacks is its mean since its opening.
-fn mean_rate(before: (Time, u64), (opened, bytes): (Time, u64), span: Span, now: Time) -> Rate {
-    let (from, over) = if before.0 == opened { (before.1, span) } else { (0, now.since(opened).max(LEAST)) };
-    Rate::of(Bytes::new(bytes.saturating_sub(from)), over)
+/// Returns a flow's mean rate since the earlier snapshot of its slot, `span` ago. If that snapshot lacks the flow, the
+/// result is the mean since the flow's opening. If the bytes at the opening are not known, it is zero.
+fn mean_rate(before: (Time, u64), flow: &Flow, span: Span, now: Time) -> Rate {
+    let (from, over) = match before {
+        (opened, bytes) if opened == flow.opened => (bytes, span),
+        _ if flow.is_inherited => return Rate::ZERO,
+        _ => (0, now.since(flow.opened).max(LEAST)),
+    };
+    Rate::of(Bytes::new(flow.bytes.saturating_sub(from)), over)
 }
 
 /// Values of a flow for the status snapshot and for the SDN controller's list.
@@ -192,21 +199,52 @@ pub(super) const UNOPENED: [Unopened; layout::UNOPENED] = [
 
 #[cfg(test)]
 mod tests {
+    use narrows_control::feedback::code::RateCode;
+    use narrows_control::rate::{FlowKey, Proto};
+
     use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn flow(opened: Time, bytes: u64, is_inherited: bool) -> Flow {
+        let address = "10.0.0.1".parse().expect("an address");
+        let key = FlowKey { saddr: address, daddr: address, sport: 1, dport: 2, proto: Proto::Tcp };
+        let orders = Orders { code: RateCode::UNASSIGNED, leaf: Leaf::Elephant, rtt_us: 0 };
+        Flow { slot: 0, key, port: 0, orders, bytes, opened, is_inherited, known: true }
+    }
 
     #[test]
     fn the_first_snapshot_of_a_flow_gives_its_rate_since_its_opening() {
-        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
         // The machine has run for an hour, and the flow for 2 s. No snapshot was taken before.
         let (now, opened) = (at(3_600_000), at(3_598_000));
         let nothing = (Time::ZERO, 0);
-        let rate = mean_rate(nothing, (opened, 2_500_000), now.since(Time::ZERO), now);
+        let rate = mean_rate(nothing, &flow(opened, 2_500_000, false), now.since(Time::ZERO), now);
         assert_eq!(rate, Rate::from_bits_per_sec(10_000_000));
         // Between the snapshots of the same flow, only the bytes since the earlier snapshot count.
-        let rate = mean_rate((opened, 2_500_000), (opened, 3_000_000), Span::from_secs(1), now);
+        let later = flow(opened, 3_000_000, false);
+        let rate = mean_rate((opened, 2_500_000), &later, Span::from_secs(1), now);
         assert_eq!(rate, Rate::from_bits_per_sec(4_000_000));
-        // A young flow has no rate that follows from a few packets in a moment.
-        let young = mean_rate(nothing, (at(3_599_999), 2_500), now.since(Time::ZERO), now);
+        // A flow that opened a moment ago has no rate that follows from a few packets in this moment.
+        let young = mean_rate(nothing, &flow(at(3_599_999), 2_500, false), now.since(Time::ZERO), now);
         assert_eq!(young, Rate::of(Bytes::new(2_500), LEAST));
+    }
+
+    #[test]
+    fn a_flow_of_an_earlier_agent_has_no_rate_before_the_second_snapshot() {
+        let (now, opened) = (at(3_600_000), at(3_599_000));
+        let old = flow(opened, 10_000_000_000, true);
+        assert_eq!(mean_rate((Time::ZERO, 0), &old, now.since(Time::ZERO), now), Rate::ZERO);
+        let rate = mean_rate((opened, 9_999_500_000), &old, Span::from_secs(1), now);
+        assert_eq!(rate, Rate::from_bits_per_sec(4_000_000));
+    }
+
+    #[test]
+    fn a_new_flow_in_a_used_slot_does_not_have_the_rate_of_the_earlier_flow() {
+        let meters =
+            Meters { at: at(1000), before: vec![(at(10), 500)], rates: vec![Rate::from_bits_per_sec(800)] };
+        assert_eq!(meters.of(&flow(at(10), 900, false)), Rate::from_bits_per_sec(800));
+        assert_eq!(meters.of(&flow(at(1001), 0, false)), Rate::ZERO);
     }
 }

@@ -32,7 +32,11 @@ pub(crate) struct Crowd {
 
 /// A number of milliseconds from the environment.
 fn millis(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}: found {text:?}, expected a number of milliseconds")),
+    )
 }
 
 /// Time within which the connections arrive, at equal intervals (`NARROWS_CROWD_ARRIVAL_MS`, default: 1000).

@@ -172,10 +172,10 @@ pub trait Controllers {
         &[]
     }
 
-    /// Returns the catalogue whose controllers can be built to find out what they need. Building any other
-    /// controller, such as a user's Python class, can have side effects.
-    fn catalogue(&self) -> &Catalogue {
-        Catalogue::built_in()
+    /// Builds a controller only to find out what it needs. Returns `None` for a controller that must not be built for
+    /// this purpose, such as a user's Python class, whose constructor can have side effects.
+    fn probe(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        self.build(choice)
     }
 }
 
@@ -191,9 +191,6 @@ impl Controllers for Catalogue {
     }
     fn rate_controllers(&self) -> &[RateEntry] {
         Catalogue::rate_controllers(self)
-    }
-    fn catalogue(&self) -> &Catalogue {
-        self
     }
 }
 

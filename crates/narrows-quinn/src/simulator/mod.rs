@@ -96,7 +96,7 @@ fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Pr
         };
     };
     controllers.check(&choice)?;
-    match controllers.catalogue().build(&choice) {
+    match controllers.probe(&choice) {
         Some(controller) => refuse_unsupported(&choice.name, &*controller),
         None => Ok(()),
     }

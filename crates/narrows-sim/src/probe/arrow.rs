@@ -37,8 +37,8 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written. A file of a table is always complete, because it gets its name
-    /// only at the end.
+    /// Returns an error if a file cannot be written. If the program is killed, no file of a table is incomplete,
+    /// because a file gets its name only at the end.
     pub fn write_arrow(&self, folder: &Path) -> Result<(), ArrowError> {
         fs::create_dir_all(folder)?;
         for table in &self.tables {

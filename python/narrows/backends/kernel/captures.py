@@ -87,7 +87,7 @@ class Captures:
         running = []
         for number, place in enumerate(places):
             name = f"{TOOL}-{number}"
-            process = programs.start(place.namespace, name, place.command(folder), may_end=True)
+            process = programs.start(place.namespace, name, place.command(folder))
             programs.wait_for(TOOL, partial(_is_listening, programs.log(name)))
             running.append((place, name, process))
         return cls(programs, folder, running)
@@ -100,14 +100,20 @@ class Captures:
         """
         notes = []
         for place, name, process in self.running:
+            file = self.folder / place.file
+            # Even exit code 0 is an error here: the capture has ended before the run.
+            if (code := process.poll()) is not None:
+                raise not_written(file, f"{TOOL} {self.programs.end_of(name, code)}")
+            self.programs.may_end(name)
             process.send_signal(signal.SIGINT)
             try:
                 code = process.wait(_PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
-                code = process.wait()
+                process.wait()
+                raise not_written(file, f"{TOOL} did not end within {_PATIENCE_SECONDS:g} s") from None
             if code != 0:
-                raise not_written(self.folder / place.file, f"{TOOL} {self.programs.end_of(name, code)}")
+                raise not_written(file, f"{TOOL} {self.programs.end_of(name, code)}")
             lost = _DROPPED.search(self.programs.log(name).read_text(errors="replace"))
             if lost is not None and int(lost[1]):
                 notes.append(f"the capture at {place.name} lacks {lost[1]} packets: {TOOL} was too slow")

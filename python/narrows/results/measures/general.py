@@ -14,7 +14,7 @@ from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
 
 Statistic = Literal["mean", "p50", "p95", "p99", "max"]
-"""Statistics of a flow's RTTs in the table of flows."""
+"""Statistics of RTTs and of times in queues, which are columns of the tables of flows and links."""
 Quantity = Literal["goodput_bps", "send_bps"]
 """Rates in the table of samples of flows."""
 
@@ -187,7 +187,7 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
 
 
 @measure("Time in the queue", "ms", "MET-11")
-def sojourn(run: Run, link: str, statistic: Literal["mean", "p95", "p99", "max"] = "p99") -> float:
+def sojourn(run: Run, link: str, statistic: Statistic = "p99") -> float:
     """Time that packets spent in the queue of the link: mean, p95, p99 or max."""
     return 1e3 * _only(run.column("links", f"sojourn_{statistic}_s")[run.links(link)], f"link {link}")
 
@@ -224,13 +224,11 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
 
 
 @measure("Power", "Mbit/s per ms", "MET-40")
-def power(run: Run, flows: str = "*", delay: str = "rtt") -> float:
+def power(run: Run, flows: str = "*", delay: Literal["rtt", "one-way"] = "rtt") -> float:
     """Sum of the flows' goodputs, divided by their delay (PACEC, equation of Table 2 with a = 1).
 
     `delay` is the mean RTT ("rtt") or the mean one-way delay of data ("one-way").
     """
-    if delay not in ("rtt", "one-way"):
-        raise NarrowsError(f"power: delay: found {delay!r}, expected 'rtt' or 'one-way'")
     mean = _rtt(run, "mean", flows) if delay == "rtt" else _one_way(run, flows)
     return metrics.power(_goodput(run, flows), mean)
 

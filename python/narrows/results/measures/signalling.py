@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from narrows import metrics
-from narrows.errors import NarrowsError
 from narrows.results.measures.registry import measure
 from narrows.results.runs import Run
 
@@ -26,10 +26,8 @@ def signalling_bytes(run: Run, flows: str = "*") -> float:
 
 
 @measure("Work of signalling", "1/s", "MET-82")
-def signalling_work(run: Run, of: str = "rewrites") -> float:
+def signalling_work(run: Run, of: Literal["rewrites", "messages"] = "rewrites") -> float:
     """Rewritten packets, or control messages (including messages to sources), per second over all ports."""
-    if of not in WORK:
-        raise NarrowsError(f"signalling_work: found of = {of!r}, expected one of {', '.join(WORK)}")
     if not _counted(run):
         return math.nan
     seconds = run.column("signalling", "duration_s")
