@@ -552,3 +552,10 @@ def test_the_schema_in_the_package_is_the_models(narrows):
     assert out == schema.FILE.read_text(encoding="utf-8"), (
         "run: narrows schema > python/narrows/scenario/schema.json"
     )
+
+
+def test_the_list_of_measures_shows_the_possible_values_of_an_argument(narrows):
+    code, out, _ = narrows("list", "measures")
+    assert code == 0
+    assert 'statistic = "mean" (mean|p50|p95|p99|max), flows = "*"' in out
+    assert 'of = "rewrites" (rewrites|messages)' in out

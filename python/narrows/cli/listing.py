@@ -13,7 +13,7 @@ from narrows import congestion, retired, stacks, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
-from narrows.results.measures import MEASURES
+from narrows.results.measures import MEASURES, choices
 from narrows.scenario.named import Named
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
@@ -39,8 +39,11 @@ def _measures() -> Rows:
     rows = []
     for item in MEASURES.values():
         parameters = list(inspect.signature(item.function).parameters.values())[1:]
+        values = choices(item)
         given = ", ".join(
-            p.name if p.default is p.empty else f"{p.name} = {json.dumps(p.default)}" for p in parameters
+            (p.name if p.default is p.empty else f"{p.name} = {json.dumps(p.default)}")
+            + (f" ({'|'.join(values[p.name])})" if p.name in values else "")
+            for p in parameters
         )
         unit = f" ({item.unit})" if item.unit else ""
         rows.append((item.name, f"{item.title}{unit}{f': {given}' if given else ''}"))

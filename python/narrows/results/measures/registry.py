@@ -102,6 +102,11 @@ def arguments(of: Measure) -> dict[str, bool]:
     return _parameters(of.function)
 
 
+def choices(of: Measure) -> dict[str, tuple[str, ...]]:
+    """The possible values of each argument that has a fixed set of values."""
+    return _values(of.function)
+
+
 def measure_run(name: str, run: Run, **args: Any) -> Measured:
     """The value of a measure for one run. It is computed once and kept with the run.
 
