@@ -113,7 +113,7 @@ lint: rust-lint python-lint ## Check formatting, clippy, links of rustdoc, ruff,
 rust-lint: $(VENV)/ready
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
-	@if $(HAS_LINTERS); then RUSTDOCFLAGS='-D warnings' cargo doc --workspace $(WITHOUT_AGENT) --lib --no-deps --locked --quiet; fi
+	@if $(HAS_LINTERS); then RUSTDOCFLAGS='-D warnings' cargo doc --workspace $(WITHOUT_AGENT) --lib --no-deps --locked --quiet --features narrows-sim/arrow; fi
 
 python-lint: setup
 	$(BIN)/ruff format --check python tests benches tools packaging
@@ -182,7 +182,7 @@ real-time-test: setup try-agent
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
-	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-plan -p narrows-sim
+	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-sim
 	cargo publish --dry-run --locked --allow-dirty --workspace
 
 determinism: setup ## Check that the quick study gives identical results on one thread and on two

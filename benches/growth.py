@@ -5,9 +5,10 @@
     python benches/growth.py --largest 100000   # leave out points with more flows or hosts
 
 Each point is a run in a separate process. The points of `flows` have flows of 15 kB on a fat tree of 128
-hosts, which start at random times of 10 s. With more flows, more are active at the same time. The points of
-`nodes` are fat trees with 16 to 8,192 hosts. Each host sends to another host for 10 ms at 1 Gbit/s. The CPU
-time is split into the run and the rest, which starts the process, and reads and resolves the scenario.
+hosts. Each flow starts at a random time within 10 s, so a point with more flows has more active flows. The
+points of `nodes` are fat trees with 16 to 8,192 hosts. Each host sends to another host for 10 ms at
+1 Gbit/s. The CPU time of the run is separate from the CPU time for starting the process and for reading and
+resolving the scenario.
 """
 
 import argparse

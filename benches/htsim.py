@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"update {DOCUMENT.relative_to(ROOT)}")
     given = parser.parse_args()
     if given.repeat < 1:
-        parser.error("found --repeat below 1")
+        parser.error(f"--repeat: found {given.repeat}, expected at least 1")
     if given.write and BEGIN not in DOCUMENT.read_text():
         parser.error(f"found no {BEGIN} in {DOCUMENT}")
     if given.sim is None:

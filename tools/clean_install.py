@@ -1,6 +1,6 @@
 """Installs a wheel of narrows as a user does, and measures the time to the first table.
 
-    python tools/clean_install.py dist/narrows-0.3.0-cp311-abi3-manylinux_2_17_x86_64.whl
+    python tools/clean_install.py dist/narrows-*_x86_64.whl
 
 In a temporary folder, pip installs the wheel into a new virtual environment. It installs only binary
 packages. PATH contains only the programs of this environment, so the installation cannot use a compiler or
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -96,10 +97,14 @@ def check_extras(wheels: Path, version: str, *options: str) -> str:
         the reason why the installation does not work, or an empty text
     """
     with tempfile.TemporaryDirectory() as folder:
-        wanted = f"narrows[kernel,report]=={version}"
+        try:
+            (narrows,) = wheels.resolve().glob(f"narrows-{version}-*_{platform.machine()}.whl")
+            (agent,) = wheels.resolve().glob(f"narrows_agent-{version}-*_{platform.machine()}.whl")
+        except ValueError:
+            return f"{wheels}: expected one wheel of Narrows and one of the agent for this machine"
         try:
             installation = Installation(Path(folder))
-            installation.install("--find-links", str(wheels.resolve()), *options, wanted)
+            installation.install(*options, f"{narrows}[kernel,report]", str(agent))
         except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
             return str(error)
         (Path(folder) / "my.toml").write_text(SCENARIO)

@@ -57,11 +57,12 @@ def vale() -> str:
     if is_expected(shutil.which("vale")):
         return "vale"
     if not BUILT.exists():
-        # The machine's Go may be too old for Vale.
+        machines = shutil.which("go")
         try:
-            build(shutil.which("go") or installed_go())
+            build(machines or installed_go())
         except Unavailable:
-            if shutil.which("go") is None:
+            # The machine's Go may be too old for Vale. How it says so depends on its version.
+            if machines is None:
                 raise
             build(installed_go())
     return str(BUILT)
@@ -102,7 +103,7 @@ def build(go: str) -> None:
 def installed_go() -> str:
     """The path of a Go that pip has installed into this script's virtual environment."""
     if sys.prefix == sys.base_prefix:
-        raise Unavailable("found neither Vale nor Go, which builds Vale; try: make python-lint")
+        raise Unavailable(f"found no Vale {VERSION}, and no Go that can build it; try: make python-lint")
     program = Path(sys.prefix) / "bin" / "go"
     if not program.exists():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -110,7 +111,9 @@ def installed_go() -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise Unavailable(f"found neither Vale nor Go, which builds Vale, and pip: {reason}")
+            raise Unavailable(
+                f"found no Vale {VERSION}, and pip could not install Go, which builds it: {reason}"
+            )
     return str(program)
 
 

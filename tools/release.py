@@ -5,8 +5,8 @@
     python tools/release.py --partial     succeed even if a part cannot be built
 
 The script builds the parts with `make`, and writes the output to target/release-logs. It reports a failed
-part in one line. If all parts are built, it installs this machine's wheels into a clean environment and
-runs them.
+part in one line. Without PART arguments, and if this machine's wheels were built, it installs them
+into a clean environment and runs them.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def main() -> int:
             missing[part.name] = failure
     works = True
     if not given.parts and missing.keys().isdisjoint(INSTALLED):
-        failure = clean_install.check_extras(DIST, VERSION)
+        failure = clean_install.check_extras(DIST, VERSION, "--constraint", str(ROOT / "constraints.txt"))
         works = not failure
         print(f"installed and run: {failure or 'narrows[kernel,report] works'}", flush=True)
     for line in checksums():

@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "../peak.h"
 #include "cbr.h"
 #include "config.h"
 #include "eventlist.h"
@@ -25,9 +25,9 @@
 
 namespace {
 
-// htsim's default is a window of 100 packets, with which slow start would end too early.
+// htsim's default slow-start threshold is 100 packets, so slow start would end too early.
 constexpr uint32_t kSsthresh = 0x7fffffff;
-// No queue but the bottleneck's has a limit.
+// Only the queues of the bottleneck have a limit.
 constexpr mem_b kUnlimited = mem_b{1} << 40;
 
 uint64_t g_packet_hops = 0;
@@ -142,8 +142,8 @@ Counts bulk(uint32_t pairs, double mbit, uint32_t packets, double seconds) {
     return counts;
 }
 
-// Starts flows as a Poisson process, with Pareto-distributed sizes. The mean time between starts, and the mean size
-// and shape are those of Narrows. The random numbers differ.
+// Starts flows as a Poisson process, with Pareto-distributed sizes. The mean time between starts, the mean
+// size and the shape are the same as in Narrows. The random numbers differ.
 class Arrivals : public EventSource {
   public:
     Arrivals(Dumbbell& net, double per_second, double mean_bytes, double shape, EventList& events, Counts& counts)
@@ -213,21 +213,11 @@ Counts chain() {
     return counts;
 }
 
-// Peak memory of the process in KiB.
-uint64_t peak_kib() {
-    std::ifstream status("/proc/self/status");
-    for (std::string key; status >> key;) {
-        if (uint64_t kib = 0; key == "VmHWM:" && status >> kib) {
-            return kib;
-        }
-    }
-    return 0;
-}
-
 }  // namespace
 
 int main(int argc, char* argv[]) {
-    // htsim prints when a flow starts and ends. A failed stream formats nothing.
+    // htsim prints when a flow starts and ends. A stream in the failed state discards its output
+    // without formatting it.
     std::cout.setstate(std::ios::failbit);
     const std::string name = argc == 2 ? argv[1] : "";
     Counts counts;
@@ -247,8 +237,8 @@ int main(int argc, char* argv[]) {
                 "\"drops\": %llu, \"peak_kib\": %llu}\n",
                 static_cast<unsigned long long>(g_packet_hops), static_cast<unsigned long long>(counts.delivered_packets),
                 static_cast<unsigned long long>(counts.delivered_bytes), static_cast<unsigned long long>(counts.flows),
-                static_cast<unsigned long long>(counts.drops), static_cast<unsigned long long>(peak_kib()));
+                static_cast<unsigned long long>(counts.drops), static_cast<unsigned long long>(PeakKib()));
     std::fflush(stdout);
-    // Nothing is destroyed, as in the other programs.
+    // Exit without destroying objects, like the program for ns-3.
     std::_Exit(0);
 }

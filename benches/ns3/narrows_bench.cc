@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "../../python/narrows/validate/ns3/network.h"
+#include "../peak.h"
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -327,18 +327,6 @@ Network Chain(uint32_t hops, Time delay, Routes routes) {
     Simulator::Schedule(Time(0), &Pulse::Send, socket, 1500 - kUdpHeaders, NanoSeconds(1200));
     g_tally.flows = 1;
     return net;
-}
-
-// Peak memory of the process in KiB. (The rusage of a child process would include the peak of a larger parent
-// process.)
-uint64_t PeakKib() {
-    std::ifstream status("/proc/self/status");
-    for (std::string key; status >> key;) {
-        if (uint64_t kib = 0; key == "VmHWM:" && status >> kib) {
-            return kib;
-        }
-    }
-    return 0;
 }
 
 struct Scenario {

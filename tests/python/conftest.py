@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -21,6 +23,21 @@ hypothesis.settings.load_profile("repeatable")
 # SIGINT to a child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def agent_binary():
+    """The binary that `make agent` builds."""
+    binary = ROOT / "target/release/narrows-agent"
+    if not binary.exists():
+        line = "found no target/release/narrows-agent: make agent"
+        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
+            pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
+        pytest.skip(line)
+    return binary
 
 
 class FakeBackend:

@@ -25,15 +25,9 @@ def build(binary: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def wheel(tmp_path):
+def wheel(tmp_path, agent_binary):
     """A wheel of the binary that `make agent` builds."""
-    binary = ROOT / "target/release/narrows-agent"
-    if not binary.exists():
-        line = "found no target/release/narrows-agent: make agent"
-        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
-            pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
-        pytest.skip(line)
-    done = build(binary, tmp_path / "dist")
+    done = build(agent_binary, tmp_path / "dist")
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
 

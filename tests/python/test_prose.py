@@ -136,8 +136,8 @@ def test_without_vale_and_go_the_check_says_so_and_fails_on_ci_only(tmp_path, en
         check=False,
     )
     assert (done.returncode, done.stderr) == (code, "")
-    expected = "prose: not checked: found neither Vale nor Go, which builds Vale; try: make python-lint\n"
-    assert done.stdout == expected
+    expected = f"found no Vale {prose.VERSION}, and no Go that can build it; try: make python-lint"
+    assert done.stdout == f"prose: not checked: {expected}\n"
 
 
 def test_go_is_installed_into_the_virtual_environment_if_it_is_missing(tmp_path, monkeypatch):
@@ -165,7 +165,7 @@ def script(path, text):
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
     """A machine whose Go is too old, with a newer Go in the virtual environment."""
-    script(tmp_path / "old" / "go", "echo 'go.mod requires go >= 1.25' >&2; exit 1")
+    script(tmp_path / "old" / "go", "echo 'requires go >= 1.25.7 (running go 1.19)' >&2; exit 1")
     script(tmp_path / "bin" / "go", 'echo built > "$GOBIN/vale"')
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))

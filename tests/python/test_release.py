@@ -34,7 +34,7 @@ def project(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(release, "ROOT", tmp_path)
     monkeypatch.setattr(release, "DIST", tmp_path / "dist")
     monkeypatch.setattr(release, "LOGS", tmp_path / "target" / "release-logs")
-    monkeypatch.setattr(release.clean_install, "check_extras", lambda wheels, version: "")
+    monkeypatch.setattr(release.clean_install, "check_extras", lambda *_: "")
 
     def call(names, *words):
         parts = tuple(release.Part(name, (name,), (f"{name}.whl",)) for name in names)
@@ -54,7 +54,7 @@ def test_a_complete_release_has_checksums_that_hold(project, tmp_path):
 
 
 def test_wheels_that_do_not_work_fail_the_release(project, monkeypatch):
-    monkeypatch.setattr(release.clean_install, "check_extras", lambda wheels, version: "no wheel fits")
+    monkeypatch.setattr(release.clean_install, "check_extras", lambda *_: "no wheel fits")
     for words in ((), ("--partial",)):
         code, out = project(["good"], *words)
         assert code == 1

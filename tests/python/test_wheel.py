@@ -2,7 +2,7 @@
 
 import importlib.util
 import json
-import os
+import platform
 import re
 import shutil
 import subprocess
@@ -142,19 +142,24 @@ def test_a_report_without_its_extra_gives_a_one_line_error(installation):
     assert done.stderr.count("\n") == 1
 
 
-def test_extras_are_installed_from_the_folder_and_work(wheel):
-    binary = ROOT / "target/release/narrows-agent"
-    if not binary.exists():
-        line = "found no target/release/narrows-agent: make agent"
-        if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
-            pytest.fail(f"NARROWS_REQUIRE_KERNEL=1, but {line}")
-        pytest.skip(line)
-    folder = wheel.parent
-    subprocess.run([sys.executable, ROOT / "packaging/agent-wheel/build.py", binary, folder], check=True)
+def test_extras_are_installed_from_the_folder_and_work(wheel, agent_binary, tmp_path):
+    folder = tmp_path
+    shutil.copy(wheel, folder)
+    subprocess.run(
+        [sys.executable, ROOT / "packaging/agent-wheel/build.py", agent_binary, folder], check=True
+    )
     constraints = ("--constraint", str(ROOT / "constraints.txt"))
     assert clean_install.check_extras(folder, VERSION, *constraints) == ""
 
 
-def test_an_installation_that_fails_is_one_line(tmp_path):
+def test_a_failed_installation_gives_a_one_line_error(tmp_path):
+    found = clean_install.check_extras(tmp_path, VERSION)
+    assert found.endswith("expected one wheel of Narrows and one of the agent for this machine")
+    machine = platform.machine()
+    for name in (
+        f"narrows-{VERSION}-py3-none-any_{machine}",
+        f"narrows_agent-{VERSION}-py3-none-any_{machine}",
+    ):
+        (tmp_path / f"{name}.whl").write_text("not a wheel")
     found = clean_install.check_extras(tmp_path, VERSION, "--no-index")
     assert "narrows" in found and "\n" not in found

@@ -1,4 +1,4 @@
-//! Result tables survive the way through Arrow's IPC files.
+//! Tests that result tables are unchanged after they are written to Arrow IPC files and read back.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -6,33 +6,25 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Float64Array, StringArray, UInt64Array};
 use arrow_ipc::reader::FileReader;
-use narrows_sim::plan::Plan;
+use narrows_control::units::{Bytes, Rate, Span};
+use narrows_sim::plan::{AppPlan, FlowPlan, LimitPlan, LinkPlan, Plan};
 use narrows_sim::{Column, Results, Table};
 
-const PLAN: &str = r#"{
-    "seed": 7,
-    "duration": 2000000000,
-    "nodes": ["a", "b"],
-    "links": [
-        {"name": "a->b", "from": 0, "to": 1, "delay": [[0, 10000000]],
-         "rate": {"kind": "steps", "steps": [[0, 1250000]]},
-         "queue": {"kind": "fifo", "limit": {"packets": 20}}},
-        {"name": "b->a", "from": 1, "to": 0, "delay": [[0, 10000000]],
-         "rate": {"kind": "steps", "steps": [[0, 1250000]]},
-         "queue": {"kind": "fifo"}}
-    ],
-    "flows": [
-        {"name": "zwölf", "from": 0, "to": 1, "start": 0,
-         "transport": {"kind": "tcp", "cc": "cubic"},
-         "app": {"kind": "size", "bytes": 500000}},
-        {"name": "bulk", "from": 0, "to": 1, "start": 500000000,
-         "transport": {"kind": "tcp", "cc": "bbr"},
-         "app": {"kind": "size", "bytes": 5000000}}
-    ]
-}"#;
-
 fn results() -> Results {
-    let plan: Plan = serde_json::from_str(PLAN).expect("a plan");
+    let rate = Rate::from_bits_per_sec(10_000_000);
+    let link = |name: &str, ends, limit| LinkPlan::new(name, ends, rate, Span::from_millis(10), limit);
+    let sized = AppPlan::Size { bytes: Bytes::new(500_000) };
+    let plan = Plan {
+        seed: 7,
+        duration: Span::from_secs(2),
+        nodes: vec!["a".into(), "b".into()],
+        links: vec![link("a->b", (0, 1), LimitPlan::packets(20)), link("b->a", (1, 0), LimitPlan::default())],
+        flows: vec![
+            FlowPlan { app: sized, ..FlowPlan::bulk("zwölf", (0, 1), "cubic") },
+            FlowPlan::bulk("bulk", (0, 1), "bbr"),
+        ],
+        ..Plan::default()
+    };
     narrows_sim::run(&plan, &AtomicBool::new(false)).expect("a run")
 }
 

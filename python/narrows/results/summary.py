@@ -56,8 +56,8 @@ LARGEST_GROUP = 8
 """If an entry of the scenario has more flows than this, its flows share one row. Otherwise each flow has a
 row."""
 _SUMS = ("share", "retransmits")
-_OF_FLOWS = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
-"""Figures that are columns of the table of flows."""
+_COMPUTED = ("share", "request_mean_s")
+"""Figures of flows that are not columns of the table of flows."""
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s", "request_mean_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
 
@@ -114,7 +114,8 @@ def flows(results: Results, most: int = 200) -> list[Row]:
     Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
     flows has one row with sums of share and retransmits, and means of other figures.
     """
-    frame = Frame.of(results, "flows", ["flow", "size_bytes", *_OF_FLOWS], ["source", "name", "cc"])
+    figures = [figure for figure in FLOW_FIGURES if figure not in _COMPUTED]
+    frame = Frame.of(results, "flows", ["flow", "size_bytes", *figures], ["source", "name", "cc"])
     if len(frame) == 0:
         return []
     entries = {name: place for place, name in enumerate(results.metadata.get("entries", []))}
@@ -131,22 +132,20 @@ def _request_times(results: Results, flows: Frame) -> Numbers:
     """For each flow, the mean time from a request to its complete object (NaN without complete objects)."""
     requests = Frame.of(results, "requests", ["flow", "requested_s", "received_s"])
     taken = requests.numbers["received_s"] - requests.numbers["requested_s"]
-    requests, taken = requests.take(~np.isnan(taken)), taken[~np.isnan(taken)]
-    found = np.full(len(flows), math.nan)
+    is_complete = ~np.isnan(taken)
+    requests, taken = requests.take(is_complete), taken[is_complete]
     if len(requests) == 0:
-        return found
-    keys = {
-        (int(run), int(flow)): row
-        for row, (run, flow) in enumerate(zip(flows.run, flows.numbers["flow"], strict=True))
-    }
-    groups = grouped(requests.run, requests.numbers["flow"].astype(np.int64))
-    for group in range(len(groups)):
-        rows = groups[group]
-        first = int(rows[0])
-        place = keys.get((int(requests.run[first]), int(requests.numbers["flow"][first])))
-        if place is not None:
-            found[place] = taken[rows].mean()
-    return found
+        return np.full(len(flows), math.nan)
+    run, flow = (
+        np.concatenate(pair)
+        for pair in ((flows.run, requests.run), (flows.numbers["flow"], requests.numbers["flow"]))
+    )
+    same = grouped(run, flow.astype(np.int64)).codes
+    of_flow, of_request = same[: len(flows)], same[len(flows) :]
+    sums = np.bincount(of_request, weights=taken, minlength=len(flows))[of_flow]
+    counts = np.bincount(of_request, minlength=len(flows))[of_flow]
+    with np.errstate(invalid="ignore"):
+        return sums / np.where(counts == 0, math.nan, counts)
 
 
 def _shares(frame: Frame) -> Numbers:

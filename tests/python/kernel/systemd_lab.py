@@ -166,7 +166,7 @@ def controller() -> dict[str, object]:
     name = UNIT.stem
     subprocess.run(["systemctl", "start", name], check=False)
     seen: dict[str, object] = {"started": properties(name)}
-    first = properties(name)["MainPID"]
+    first = seen["started"]["MainPID"]
     seen["process"] = process(int(first)) if first != "0" else None
     seen["answer"] = answer()
     if first != "0":

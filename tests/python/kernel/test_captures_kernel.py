@@ -80,7 +80,7 @@ def test_a_capture_that_cannot_be_written_ends_the_run(backend, tmp_path, monkey
     assert not (tmp_path / "results").exists()
 
 
-def test_a_capture_that_ends_before_the_run_ends_the_run(backend, tmp_path, monkeypatch):
+def test_a_run_fails_if_a_capture_stops_early(backend, tmp_path, monkeypatch):
     monkeypatch.setattr(
         captures.Place,
         "command",

@@ -14,7 +14,7 @@ use narrows_control::units::{Bytes, Span, Time};
 use crate::dataplane::layout::newcomers_up_to;
 
 use super::services::{Service, Services};
-use super::shadow::{Keys, Shadow};
+use super::shadow::{Opening, Openings, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
@@ -83,8 +83,8 @@ pub struct Flow {
     pub bytes: u64,
     /// When the loop opened the flow's slot.
     pub opened: Time,
-    /// Whether the flow is older than `opened`, so that `bytes` includes earlier bytes.
-    pub is_inherited: bool,
+    /// The value of `bytes` when the loop opened the slot. It is above zero if the flow is older than the slot's record.
+    pub bytes_at_opening: u64,
     /// Whether the port's controller knows the flow.
     pub known: bool,
 }
@@ -95,7 +95,7 @@ pub struct Switch<T> {
     ports: Vec<Port>,
     /// The loop's record of each slot, by slot number.
     shadows: Vec<Option<Shadow>>,
-    keys: Keys,
+    openings: Openings,
     live: Vec<u32>,
     services: Services,
     /// Whether slots that are opened now may hold flows older than the agent or the controller. This is true until the
@@ -122,7 +122,7 @@ impl<T: FlowTable> Switch<T> {
     pub fn new(table: T, ports: Vec<Port>) -> Self {
         let shadows = (0..table.capacity()).map(|_| None).collect();
         Switch {
-            keys: Keys::new(table.capacity()),
+            openings: Openings::new(table.capacity()),
             table,
             ports,
             shadows,
@@ -166,13 +166,14 @@ impl<T: FlowTable> Switch<T> {
     pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
         self.live.iter().filter_map(|slot| {
             let shadow = self.shadows.get(*slot as usize)?.as_ref()?;
+            let opening = self.openings.get(*slot)?;
             Some(Flow {
                 slot: *slot,
-                key: *self.keys.get(*slot)?,
+                key: opening.key,
                 port: shadow.port(),
                 orders: shadow.orders(),
                 bytes: shadow.bytes(),
-                is_inherited: shadow.is_inherited(),
+                bytes_at_opening: opening.bytes,
                 opened: shadow.opened,
                 known: shadow.handle.is_some(),
             })
@@ -328,7 +329,7 @@ impl<T: FlowTable> Switch<T> {
         asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
         shadow.handle = at.controller.handle(&key);
         *place = Some(shadow);
-        self.keys.set(slot, key);
+        self.openings.set(slot, Opening { key, bytes: head.bytes });
         self.services.note(port, &key);
         self.unsorted |= self.live.last().is_some_and(|last| *last > slot);
         self.live.push(slot);
@@ -350,7 +351,7 @@ impl<T: FlowTable> Switch<T> {
         let quiet = !has_data && shadow.unseen(now) >= MENTION_EVERY;
         let alive = quiet && now.since(Time::from_nanos(tail.last_ns)) < shadow.unseen(now);
         if (has_events || alive)
-            && let Some(key) = self.keys.get(slot).copied()
+            && let Some(Opening { key, .. }) = self.openings.get(slot).copied()
         {
             let (controller, counters) = (&mut *port.controller, &port.counters);
             let tags = self.table.tags(slot);
@@ -368,7 +369,7 @@ impl<T: FlowTable> Switch<T> {
         }
         let controller = &mut port.controller;
         if shadow.handle.is_none() {
-            shadow.handle = self.keys.get(slot).and_then(|key| controller.handle(key));
+            shadow.handle = self.openings.get(slot).and_then(|opening| controller.handle(&opening.key));
         }
         let mut standing = if has_events || look { Standing::Changed } else { Standing::Same };
         if has_data && let Some(handle) = shadow.handle {

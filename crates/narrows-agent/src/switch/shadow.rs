@@ -12,14 +12,12 @@ use super::table::{Flags, Head, Orders, Tail};
 const RTT_EVERY: u8 = 8;
 
 /// The record of one slot. It has the data that every tick reads, and fits into one cache line. The flow's key is in
-/// [`Keys`].
+/// [`Openings`].
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
     pub(super) opened: Time,
     bytes: u64,
-    /// Whether `bytes` includes bytes that the program counted before `opened`.
-    inherited: bool,
     /// Events that are already reported.
     pub(super) flags: Flags,
     missing: u32,
@@ -59,7 +57,6 @@ impl Shadow {
             handle: None,
             opened: now,
             bytes: 0,
-            inherited: false,
             flags: Flags(flags.0 & opening),
             missing: 0,
             seen_ms: ms(now),
@@ -82,7 +79,6 @@ impl Shadow {
     /// treats the flow's orders as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
-        self.inherited = true;
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
         // This value differs from every RTT by more than an eighth, so that the first order is written.
@@ -114,11 +110,6 @@ impl Shadow {
             (self.code, self.leaf, self.rtt_us) = (orders.code, orders.leaf as u8, orders.rtt_us);
         }
         news
-    }
-
-    /// Returns whether the flow is older than this agent's record of it.
-    pub(super) fn is_inherited(&self) -> bool {
-        self.inherited
     }
 
     /// Returns the L3 bytes that are already reported.
@@ -171,23 +162,31 @@ impl Shadow {
     }
 }
 
-/// The flows' keys, which are needed only at the start and end of a flow and for display.
-#[derive(Debug)]
-pub(super) struct Keys(Vec<Option<FlowKey>>);
+/// Data of a flow that are needed only at its start and end, and for display.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    pub(super) key: FlowKey,
+    /// L3 bytes of data that the program had counted when the loop opened the slot.
+    pub(super) bytes: u64,
+}
 
-impl Keys {
-    /// Returns a table for the keys of this many slots.
+/// The flows' openings, by slot.
+#[derive(Debug)]
+pub(super) struct Openings(Vec<Option<Opening>>);
+
+impl Openings {
+    /// Returns a table for this many slots.
     pub(super) fn new(slots: u32) -> Self {
-        Keys(vec![None; slots as usize])
+        Openings(vec![None; slots as usize])
     }
 
-    pub(super) fn set(&mut self, slot: u32, key: FlowKey) {
+    pub(super) fn set(&mut self, slot: u32, opening: Opening) {
         if let Some(place) = self.0.get_mut(slot as usize) {
-            *place = Some(key);
+            *place = Some(opening);
         }
     }
 
-    pub(super) fn get(&self, slot: u32) -> Option<&FlowKey> {
+    pub(super) fn get(&self, slot: u32) -> Option<&Opening> {
         self.0.get(slot as usize)?.as_ref()
     }
 }

@@ -17,10 +17,17 @@ use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// Opening time and bytes of each slot's flow at the last snapshot. If the opening time differs, the slot has
-    /// another flow now.
-    before: Vec<(Time, u64)>,
-    rates: Vec<Rate>,
+    /// The last snapshot of each slot's flow.
+    last: Vec<Last>,
+}
+
+/// A flow at a snapshot.
+#[derive(Clone, Copy)]
+struct Last {
+    /// When the flow's slot was opened. If the time differs, the slot has another flow now.
+    opened: Time,
+    bytes: u64,
+    rate: Rate,
 }
 
 /// Shortest time between two snapshots. Rates over a shorter time would be inaccurate.
@@ -34,35 +41,29 @@ impl Meters {
             return;
         }
         self.at = now;
-        let slots = switch.table().capacity() as usize;
-        self.before.resize(slots, (Time::ZERO, 0));
-        self.rates.resize(slots, Rate::ZERO);
+        let nothing = Last { opened: Time::ZERO, bytes: 0, rate: Rate::ZERO };
+        self.last.resize(switch.table().capacity() as usize, nothing);
         for flow in switch.flows() {
-            let (Some(before), Some(rate)) =
-                (self.before.get_mut(flow.slot as usize), self.rates.get_mut(flow.slot as usize))
-            else {
-                continue;
-            };
-            *rate = mean_rate(*before, &flow, span, now);
-            *before = (flow.opened, flow.bytes);
+            if let Some(last) = self.last.get_mut(flow.slot as usize) {
+                last.rate = mean_rate(last, &flow, span, now);
+                (last.opened, last.bytes) = (flow.opened, flow.bytes);
+            }
         }
     }
 
-    /// Returns a flow's rate, or zero if no snapshot has the flow.
+    /// Returns a flow's rate, or zero if the last snapshot lacks the flow.
     pub(super) fn of(&self, flow: &Flow) -> Rate {
-        let slot = flow.slot as usize;
-        let is_known = self.before.get(slot).is_some_and(|(opened, _)| *opened == flow.opened);
-        self.rates.get(slot).copied().filter(|_| is_known).unwrap_or(Rate::ZERO)
+        let last = self.last.get(flow.slot as usize).filter(|last| last.opened == flow.opened);
+        last.map_or(Rate::ZERO, |last| last.rate)
     }
 }
 
-/// Returns a flow's mean rate since the earlier snapshot of its slot, `span` ago. If that snapshot lacks the flow, the
-/// result is the mean since the flow's opening. If the bytes at the opening are not known, it is zero.
-fn mean_rate(before: (Time, u64), flow: &Flow, span: Span, now: Time) -> Rate {
-    let (from, over) = match before {
-        (opened, bytes) if opened == flow.opened => (bytes, span),
-        _ if flow.is_inherited => return Rate::ZERO,
-        _ => (0, now.since(flow.opened).max(LEAST)),
+/// Returns a flow's mean rate since the last snapshot, `span` ago, or since its opening if that snapshot lacks the flow.
+fn mean_rate(last: &Last, flow: &Flow, span: Span, now: Time) -> Rate {
+    let (from, over) = if last.opened == flow.opened {
+        (last.bytes, span)
+    } else {
+        (flow.bytes_at_opening, now.since(flow.opened).max(LEAST))
     };
     Rate::of(Bytes::new(flow.bytes.saturating_sub(from)), over)
 }
@@ -208,43 +209,45 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
-    fn flow(opened: Time, bytes: u64, is_inherited: bool) -> Flow {
+    fn flow(opened: Time, bytes_at_opening: u64, bytes: u64) -> Flow {
         let address = "10.0.0.1".parse().expect("an address");
         let key = FlowKey { saddr: address, daddr: address, sport: 1, dport: 2, proto: Proto::Tcp };
         let orders = Orders { code: RateCode::UNASSIGNED, leaf: Leaf::Elephant, rtt_us: 0 };
-        Flow { slot: 0, key, port: 0, orders, bytes, opened, is_inherited, known: true }
+        Flow { slot: 0, key, port: 0, orders, bytes, opened, bytes_at_opening, known: true }
+    }
+
+    fn last(opened: Time, bytes: u64) -> Last {
+        Last { opened, bytes, rate: Rate::from_bits_per_sec(800) }
     }
 
     #[test]
     fn the_first_snapshot_of_a_flow_gives_its_rate_since_its_opening() {
         // The machine has run for an hour, and the flow for 2 s. No snapshot was taken before.
         let (now, opened) = (at(3_600_000), at(3_598_000));
-        let nothing = (Time::ZERO, 0);
-        let rate = mean_rate(nothing, &flow(opened, 2_500_000, false), now.since(Time::ZERO), now);
+        let (nothing, hour) = (last(Time::ZERO, 0), now.since(Time::ZERO));
+        let rate = mean_rate(&nothing, &flow(opened, 0, 2_500_000), hour, now);
         assert_eq!(rate, Rate::from_bits_per_sec(10_000_000));
         // Between the snapshots of the same flow, only the bytes since the earlier snapshot count.
-        let later = flow(opened, 3_000_000, false);
-        let rate = mean_rate((opened, 2_500_000), &later, Span::from_secs(1), now);
+        let rate = mean_rate(&last(opened, 2_500_000), &flow(opened, 0, 3_000_000), Span::from_secs(1), now);
         assert_eq!(rate, Rate::from_bits_per_sec(4_000_000));
-        // A flow that opened a moment ago has no rate that follows from a few packets in this moment.
-        let young = mean_rate(nothing, &flow(at(3_599_999), 2_500, false), now.since(Time::ZERO), now);
+        // For a flow that has just opened, the rate is computed over at least `LEAST`, so that a few packets do not
+        // give a high rate.
+        let young = mean_rate(&nothing, &flow(at(3_599_999), 0, 2_500), hour, now);
         assert_eq!(young, Rate::of(Bytes::new(2_500), LEAST));
     }
 
     #[test]
-    fn a_flow_of_an_earlier_agent_has_no_rate_before_the_second_snapshot() {
-        let (now, opened) = (at(3_600_000), at(3_599_000));
-        let old = flow(opened, 10_000_000_000, true);
-        assert_eq!(mean_rate((Time::ZERO, 0), &old, now.since(Time::ZERO), now), Rate::ZERO);
-        let rate = mean_rate((opened, 9_999_500_000), &old, Span::from_secs(1), now);
-        assert_eq!(rate, Rate::from_bits_per_sec(4_000_000));
+    fn bytes_before_the_opening_do_not_count() {
+        let (now, opened) = (at(3_600_000), at(3_598_000));
+        let old = flow(opened, 10_000_000_000, 10_002_500_000);
+        let rate = mean_rate(&last(Time::ZERO, 0), &old, now.since(Time::ZERO), now);
+        assert_eq!(rate, Rate::from_bits_per_sec(10_000_000));
     }
 
     #[test]
     fn a_new_flow_in_a_used_slot_does_not_have_the_rate_of_the_earlier_flow() {
-        let meters =
-            Meters { at: at(1000), before: vec![(at(10), 500)], rates: vec![Rate::from_bits_per_sec(800)] };
-        assert_eq!(meters.of(&flow(at(10), 900, false)), Rate::from_bits_per_sec(800));
-        assert_eq!(meters.of(&flow(at(1001), 0, false)), Rate::ZERO);
+        let meters = Meters { at: at(1000), last: vec![last(at(10), 500)] };
+        assert_eq!(meters.of(&flow(at(10), 0, 900)), Rate::from_bits_per_sec(800));
+        assert_eq!(meters.of(&flow(at(1001), 0, 0)), Rate::ZERO);
     }
 }

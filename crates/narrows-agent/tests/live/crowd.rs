@@ -28,36 +28,31 @@ pub(crate) struct Crowd {
     pub(crate) connections: usize,
     pub(crate) mbit: u64,
     pub(crate) seconds: u64,
+    /// Time within which the connections arrive, at equal intervals.
+    pub(crate) arrival: Span,
 }
 
-/// A number of milliseconds from the environment.
-fn millis(variable: &str) -> Option<u64> {
+/// Reads numbers from an environment variable.
+fn numbers<const N: usize>(variable: &str) -> Option<[u64; N]> {
     let text = std::env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable}: found {text:?}, expected a number of milliseconds")),
-    )
+    let found: Option<Vec<u64>> = text.split(',').map(|number| number.parse().ok()).collect();
+    let numbers = found.and_then(|found| found.try_into().ok());
+    Some(numbers.unwrap_or_else(|| panic!("{variable}: found {text:?}, expected {N} numbers")))
 }
 
-/// Time within which the connections arrive, at equal intervals (`NARROWS_CROWD_ARRIVAL_MS`, default: 1000).
-fn arrival() -> Span {
-    Span::from_millis(millis("NARROWS_CROWD_ARRIVAL_MS").unwrap_or(1000))
+/// `NARROWS_CROWD=2500,100,40` sets connections, Mbit/s and seconds (default: 600,24,8). `NARROWS_CROWD_ARRIVAL_MS`
+/// sets the time of the arrival (default: 1000).
+fn crowd() -> Crowd {
+    let [connections, mbit, seconds] = numbers("NARROWS_CROWD").unwrap_or([600, 24, 8]);
+    let [arrival_ms] = numbers("NARROWS_CROWD_ARRIVAL_MS").unwrap_or([1000]);
+    Crowd { connections: connections as usize, mbit, seconds, arrival: Span::from_millis(arrival_ms) }
 }
 
 /// `NARROWS_CROWD_RTO_MIN_MS=270` sets the smallest retransmission timeout of the senders' namespace (default: the
 /// kernel's, 200 ms).
 fn set_least_rto(net: &Net) {
-    let Some(ms) = millis("NARROWS_CROWD_RTO_MIN_MS") else { return };
-    net.says("s1", &format!("sysctl -q -w net.ipv4.tcp_rto_min_us={}", 1000 * ms));
-}
-
-/// `NARROWS_CROWD=2500,100,40` sets connections, Mbit/s and seconds (default: 600,24,8).
-fn crowd() -> Crowd {
-    let text = std::env::var("NARROWS_CROWD").unwrap_or_default();
-    let numbers: Vec<u64> = text.split(',').filter_map(|n| n.parse().ok()).collect();
-    match numbers[..] {
-        [n, mbit, seconds] => Crowd { connections: n as usize, mbit, seconds },
-        _ => Crowd { connections: 600, mbit: 24, seconds: 8 },
+    if let Some([ms]) = numbers("NARROWS_CROWD_RTO_MIN_MS") {
+        net.says("s1", &format!("sysctl -q -w net.ipv4.tcp_rto_min_us={}", 1000 * ms));
     }
 }
 
@@ -85,12 +80,12 @@ fn open(to: SocketAddr) -> TcpStream {
 pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     let data = vec![0x5a; crowd.bytes() as usize];
     net.inside("s1", || {
-        let (begun, arrival) = (clock::now(), arrival());
+        let begun = clock::now();
         let mut streams = Vec::with_capacity(crowd.connections);
         let mut filled = vec![None; crowd.connections];
         while filled.contains(&None) {
-            let due =
-                (since(begun).as_secs_f64() / arrival.as_secs_f64() * crowd.connections as f64) as usize;
+            let due = (since(begun).as_secs_f64() / crowd.arrival.as_secs_f64() * crowd.connections as f64)
+                as usize;
             while streams.len() < due.min(crowd.connections) {
                 streams.push(open(to));
             }

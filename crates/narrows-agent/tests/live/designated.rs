@@ -100,7 +100,7 @@ fn two_flows_and_cubic_share_without_a_table() {
 #[test]
 fn two_hundred_flows_are_counted_without_a_table() {
     patiently(|| {
-        let crowd = Crowd { connections: 200, mbit: 100, seconds: 14 };
+        let crowd = Crowd { connections: 200, mbit: 100, seconds: 14, arrival: Span::from_secs(1) };
         let Some(net) = Net::star_alone(Forwarding::Router, 1) else { return };
         let (_bpffs, pins) = Bpffs::with_pins();
         let switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pins:?}"), BDR);

@@ -176,7 +176,7 @@ proptest! {
                             "{name}: {before:?} became {header:?} at {capacity:?} with {residues:?}"
                         );
                         // Values that do not fit into a word are encoded as the largest word.
-                        // The words of a custom header have only its kind.
+                        // For a custom header, `to_words` returns only the kind, so the size is lost.
                         if !matches!(header, Header::Custom(_)) {
                             prop_assert_eq!(Header::from_words(header.to_words()).wire_bytes(), before.wire_bytes());
                         }

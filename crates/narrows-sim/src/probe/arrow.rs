@@ -37,8 +37,8 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written. If the program is killed, no file of a table is incomplete,
-    /// because a file gets its name only at the end.
+    /// Returns an error if a file cannot be written. Each table is written to `<table>.arrow.part` and then renamed. If
+    /// the program is killed, every `.arrow` file is therefore complete.
     pub fn write_arrow(&self, folder: &Path) -> Result<(), ArrowError> {
         fs::create_dir_all(folder)?;
         for table in &self.tables {

@@ -101,10 +101,6 @@ class Captures:
         notes = []
         for place, name, process in self.running:
             file = self.folder / place.file
-            # Even exit code 0 is an error here: the capture has ended before the run.
-            if (code := process.poll()) is not None:
-                raise not_written(file, f"{TOOL} {self.programs.end_of(name, code)}")
-            self.programs.may_end(name)
             process.send_signal(signal.SIGINT)
             try:
                 code = process.wait(_PATIENCE_SECONDS)

@@ -78,10 +78,6 @@ class Processes:
             self._mortal.add(name)
         return started
 
-    def may_end(self, name: str) -> None:
-        """Allow a program to end before the run does."""
-        self._mortal.add(name)
-
     def log(self, name: str) -> Path:
         """The file of a program's output."""
         return self.folder / f"{name}.log"

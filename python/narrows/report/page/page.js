@@ -21,7 +21,7 @@
     try {
       const result = await vegaEmbed(place, spec, { actions: false, renderer: "svg", tooltip: { theme: isDark() ? "dark" : "light" } });
       views.set(place, result.view);
-      // Vega computes the height of a chart before it knows whether labels are inclined, so they may be lower.
+      // Vega computes a chart's height before it decides whether to rotate labels. Rotated labels may extend below it.
       const svg = place.querySelector("svg"), box = svg.getBBox();
       place.style.paddingBottom = Math.max(0, Math.ceil(box.y + box.height - svg.viewBox.baseVal.height)) + "px";
       place.dataset.drawn = "yes";

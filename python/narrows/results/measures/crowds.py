@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows import metrics
+from narrows.results.measures.general import Statistic
 from narrows.results.measures.registry import measure
 from narrows.results.runs import Run
 
@@ -39,7 +40,7 @@ def fct(
 @measure("Request time", "ms", "ours")
 def request_time(
     run: Run,
-    statistic: Literal["mean", "p50", "p95", "p99", "max"] = "mean",
+    statistic: Statistic = "mean",
     after_s: float = 0.0,
     flows: str = "*",
 ) -> float:

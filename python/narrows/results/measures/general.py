@@ -188,7 +188,7 @@ def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: st
 
 @measure("Time in the queue", "ms", "MET-11")
 def sojourn(run: Run, link: str, statistic: Statistic = "p99") -> float:
-    """Time that packets spent in the queue of the link: mean, p95, p99 or max."""
+    """Time that packets spent in the queue of the link."""
     return 1e3 * _only(run.column("links", f"sojourn_{statistic}_s")[run.links(link)], f"link {link}")
 
 

@@ -128,7 +128,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Returns whether the table has room for another unconfirmed flow. A full table loses an idle flow.
+    /// Returns whether the table has room for another unconfirmed flow. If the table is full, removes an idle flow.
     fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
         if !accepts_unconfirmed(self.table.unconfirmed_and_confirmed()) {
             return false;
@@ -280,7 +280,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Newcomer, actions);
     }
 
-    /// Performs BW_INIT for a flow that sends already or again, by its next ACK (BRF-16, BRF-31 to BRF-33).
+    /// Performs BW_INIT for a flow that already sends, or that sends again after idle time. Its next ACK carries the rate
+    /// (BRF-16, BRF-31 to BRF-33).
     pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
@@ -582,7 +583,8 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // Each record is examined once. An idle flow with ACKs moves to the end of the list, where it would come again.
+        // Examine each record once. An idle flow that still exchanges ACKs moves to the end of the list, so a loop without
+        // this bound might not end.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };
