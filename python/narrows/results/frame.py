@@ -94,13 +94,33 @@ def grouped(*keys: NDArray[Any]) -> Groups:
     for part in keys:
         # Renumber the groups after each key. Otherwise `key` could overflow, because its range is multiplied
         # by the number of values of each key.
-        _, codes = np.unique(part, return_inverse=True)
-        _, key = np.unique(key * (codes.max(initial=0) + 1) + codes, return_inverse=True)
-    _, firsts = np.unique(key, return_index=True)
+        _, codes = distinct(part)
+        _, key = distinct(key * (codes.max(initial=0) + 1) + codes)
+    firsts, _ = distinct(key)
     codes = np.argsort(np.argsort(firsts))[key]
     sizes = np.bincount(codes, minlength=len(firsts))
     order = np.argsort(codes, kind="stable")
     return Groups(codes, order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
+def distinct(values: NDArray[Any]) -> tuple[Codes, Codes]:
+    """The distinct values of an array, in increasing order. NaN equals NaN.
+
+    The results are those of `numpy.unique`. That function imports `numpy.ma`, which takes as long as the
+    summary of a run.
+
+    Returns:
+        The index of the first occurrence of each distinct value, and for each element the number of its
+        value.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    here, before = ordered[1:], ordered[:-1]
+    is_new = np.ones(len(values), bool)
+    is_new[1:] = (here != before) & ((here == here) | (before == before))  # noqa: PLR0124 (false for NaN)
+    codes = np.empty(len(values), np.int64)
+    codes[order] = np.cumsum(is_new) - 1
+    return order[is_new], codes
 
 
 def coded(column: pa.ChunkedArray[Any]) -> Texts:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from narrows.errors import OutputError
 from narrows.results import tables
 from narrows.results.arrow import floats, integers
-from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
+from narrows.results.frame import Codes, Frame, Numbers, coded, distinct, grouped
 from narrows.results.results import Results
 
 _BUSY = 0.5
@@ -156,7 +156,7 @@ def _shares(frame: Frame) -> Numbers:
     """
     size = frame.numbers["size_bytes"]
     unlimited = np.where(np.isnan(size) | (size == 0), frame.numbers["goodput_bps"], math.nan)
-    _, runs = np.unique(frame.run, return_inverse=True)
+    _, runs = distinct(frame.run)
     total = np.bincount(runs, weights=np.nan_to_num(unlimited, nan=0.0))[runs]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, unlimited / total, math.nan)
@@ -166,7 +166,8 @@ def _groups_as_one(frame: Frame) -> Frame:
     """Merge the rows of each large group into one row, and number the rows of a run again."""
     source, name = frame.texts["source"], frame.texts["name"]
     groups = grouped(frame.run, source.codes)
-    large = np.unique(source.codes[groups.firsts[groups.sizes > LARGEST_GROUP]])
+    codes = source.codes[groups.firsts[groups.sizes > LARGEST_GROUP]]
+    large = codes[distinct(codes)[0]]
     is_merged = np.isin(source.codes[groups.firsts], large)
     merged = {int(code): len(name.words) + place for place, code in enumerate(large)}
     name.words += [group_name(source.words[code]) for code in merged]
@@ -200,7 +201,8 @@ def links(results: Results, most: int = 20) -> list[Row]:
     """
     frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
     link = frame.numbers["link"]
-    chosen = np.unique(link[_are_bottlenecks(frame)])[:most]
+    bottlenecks = link[_are_bottlenecks(frame)]
+    chosen = bottlenecks[distinct(bottlenecks)[0]][:most]
     return _over_seeds(results, frame.take(np.isin(link, chosen)), "link", LINK_FIGURES)
 
 
@@ -208,7 +210,7 @@ def all_links(results: Results) -> tuple[list[Row], set[str]]:
     """A row per link and point of the sweep, and the names of links that are a bottleneck in any run."""
     frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
     name = frame.texts["name"]
-    bottlenecks = {name.words[code] for code in np.unique(name.codes[_are_bottlenecks(frame)])}
+    bottlenecks = {name.words[code] for code in set(name.codes[_are_bottlenecks(frame)].tolist())}
     return _over_seeds(results, frame, "link", LINK_FIGURES), bottlenecks
 
 
@@ -273,8 +275,7 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
 def _codes(column: pa.ChunkedArray[Any]) -> Codes:
     """Replace each distinct value of a factor by a number."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        values = floats(column)
-        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+        return distinct(floats(column))[1]
     return coded(column).codes
 
 

@@ -258,7 +258,7 @@ class Scenario(Table):
     Linux's 6 MiB, and four times what the largest path holds (its BDP and its queue). If this key is not set,
     real sockets have the "auto" size. Simulated receivers then open their window to half of the "auto" size.
     After that, they no longer limit the sender."""
-    probes: Probes = Probes()
+    probes: Probes = Probes.model_construct()
     """Data that each run records."""
     capture: Capture | None = None
     """Packets that each run records for Wireshark. Not with `--on vm`."""

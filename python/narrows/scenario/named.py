@@ -83,7 +83,7 @@ class Named(Table):
     """One-way propagation delay of links. With 'distance', a link has 5 us per km of its length, or the
     topology's own delay if the topology has no lengths. With a time such as '20ms', all links have this
     delay."""
-    access: Access = Access()
+    access: Access = Access.model_construct()
     """The links of the hosts. These links never drop packets."""
 
     @model_validator(mode="after")

@@ -188,7 +188,7 @@ class Flow(Table):
     the same pairs."""
     transport: Literal["tcp", "udp", "quinn"] = "tcp"
     """Transport protocol. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in the simulator."""
-    cc: Cc = Congestion(name="cubic")
+    cc: Cc = Congestion.model_construct(name="cubic")
     """TCP and QUIC: name of the congestion controller, or a table with its parameters. With `transport =
     "quinn"`, the names `bbr`, `cubic` and `newreno` mean the controllers of quinn, and `narrows:NAME` means a
     controller of Narrows."""
