@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from narrows.errors import OutputError
 from narrows.results import summary
 from narrows.results.arrow import floats, integers
-from narrows.results.frame import coded, grouped
+from narrows.results.frame import coded, distinct, grouped
 from narrows.results.results import Results
 
 NUMBERS = st.lists(st.none() | st.floats(allow_nan=True), max_size=20)
@@ -38,6 +38,15 @@ def test_integers_become_floats(values, cut):
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=20), st.integers(0, 20))
 def test_integers_are_exact(values, cut):
     assert integers(chunked(values, pa.uint64(), cut)).tolist() == values
+
+
+@given(st.lists(st.sampled_from([-1.5, 0.0, -0.0, 2.0, math.inf, math.nan]) | st.floats(), max_size=20))
+def test_distinct_values_are_those_of_numpy(values):
+    column = np.array(values, np.float64)
+    _, expected_firsts, expected_codes = np.unique(column, return_index=True, return_inverse=True)
+    firsts, codes = distinct(column)
+    assert firsts.tolist() == expected_firsts.tolist()
+    assert codes.tolist() == expected_codes.tolist()
 
 
 @given(st.lists(st.none() | st.text(max_size=3), max_size=20), st.integers(0, 20))

@@ -104,6 +104,23 @@ def test_a_run_imports_only_the_parts_of_pyarrow_that_it_uses(run):
     assert not modules & {"pyarrow.compute", "pyarrow.dataset", "pyarrow.pandas_compat"}
 
 
+def test_a_run_does_not_import_masked_arrays(run):
+    _, modules = run
+    assert "numpy" in modules
+    assert "numpy.ma" not in modules
+
+
+def test_reading_the_models_of_scenarios_builds_no_validator():
+    code = (
+        "from narrows.scenario.model import Scenario\n"
+        "from narrows.scenario.fields import Table\n"
+        "def below(kind): return [kind, *(more for k in kind.__subclasses__() for more in below(k))]\n"
+        "print([k.__name__ for k in below(Table) if k.__pydantic_complete__])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_package_runs_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "narrows", "walk"], capture_output=True, text=True, check=False

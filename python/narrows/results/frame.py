@@ -41,10 +41,11 @@ class Frame:
         Raises:
             OutputError: if the table cannot be read or lacks one of the columns.
         """
+        columns = results.read_columns(table, ["run", *numbers, *texts])
         return cls(
-            integers(results.column(table, "run")),
-            {name: floats(results.column(table, name)) for name in numbers},
-            {name: coded(results.column(table, name)) for name in texts},
+            integers(columns["run"]),
+            {name: floats(columns[name]) for name in numbers},
+            {name: coded(columns[name]) for name in texts},
         )
 
     def __len__(self) -> int:

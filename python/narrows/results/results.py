@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,15 +151,22 @@ class Results:
         Raises:
             OutputError: if the table cannot be read, or has no such column.
         """
+        return self.read_columns(name, [column])[column]
+
+    def read_columns(self, name: str, wanted: Sequence[str]) -> dict[str, pa.ChunkedArray[Any]]:
+        """Columns of a table by name. Other columns are not read.
+
+        Raises:
+            OutputError: if the table cannot be read, or lacks one of these columns.
+        """
         if self._source is not None and name not in self._loaded:
-            return self._source.column(name, column)
+            return {column: self._source.column(name, column) for column in wanted}
         whole = self._whole(name)
-        if whole is not None:
-            return tables.read(whole, [column])[column]
-        table = self.table(name)
-        if column not in table.column_names:
-            raise tables.no_column(tables.place(self.place, name), column)
-        return table[column]
+        table = self.table(name) if whole is None else tables.read(whole, list(wanted))
+        for column in wanted:
+            if column not in table.column_names:
+                raise tables.no_column(tables.place(self.place, name), column)
+        return {column: table[column] for column in wanted}
 
     def _whole(self, name: str) -> Path | None:
         """The file of a table (None: the table has several files, or is in memory)."""
