@@ -240,7 +240,8 @@ pub(crate) struct Meta {
     pub(crate) stop: Time,
     pub(crate) size: u64,
     pub(crate) empty: EmptyPath,
-    /// Whether the results contain samples and an RTT histogram of the flow. This is false for flows of a Poisson source.
+    /// Whether the results contain samples and an RTT histogram of the flow. This is false for flows of a Poisson
+    /// source.
     pub(crate) is_sampled: bool,
     /// Application bytes that had been delivered in order when the flow's measurement interval started and ended.
     pub(crate) delivered_at_start: u64,
