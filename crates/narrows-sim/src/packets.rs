@@ -127,8 +127,8 @@ impl Packets {
     }
 
     /// Replaces the congestion header of a packet in the network. Returns whether the header was replaced. A router
-    /// cannot change the size of a packet, so it cannot add or remove a header. A [`Custom`] header can only be replaced
-    /// by another [`Custom`] header.
+    /// cannot change the size of a packet, so it cannot add or remove a header. A [`Custom`] header can only be
+    /// replaced by another [`Custom`] header.
     pub(crate) fn replace_header(&mut self, packet: u32, header: Header) -> bool {
         let before = self.header(self.packets.get(packet));
         if before == Header::None || before.wire_bytes() != header.wire_bytes() {

@@ -139,8 +139,8 @@ impl Output<'_> {
         self.now
     }
 
-    /// Sends a datagram from the end `from` to the other end. Does not send a datagram with more than [`MAX_CONTENTS_BYTES`]
-    /// bytes.
+    /// Sends a datagram from the end `from` to the other end. Does not send a datagram with more than
+    /// [`MAX_CONTENTS_BYTES`] bytes.
     pub fn send(&mut self, from: End, datagram: Datagram) {
         if datagram.contents.len() <= MAX_CONTENTS_BYTES {
             self.sent.push((from, datagram));
