@@ -4,8 +4,8 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// What a random stream is used for. Each link, flow and flow plan has a separate stream for each use. For impairments,
-/// a link has several streams.
+/// The uses of random streams. Each link, flow and flow plan has a separate stream for each use. For impairments, a
+/// link has several streams.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.

@@ -58,7 +58,7 @@ impl Policer {
     }
 }
 
-/// What the impairments do to a packet that has left the queue.
+/// The effect of the impairments on a packet that has left the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Fate {
     /// Whether the packet is lost, or dropped by the policer.

@@ -257,9 +257,9 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // The ideal time (MET-71) is the sum of three times: one RTT for the handshake, one RTT from the first data to
-        // the last ACK, and the transmission time of all bytes at the bottleneck's rate. The two RTTs contain only
-        // propagation delays, because the third time already contains the transmission times. No flow can therefore be
+        // The ideal time (MET-71) is the sum of two RTTs and of the transmission time of all bytes at the bottleneck's
+        // rate. One RTT is for the handshake, and one is from the first data to the last ACK. The two RTTs contain only
+        // propagation delays, because the transmission times are already in the third term. No flow can therefore be
         // faster than the ideal.
         let headers = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => {

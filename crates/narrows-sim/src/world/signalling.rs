@@ -1,5 +1,5 @@
-//! The cost of feedback (MET-82) at each port with a rate controller. The cost is the number of packets that the switch
-//! rewrites, and the number of messages that it exchanges with its SDN controller and with sources.
+//! The cost of feedback (MET-82) at each port with a rate controller. The switch rewrites packets, exchanges messages
+//! with its SDN controller, and sends notices to sources. This module counts these packets and messages.
 //!
 //! Feedback also adds bytes to packets. These bytes are counted in the rows of the flows, not in the rows of the ports.
 

@@ -1,9 +1,9 @@
 //! Switches. A switch passes the fields of packets to a rate controller of `narrows-control`, and performs the actions
 //! that the rate controller returns.
 //!
-//! The event loop calls `admit` for each packet at a port with a rate controller, `pass_switches` for each packet at
-//! the end of a link to a switch, and `switch_timer` for timers. `domain` calls `message_to_switch` for each message to
-//! a switch. `samples` asks for allocated rates.
+//! The event loop calls `admit` for each packet at a port with a rate controller. It calls `pass_switches` for each
+//! packet at the end of a link to a switch, and `switch_timer` for timers. `domain` calls `message_to_switch` for each
+//! message to a switch. `samples` asks for allocated rates.
 
 use narrows_control::catalogue::Controllers;
 use narrows_control::feedback::code::RateCode;

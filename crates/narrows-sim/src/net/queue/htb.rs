@@ -234,7 +234,7 @@ impl Class {
         self.bands.iter().all(|band| band.len() == 0)
     }
 
-    /// Returns the quantum of the class. This is the number of bytes that are sent in 10 ms at the class's rate, but at
+    /// Returns the quantum of the class. It is the number of bytes that are sent in 10 ms at the class's rate. It is at
     /// least one packet and at most 200 kB. Linux uses 0.1 s instead (r2q = 10). This HTB uses 10 ms, because the rates
     /// of its classes change every 10 ms.
     fn quantum(&self) -> i64 {
