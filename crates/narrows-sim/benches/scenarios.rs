@@ -200,8 +200,8 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
 
 /// Completion times of flows with a fixed size, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out, because a flow near the end may
-/// not have time to finish. `workload` and `largest` include all flows. Times are sums over the flows, in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. A flow near the end may not have
+/// time to finish. `workload` and `largest` include all flows. Times are sums over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,

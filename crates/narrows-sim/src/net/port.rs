@@ -25,8 +25,8 @@ use crate::probe::Histogram;
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortStats {
-    /// Number of packets offered to the queue. `dropped` is the number of these packets that the queue dropped. Random
-    /// losses on the link are not included (MET-21).
+    /// Number of packets offered to the queue. `dropped` counts the packets that the queue dropped. Random losses on
+    /// the link are not included (MET-21).
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
@@ -167,9 +167,9 @@ impl Port {
                 let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
-            // The rate controller must see each packet when the packet leaves the queue. A plain FIFO has no event at
-            // this time, because it computes the departure time in advance. A scheduling queue therefore replaces the
-            // FIFO.
+            // The rate controller must see each packet when the packet leaves the queue. A plain FIFO computes the
+            // departure time in advance, and has no event when the packet leaves. A scheduling queue therefore replaces
+            // the FIFO.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -414,8 +414,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Removes the first packet in flight and returns it. Returns `None` if no packet has arrived by now, because an
-    /// earlier event has already delivered the packet of this event.
+    /// Removes the first packet in flight and returns it. Returns `None` if no packet has arrived by now. In this case,
+    /// an earlier event has already delivered the packet for which this event was scheduled.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;

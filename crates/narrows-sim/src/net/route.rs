@@ -30,15 +30,15 @@ pub(crate) struct BothWays {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Where each known path starts in the table. The key of a shortest path consists of its two end nodes. Other keys
-    /// list the nodes or the links of the path.
+    /// The position at which each known path starts in the table. The key of a shortest path consists of its two end
+    /// nodes. Other keys list the nodes or the links of the path.
     known: FxHashMap<Vec<u32>, u32>,
     /// Each link as (from, to, delay). `out` and `into` list the links that leave and enter each node.
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
     into: Vec<Vec<u32>>,
-    /// The shortest paths from a node to all other nodes. For each of the other nodes, the vector contains the last
-    /// link of the path.
+    /// The shortest paths from a node to all other nodes. The key is the start node. For each other node, the vector
+    /// contains the last link of the path to this node.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
     /// For ECMP: the distances from all nodes to a destination. The key is the destination.
     distances: FxHashMap<u32, Vec<Distance>>,
@@ -218,10 +218,10 @@ impl Paths {
         Some(links)
     }
 
-    /// Runs Dijkstra's algorithm. The two results have one element per node:
+    /// Runs Dijkstra's algorithm. Both results have one element per node:
     ///
-    /// * `Way::From`: the distance from `root` to the node, and the last link of this path.
-    /// * `Way::To`: the distance from the node to `root`, and the first link of this path.
+    /// * `Way::From`: the distance from `root` to the node, and the last link of the shortest path.
+    /// * `Way::To`: the distance from the node to `root`, and the first link of the shortest path.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -1,8 +1,8 @@
 //! Computes the transmission times of packets. A link has a constant rate, a rate that changes over time, or recorded
 //! delivery opportunities.
 //!
-//! All changes of a link's rate are known when the run starts. From the start of a packet's transmission, the simulator
-//! can therefore compute the end. A plain FIFO thus needs only one event per hop.
+//! All changes of a link's rate are known when the run starts. The end of a transmission can therefore be computed as
+//! soon as its start is known. For this reason, a plain FIFO needs only one event per hop.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -71,7 +71,7 @@ impl Service {
     }
 
     /// Transmits a packet that is ready at the time `turn`. Returns the times at which its transmission starts and
-    /// ends. Successive calls must not have a decreasing `turn`.
+    /// ends. `turn` must not be earlier than in the previous call.
     #[inline]
     pub fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         match self {
@@ -238,8 +238,8 @@ impl Opportunities {
         let ms = t.as_nanos().div_ceil(1_000_000);
         let (whole, local) = (ms / self.period, ms % self.period);
         let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
-        // A mahimahi trace ends with an opportunity at the end of its period. Its time is also the start of the next
-        // repetition, so it is counted there.
+        // A mahimahi trace ends with an opportunity at the end of its period. This time is also the start of the next
+        // repetition, and the opportunity is counted as part of the next repetition.
         let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
         previous + before(local)
     }

@@ -69,8 +69,8 @@ pub(crate) struct AckLog {
     /// Number of times that the log has reached its limit. The log keeps ACK number `n` if `n - 1` is a multiple of
     /// 2^halvings.
     halvings: u32,
-    /// Whether the log has reached its limit with one row per flow, for the first ACK of each flow. The log always
-    /// keeps first ACKs, so it can drop no more rows.
+    /// Whether the log is full and contains only first ACKs of flows. The log never drops these rows, so it accepts no
+    /// more rows.
     is_full: bool,
 }
 

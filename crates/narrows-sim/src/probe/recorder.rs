@@ -15,7 +15,7 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per port with a rate controller. It counts the packets and messages that carry the port's feedback.
+    /// A row per port with a rate controller. The row counts the packets and messages that carry the port's feedback.
     pub signalling: Table,
     /// Training data for bandwidth models. For each measured flow that has ended, the table has one row for each BRF
     /// port on the flow's path.

@@ -19,8 +19,8 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
 
-    /// Returns the window after an ACK that has delivered `delivered` segments, and from which `lost` segments were
-    /// found lost. Returns `None` if the ACK has delivered no segment.
+    /// Returns the window after an ACK. The ACK has delivered `delivered` segments, and `lost` segments were marked
+    /// lost because of this ACK. Returns `None` if the ACK has delivered no segment.
     pub(crate) fn window(
         &mut self,
         delivered: u32,

@@ -85,8 +85,8 @@ impl Rack {
         }
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
-        // If the RTT is below the minimum, the ACK must be for the original transmission. It only arrived after the
-        // segment was retransmitted. Such an RTT says nothing about the retransmission.
+        // If the RTT is below the minimum, the ACK must be for the original transmission. It merely arrived after the
+        // retransmission was sent. Such an RTT says nothing about the retransmission.
         if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }

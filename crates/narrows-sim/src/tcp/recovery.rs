@@ -367,8 +367,8 @@ impl LossRecovery {
         }
     }
 
-    /// Whether the ACK is for an original transmission that was considered lost. It is if its timestamp echo is older
-    /// than the first retransmission (Eifel), or if nothing was retransmitted (Linux `tcp_packet_delayed`).
+    /// Whether the ACK is for an original transmission that was considered lost. This is the case if its timestamp echo
+    /// is older than the first retransmission (Eifel), or if nothing was retransmitted (Linux `tcp_packet_delayed`).
     fn is_of_original(&self, ts_echo: u32) -> bool {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }

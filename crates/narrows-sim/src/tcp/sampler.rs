@@ -28,8 +28,8 @@ pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// The state that was stored in a segment when it was sent. The segment is the one that was sent last among the
-/// segments that the ACK delivers.
+/// The sampler's state when a segment was sent. If the ACK delivers several segments, this is the state of the segment
+/// that was sent last.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,

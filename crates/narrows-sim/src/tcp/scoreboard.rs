@@ -220,7 +220,7 @@ impl Scoreboard {
         None
     }
 
-    /// Whether this entry of `retransmissions` is not stale: the retransmission is still in flight.
+    /// Whether the retransmission of this entry of `retransmissions` is still in flight.
     pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }

@@ -201,9 +201,9 @@ impl Sender {
     /// lost segments are outstanding, for example after a timeout. Linux also treats this transmission as a start
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START).
     ///
-    /// Controllers that set the window themselves are notified only after idle times. Among them are rate-controlled
-    /// flows, because switches do not need to know of losses. BBR is also among them, because Linux's BBR reacts to a
-    /// start only if the application has limited the flow.
+    /// Controllers that set the window themselves are notified only after idle times. These are the controllers of
+    /// rate-controlled flows, and BBR. For rate-controlled flows, the reason is that switches do not need to know of
+    /// losses. For BBR, the reason is that Linux's BBR reacts to a start only if the application has limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -299,8 +299,8 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // By RFC 3168 section 6.1.5, retransmissions are not ECN-capable, and only new data carries the CWR flag. By
-        // RFC 8257 (DCTCP), retransmissions are ECN-capable.
+        // By RFC 3168 section 6.1.5, retransmissions are not ECN-capable, and only new data carries the CWR flag. DCTCP
+        // is an exception: by RFC 8257, its retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.recovery.send_cwr) {

@@ -1,6 +1,6 @@
-//! The state with which a window reduction can be undone. Also the choice of segments that may be sent after an ACK.
+//! Stores the state that is needed to undo a window reduction. Also defines which segments may be sent after an ACK.
 //!
-//! `recovery` stores the state when a reduction begins, and reads the state at later ACKs.
+//! `recovery` writes this state when a reduction begins, and reads it at later ACKs.
 
 use crate::packet::SackBlock;
 

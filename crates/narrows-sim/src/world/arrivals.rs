@@ -33,7 +33,7 @@ impl Arrivals {
     }
 
     /// Draws all arrivals from `start` to `stop` as (time, bytes). At each arrival, the iterator first draws the gap to
-    /// the next arrival, and then the size of this flow. The simulator uses the same order.
+    /// the next arrival. It then draws the size of the flow that arrives. The simulator uses the same order.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
 //! The SDN controllers. There is at most one SDN controller for each kind of rate controller. An SDN controller and its
-//! switches exchange messages. Each message takes the control delay of the plan.
+//! switches exchange messages. A message arrives after the control delay of the plan.
 //!
 //! The event loop calls `message_event` for each Domain event. If a rate controller has a message for its SDN
 //! controller, `switches` calls `send_to_domain`.
@@ -166,8 +166,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles an event of an SDN controller. The reason can be a timer, an outage, or a message that arrives at the
-    /// controller or at a switch.
+    /// Handles an event of an SDN controller. The event can be an expired timer, or the start or end of an outage. It
+    /// can also be a message that arrives at the controller or at a switch.
     fn domain_event(&mut self, index: usize) {
         let World { domains, flows, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);

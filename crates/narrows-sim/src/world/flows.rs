@@ -265,8 +265,8 @@ impl World<'_> {
     }
 
     /// Handles a timer event of a flow. When an ACK postpones the flow's deadline, the pending event keeps its earlier
-    /// time. Most timer events therefore occur before the deadline. In this case, the function only schedules a new
-    /// event for the current deadline.
+    /// time. Most timer events therefore occur before the deadline. If the deadline has not been reached yet, the
+    /// function only schedules a new event for it.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let is_live = self.flows.is_live(slot);
         let flow = &mut self.flows[slot];

@@ -180,8 +180,8 @@ impl World<'_> {
             // This packet is an ACK. Its flow sends data in the other direction, so this port does not allocate a rate
             // to the flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without per-flow state also counts ACKs of the other direction as input, because they use its
-            // link (RCP-1, XCP-1).
+            // A controller without per-flow state also counts ACKs of the other direction as input, because these ACKs
+            // use its link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

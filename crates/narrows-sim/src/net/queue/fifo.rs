@@ -1,7 +1,7 @@
 //! A plain FIFO. The departure time of a packet is known when the packet arrives.
 //!
-//! The FIFO stores when the transmission of each waiting packet starts, and the packet's size. From these values, it
-//! computes how many packets and bytes are waiting.
+//! For each waiting packet, the FIFO stores the start of transmission and the size. From these values, it computes how
+//! many packets and bytes are waiting.
 
 use narrows_control::units::{Span, Time};
 

@@ -2,9 +2,9 @@
 //! guaranteed rate and a ceiling.
 //!
 //! A class that sends less than its guaranteed rate is served first. A class between its guaranteed rate and its
-//! ceiling borrows capacity that the other classes leave. Classes with lower priority values borrow first. Classes with
-//! equal values take turns, and each sends a quantum in its turn. A class may have several leaves in strict priority
-//! (BRF-25), or a queue for each flow (BRF-23).
+//! ceiling borrows capacity that the other classes do not use. Classes with lower priority values borrow first. Classes
+//! with equal values take turns, and each sends a quantum in its turn. A class may have several leaves in strict
+//! priority (BRF-25), or a queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -15,7 +15,7 @@ use crate::plan::{HtbClassPlan, LimitPlan};
 
 const MTU_BYTES: u64 = 1500;
 /// The two levels at which a class may send. At `OWN`, it sends within its own rate. At `BORROW`, it borrows capacity
-/// that the other classes leave.
+/// that the other classes do not use.
 const OWN: usize = 0;
 const BORROW: usize = 1;
 
@@ -36,7 +36,7 @@ struct Class {
     bands: Vec<Band>,
     /// For each level: the number of bytes that the class may still send in its turn (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
-    /// Whether the class is policed. If it is, a packet is dropped if it would have to wait (BRF-23).
+    /// Whether the class is policed. In a policed class, each packet that would have to wait is dropped (BRF-23).
     is_policed: bool,
 }
 

@@ -65,7 +65,7 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
         // The probe is sent two RTTs after the loss. The ACK of the probe takes one RTT, and the repair of the other
         // losses takes another RTT. If the only segment in flight is lost, the probe is sent later, at the RTO of 240
-        // ms, because the receiver may delay the ACK of this segment.
+        // ms. The reason is that the receiver may delay the ACK of a single segment.
         let done = pair.sender.completed_at().unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
