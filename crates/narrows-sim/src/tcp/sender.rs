@@ -557,7 +557,8 @@ impl Sender {
         self.control.cc.on_ack(&ack, &mut self.control.window);
         self.control.window.cwnd = self.control.window.cwnd.max(1);
         if self.control.is_window_of_transport() {
-            self.control.postpone_shrinking(now); // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
+            // As in Linux `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive.
+            self.control.postpone_shrinking(now);
         }
     }
 }
