@@ -131,8 +131,8 @@ fn brf_91_a_loss_never_changes_the_rate() {
     }
 }
 
-/// A fifth of the data is lost before it reaches the switch. The flow therefore arrives at a lower rate than it was
-/// allocated. The switch must not reduce the allocation for this reason (BRF-100).
+/// A fifth of the data is lost before it reaches the switch. The flow's data therefore arrives at a lower rate than the
+/// flow's allocation. The switch must not reduce the allocation for this reason (BRF-100).
 #[test]
 fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     let (mut net, senders, client) = star(mbit(20), &[20, 30], resolved(), 60);

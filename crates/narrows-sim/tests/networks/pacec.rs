@@ -1,5 +1,5 @@
-//! Tests PACEC in a network. They include the reports of ports, the controller of the domain, and the ingress switches
-//! (PAC-1 to PAC-24).
+//! Tests PACEC in a network: the reports of ports, the controller of the domain, and the ingress switches (PAC-1 to
+//! PAC-24).
 
 use crate::brf_common::{self, Net, assert_near, goodput};
 use crate::common::*;

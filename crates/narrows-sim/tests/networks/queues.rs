@@ -228,8 +228,8 @@ fn htb_divides_the_remaining_capacity_by_rates() {
 #[test]
 fn borrowed_bytes_are_not_charged_later() {
     // In the first 5 s, the first class uses the whole link, so it borrows 4 Mbit/s. Then the second class starts. The
-    // guarantees of the two classes leave 2 Mbit/s, which must be divided 3 to 1. That the first class borrowed more
-    // before must have no effect.
+    // guarantees of the two classes leave 2 Mbit/s, which must be divided 3 to 1. The earlier borrowing of the first
+    // class must have no effect.
     let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];

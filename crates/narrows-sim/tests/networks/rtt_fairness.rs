@@ -1,5 +1,6 @@
 //! Tests how a flow with an RTT of 10 ms and a flow with an RTT of 50 ms share 100 Mbit/s (G1 of
-//! `narrows study bbr-gain`). BBR v1 prefers the longer path. Its variants do so less.
+//! `narrows study bbr-gain`). BBR v1 gives the longer path more bandwidth. The other algorithms here give it less than
+//! BBR v1.
 
 use crate::common::*;
 use narrows_control::units::Span;
