@@ -41,6 +41,7 @@ impl Agents for Built {
             format: config.format,
             max_rate: config.max_rate,
             designate: config.designate,
+            messages: config.messages,
             name: config.algorithm.clone(),
         };
         if config.set_default {
@@ -83,6 +84,8 @@ impl Host for host::Sender {
             ("marked", counted.marked),
             ("designated", counted.designated),
             ("restored", counted.restored),
+            ("messages", counted.messages),
+            ("messages_refused", counted.messages_refused),
         ]
     }
 }
