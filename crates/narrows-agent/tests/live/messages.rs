@@ -268,6 +268,32 @@ fn a_later_message_repairs_a_lost_one() {
     });
 }
 
+/// Without a controller, the messages end after two seconds, and sources change to CUBIC a second later.
+#[test]
+fn sources_change_to_cubic_if_the_messages_end() {
+    patiently(|| {
+        let Some(net) = net(Forwarding::Router) else { return };
+        let controller = Controller::start(net.netns("r"));
+        let _switch = pacec(&net);
+        let sender = Agent::listening_sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let flow = Flow::from_sender(&net, 1, 5001);
+        flow.wait_for_data();
+        thread::sleep(Duration::from_millis(1500));
+        assert_eq!(host_counters(&sender)["orphaned"], 0);
+        drop(controller);
+        thread::sleep(Duration::from_millis(4500));
+        let orphaned = host_counters(&sender)["orphaned"];
+        let _next = Controller::start(net.netns("r"));
+        thread::sleep(Duration::from_secs(4));
+        let rate = rates(&[&flow], Duration::from_secs(2))[0];
+        let counted = host_counters(&sender);
+        println!("{orphaned} without a controller; {rate:.1} Mbit/s with the next, {counted:?}");
+        all_well(&[&flow]);
+        assert_eq!((orphaned, counted["orphaned"], counted["adopted"]), (1, 1, 1));
+        assert!((rate - 93.5).abs() < 0.05 * 93.5, "{rate}");
+    });
+}
+
 fn forged(flow: (IpAddr, u16), to: (IpAddr, u16), numbers: (u32, u32)) -> Vec<u8> {
     let code = RateCode::encode(Rate::from_bits_per_sec(1_000_000));
     let message = RateMessage { sport: flow.1, dport: to.1, seq: numbers.1, ack: numbers.0, code };
