@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from narrows.parameters import Parameter, Value, by_name
@@ -19,9 +19,9 @@ class RateController:
 
     name: str
     summary: str
-    on_switches: Mapping[str, Value] | None
-    """The parameters with which real switches and unmodified hosts can use this rate controller. None if real
-    switches do not support it."""
+    on_switches: Sequence[Mapping[str, Value]]
+    """The alternative parameters with which real switches can use this rate controller. Empty if real
+    switches do not support it. With the first alternative, switches write rates into ACKs."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]
     """The defaults that ``mode = "literal"`` changes, with their values in this mode (in base units)."""
@@ -36,6 +36,6 @@ def catalogue() -> Mapping[str, RateController]:
     return {row["name"]: RateController(**{**row, "parameters": by_name(row["parameters"])}) for row in rows}
 
 
-def on_switches() -> dict[str, Mapping[str, Value]]:
-    """The rate controllers that real switches support, and the parameters that they need there."""
-    return {row.name: row.on_switches for row in catalogue().values() if row.on_switches is not None}
+def on_switches() -> dict[str, Sequence[Mapping[str, Value]]]:
+    """The rate controllers that real switches support, and the alternative parameters that work there."""
+    return {row.name: row.on_switches for row in catalogue().values() if row.on_switches}

@@ -41,6 +41,7 @@ impl Agents for Built {
             format: config.format,
             max_rate: config.max_rate,
             designate: config.designate,
+            messages: config.messages,
             name: config.algorithm.clone(),
         };
         if config.set_default {
@@ -84,6 +85,8 @@ impl Host for host::Sender {
             ("held", counted.held),
             ("designated", counted.designated),
             ("restored", counted.restored),
+            ("messages", counted.messages),
+            ("messages_refused", counted.messages_refused),
         ]
     }
 }

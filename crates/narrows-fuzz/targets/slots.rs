@@ -102,8 +102,9 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
     let counters =
         PortCounters { capacity: Some(CAPACITY), limit_packets: [1000; LEAVES], ..PortCounters::default() };
     let ports = PORTS.iter().zip(0..).map(|(name, number)| {
-        let params =
-            registry::find(name).and_then(|entry| entry.on_switches()).expect("real switches support it");
+        let params = registry::find(name)
+            .and_then(|entry| entry.on_switches().pop())
+            .expect("real switches support it");
         let controller = registry::build(name, &params, number, Bytes::new(1500)).expect("parameters");
         let controller = controller.into_aggregated().expect("a controller that takes counts");
         Port::new(controller, counters.clone())

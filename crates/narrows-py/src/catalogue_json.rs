@@ -35,7 +35,7 @@ fn added(entry: &RateEntry) -> Json {
     json!({
         "name": entry.name,
         "summary": entry.summary,
-        "on_switches": null,
+        "on_switches": [],
         "parameters": entry.parameters().map(|(name, p, default)| parameter(&name, p, &default)).collect::<Vec<_>>(),
         "literal": {},
     })

@@ -230,6 +230,31 @@ class PortConfig(_Table):
     counted: Annotated[bool, Field(strict=True)] = True
 
 
+def _address(value: object) -> str:
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        raise Expected("an IP address") from None
+
+
+def _agent_port(value: str) -> str:
+    agent, _, interface = value.partition("/")
+    if not agent or not interface or "/" in interface:
+        raise Expected("an agent and one of its interfaces, e.g. 'edge1/eth1'")
+    return value
+
+
+class PathConfig(_Table):
+    """The path of the flows from one address to another.
+
+    Paths are needed in networks whose forwarding the controller does not control.
+    """
+
+    from_: Annotated[str, BeforeValidator(_address), Field(alias="from")]
+    to: Annotated[str, BeforeValidator(_address)]
+    ports: Annotated[list[Annotated[str, AfterValidator(_agent_port)]], Field(min_length=1, max_length=64)]
+
+
 class Config(_Table):
     """The content of the configuration file."""
 
@@ -242,6 +267,7 @@ class Config(_Table):
     detection: Detection = Detection()
     alerts: Alerts = Alerts()
     ports: list[PortConfig] = []
+    paths: list[PathConfig] = []
 
     def params(self) -> Params:
         """The parameters of the domain."""
@@ -255,6 +281,7 @@ class Config(_Table):
             host_idle_s=max(1, min(65535, ways.host_idle // SECOND)),
             hold_ns=ways.hold,
             ports={port.port: PortParams(port.rate, port.delay, port.counted) for port in self.ports},
+            paths={(path.from_, path.to): tuple(path.ports) for path in self.paths},
         )
 
 
@@ -322,6 +349,13 @@ def _check(source: str, config: Config) -> None:
                 f"{source}: ports.{number}.port: found '{name}' a second time, expected it once"
             )
         seen.add(entry.port)
+    ends: set[tuple[str, str]] = set()
+    for number, path in enumerate(config.paths):
+        if (path.from_, path.to) in ends:
+            raise NarrowsError(
+                f"{source}: paths.{number}: found a second path from {path.from_} to {path.to}, expected one"
+            )
+        ends.add((path.from_, path.to))
     ways = config.forwarding
     if ways.link_expire < 2 * ways.lldp:
         raise NarrowsError(

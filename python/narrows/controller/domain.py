@@ -5,7 +5,7 @@ The domain takes events and returns effects. It uses neither a clock nor sockets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -88,6 +88,9 @@ class Params:
     barrier_ns: int = 1 * SECOND
     """Longest wait for a switch's answer to a barrier."""
     ports: Mapping[PortKey, PortParams] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Configured paths by source and destination address: the agents' ports on the path, as AGENT/INTERFACE.
+    They replace the paths of the flow entries."""
 
 
 class Domain:
@@ -309,13 +312,30 @@ class Domain:
     def _path(self, source: str, to: str) -> list[int]:
         """Numbers of the ports on the path from `source` to `to`. Ports without a number are left out."""
         # Addresses are compared in their canonical form.
-        a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
+        ends = (str(ip_address(source)), str(ip_address(to)))
+        if (configured := self.params.paths.get(ends)) is not None:
+            return self._configured(configured)
+        a, b = (self.hosts.find(address) for address in ends)
         if a is None or b is None:
             return []
         if self._routes is None:
             self._routes = Routes(self.topology, self.delay_ns)
         numbers = (self._number(hop) for hop in self._routes.path(a.at, b.at))
         return [number for number in numbers if number is not None]
+
+    def _configured(self, path: Iterable[str]) -> list[int]:
+        """Numbers of the ports of a configured path. Ports that no agent of PACEC controls are left out."""
+        numbers = []
+        for name in path:
+            agent, _, interface = name.partition("/")
+            known = self.agents.by_name.get(agent)
+            ports = known.ports.values() if known is not None else ()
+            numbers += [
+                port.id
+                for port in ports
+                if port.info.interface == interface and port.info.rate_controller == path_rates.NAME
+            ]
+        return numbers
 
     def _number(self, port: PortKey) -> int | None:
         """The number of a port that an agent of PACEC controls, or whose counters PACEC reads."""

@@ -72,6 +72,7 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "xcp-10": ("xcp", Look("XCP, initial window 10", "#7d1f4a", "#ffc0d4", _DASH_DOT, "square")),
     "pacec-literal": ("pacec", Look("PACEC, as printed", "#1d3a8a", "#6f8cff", _DOTTED, "circle")),
     "pacec-equal": ("pacec", Look("PACEC, equal shares", "#3f9e6b", "#b4f0cf", _DASHED, "circle")),
+    "pacec-in-band": ("pacec", Look("PACEC, rates in ACKs", "#2a6f5b", "#8fd9c2", _DASH_DOT, "circle")),
     "pacec-counted": (
         "pacec-literal",
         Look("PACEC, OpenFlow's counters", "#3c2f8f", "#8f7dff", _DASH_DOT, "circle"),

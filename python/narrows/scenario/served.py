@@ -128,6 +128,6 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 def _kind(controller: RateController) -> str:
     """The kind of rate controller whose feedback senders see."""
     # With the parameters for unmodified hosts, rate controllers write rates into ACKs, in BRF's TCP option.
-    needed = rate.on_switches().get(controller.kind)
-    writes = needed is not None and all(controller.params.get(key) == value for key, value in needed.items())
+    alternatives = rate.on_switches().get(controller.kind)
+    writes = alternatives and all(controller.params.get(k) == value for k, value in alternatives[0].items())
     return "brf" if writes else controller.kind

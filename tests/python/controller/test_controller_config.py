@@ -42,6 +42,10 @@ for = "1min"
 port = "0x1:2"
 rate = "100mbit"
 delay = "5ms"
+[[paths]]
+from = "10.0.0.1"
+to = "FD00::0:2"
+ports = ["s1/eth1", "s2/eth0"]
 """
 
 
@@ -59,6 +63,7 @@ def test_a_file_with_every_key(tmp_path):
     )
     port = params.ports[(1, 2)]
     assert (port.rate_bps, port.delay_ns) == (100_000_000, 5_000_000)
+    assert params.paths == {("10.0.0.1", "fd00::2"): ("s1/eth1", "s2/eth0")}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +131,18 @@ def test_a_file_with_every_key(tmp_path):
         ("name = 3", "name: found 3, expected a string in quotes"),
         ("[[http]]", "http: found a list of 1, expected a table"),
         ("ports = 3", "ports: found 3, expected a list"),
+        (
+            "[[paths]]\nfrom = 'x'\nto = '10.0.0.2'\nports = ['a/b']",
+            "paths.0.from: found 'x', expected an IP address",
+        ),
+        (
+            "[[paths]]\nfrom = '10.0.0.1'\nto = '10.0.0.2'\nports = ['eth1']",
+            "paths.0.ports.0: found 'eth1', expected an agent and one of its interfaces, e.g. 'edge1/eth1'",
+        ),
+        (
+            2 * "[[paths]]\nfrom = '10.0.0.1'\nto = '10.0.0.2'\nports = ['a/b']\n",
+            "paths.1: found a second path from 10.0.0.1 to 10.0.0.2, expected one",
+        ),
         ("[http]\nport = true", "http.port: found true, expected a whole number"),
         ("[http]\nport = '80'", "http.port: found '80', expected a whole number"),
         ("[http]\ntoken = 3", "http.token: found 3, expected the name of a file"),

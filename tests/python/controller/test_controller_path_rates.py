@@ -47,6 +47,9 @@ def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
 class Line(Network):
     """Three switches in a line. The first switch has an agent."""
 
+    reporting = {0: FIRST}
+    """Capacities of the ports that report."""
+
     def __init__(self, told=SECOND_LINK):
         ports = {(2, 2): PortParams(rate_bps=8 * told)} if told else {}
         super().__init__(LINE, HOSTS, Params(hold_ns=0, ports=ports))
@@ -83,27 +86,31 @@ class Line(Network):
                 self.sent[1, 2] += rate // 100
                 self.sent[2, 2] += rate // 100 if flow["daddr"] == IPS[C] else 0
             self.sent[2, 2] += background // 100
-            self.say(
-                {
-                    "type": "report",
-                    "port": 0,
-                    "at": self.now,
-                    "capacity": FIRST,
-                    "rated_share": FIRST,
-                    "rated_arrived": self.sent[1, 2],
-                    "rated_departed": self.sent[1, 2],
-                    "departed": self.sent[1, 2],
-                    "departed_packets": 0,
-                    "rated_queued": 0,
-                    "rated_packets": [0, 1000],
-                    "all_packets": [0, 1000],
-                    "period": 10 * MS,
-                }
-            )
+            for port, capacity in self.reporting.items():
+                self.report(port, capacity)
             for flow in self.flows:
                 if self.now % SECOND < 10 * MS:
                     self.change(flow)
             self.listen()
+
+    def report(self, port, capacity):
+        self.say(
+            {
+                "type": "report",
+                "port": port,
+                "at": self.now,
+                "capacity": capacity,
+                "rated_share": capacity,
+                "rated_arrived": self.sent[1, 2],
+                "rated_departed": self.sent[1, 2],
+                "departed": self.sent[1, 2],
+                "departed_packets": 0,
+                "rated_queued": 0,
+                "rated_packets": [0, 1000],
+                "all_packets": [0, 1000],
+                "period": 10 * MS,
+            }
+        )
 
     def listen(self):
         notes, self.notes = self.notes, []
@@ -333,3 +340,25 @@ def test_an_agents_port_is_not_read_twice():
     line.join(pacec_port(), second)
     line.run(1)
     assert line.domain.path_rates.switches() == []
+
+
+class Routers(Line):
+    """Routers without OpenFlow. An agent has both ports of the configured path from A to C."""
+
+    reporting = {0: FIRST, 1: SECOND_LINK}
+
+    def __init__(self):
+        path = {(IPS[A], IPS[C]): ("edge/s1-2", "edge/s1-3", "gone/s1-2")}
+        Network.__init__(self, [], {}, Params(hold_ns=0, paths=path))
+        self.flows, self.granted, self.sent = [], {}, {(1, 2): 0, (2, 2): 0}
+
+
+def test_configured_paths_need_no_switches():
+    line = Routers()
+    second = pacec_port(1, at="s1-3", mac="02:00:00:00:01:03") | {"capacity": SECOND_LINK}
+    line.join(pacec_port(), second)
+    line.change(key(A, C))
+    line.change(key(A, B))
+    line.work(2)
+    assert mbit(line.granted[IPS[C]]) == pytest.approx(9.8, rel=0.02), "the second port limits the flow"
+    assert line.granted[IPS[B]] == 2**64 - 1, "a flow without a path has no limit"

@@ -48,16 +48,56 @@ def placed(plan, forwarding):
     ("changes", "complaint"),
     [
         (
-            {"rate_controllers.0.params": {"signal": "out-of-band"}},
-            "found 'out-of-band', expected 'in-band': unmodified hosts support no other value",
+            {"kernel.forwarding": "route", "rate_controllers.1.params.edge": False},
+            "rate_controllers.1.params.edge: found false with 'route', expected true or kernel.forwarding",
         ),
-        ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),
     ],
 )
 def test_features_that_real_switches_lack_are_errors(changes, complaint):
     plan = resolve(load(SCENARIOS / "pacec-below-ovs.toml", changes))
     with pytest.raises(ScenarioError, match=complaint):
         placed(plan, plan["kernel"]["forwarding"])
+
+
+def out_of_band(scenario):
+    """The changes that make the rates of a scenario travel in messages."""
+    number = len(scenario.rate_controllers)
+    signals = {f"rate_controllers.{n}.params.signal": "out-of-band" for n in range(number)}
+    return signals | {f"flows.{n}.cc": "pacec" for n in range(len(scenario.flows))}
+
+
+def test_sources_of_messages_have_a_sender_and_no_receiver():
+    below = SCENARIOS / "pacec-below-ovs.toml"
+    plan = resolve(load(below, out_of_band(load(below))))
+    layout = lay_out(plan, "ovs")
+    *switches, sender = agents(plan, layout, "nrw-1-1-")
+    assert [agent.role for agent in switches] == ["switch", "switch"]
+    assert {agent.config["ports"][0]["params"]["signal"] for agent in switches} == {"out-of-band"}
+    assert (sender.role, sender.name, sender.config["sender"]["messages"]) == ("sender", "pacec", True)
+    assert sender.config["sender"]["algorithm"] == "brfm1_1"
+
+
+def test_the_signal_of_a_scenario_without_one_is_that_of_the_simulator():
+    plan = resolve(load(SCENARIOS / "pacec-below-ovs.toml"))
+    for controller in plan["rate_controllers"]:
+        del controller["params"]["signal"]
+    found = agents(plan, lay_out(plan, "ovs"), "nrw-1-1-")
+    ports = [agent.config["ports"][0] for agent in found if agent.role == "switch"]
+    assert [port["params"]["signal"] for port in ports] == ["out-of-band", "out-of-band"]
+
+
+def test_without_openflow_the_controller_gets_the_paths():
+    plan = resolve(load(SCENARIOS / "pacec-below-ovs.toml"))
+    assert config(plan, lay_out(plan, "ovs"), "nrw-1-1-")["paths"] == []
+    layout = lay_out(plan, "route")
+    paths = config(plan, layout, "nrw-1-1-")["paths"]
+    (r1, one), (r2, two) = [
+        (f"n{plan['links'][c['link']]['from']}", f"l{c['link']}") for c in plan["rate_controllers"]
+    ]
+    expected = [[f"{r1}/{one}", f"{r2}/{two}"], [f"{r1}/{one}"], [f"{r2}/{two}"]]
+    assert [path["ports"] for path in paths] == expected
+    ends = layout.endpoints[layout.of_flow[0]]
+    assert (paths[0]["from"], paths[0]["to"]) == (ends.source_address, ends.to_address)
 
 
 def as_simulated(scenario, backend, folder, agents_up, switches_up):
@@ -81,6 +121,21 @@ def as_simulated(scenario, backend, folder, agents_up, switches_up):
 @pytest.mark.usefixtures("agent", "tidy", "ovs")
 def test_max_min_shares_over_two_links_are_as_simulated(backend, tmp_path):
     as_simulated(load(SCENARIOS / "pacec-below-ovs.toml"), backend, tmp_path / "out", 2, 3)
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("agent", "tidy", "ovs")
+def test_max_min_shares_by_messages_are_as_simulated(backend, tmp_path):
+    below = SCENARIOS / "pacec-below-ovs.toml"
+    as_simulated(load(below, out_of_band(load(below))), backend, tmp_path / "out", 2, 3)
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("agent", "tidy")
+def test_max_min_shares_by_messages_below_routers_are_as_simulated(backend, tmp_path):
+    below = SCENARIOS / "pacec-below-ovs.toml"
+    changes = out_of_band(load(below)) | {"kernel.forwarding": "route"}
+    as_simulated(load(below, changes), backend, tmp_path / "out", 2, 0)
 
 
 @pytest.mark.flaky(reruns=2)

@@ -78,7 +78,11 @@ struct tcp_sock {
 	__u16 tcp_header_len;		/* header length with the options that every segment has */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
+	__u32 snd_una;			/* first sequence number that is not acknowledged */
 	__u32 snd_nxt;			/* sequence number of the next data to send */
+	__u32 max_window;		/* largest window that the other end has offered */
+	__u32 rcv_nxt;			/* next sequence number expected from the other end */
+	__u32 rcv_wnd;			/* window offered to the other end */
 	__u32 write_seq;		/* sequence number after all data written by the application */
 	struct minmax rtt_min;		/* us */
 	__u32 snd_cwnd;

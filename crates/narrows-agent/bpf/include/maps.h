@@ -134,6 +134,7 @@ enum nrw_mode {
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like other flows */
+	NRW_MODE_MESSAGES = 1U << 6,		/* sources get rates in messages; only SYN-ACKs get rates (PAC-3b) */
 };
 
 /*
@@ -255,6 +256,17 @@ struct nrw_advert {
 	__u64 valid_until_ns;	/* A */
 	__u16 code;		/* A */
 	__u16 pad[3];
+};
+
+/*
+ * The way from this switch to a flow's source, in an mmapable array with the indexes of the slots. The program
+ * learns the way from the last packet of the other direction. The agent sends messages by this way (PAC-3b).
+ */
+struct nrw_way {
+	__u64 at_ns;		/* P: when the way was learned */
+	__u32 ifindex;		/* P: interface by which the packet left; 0: unknown */
+	__u8 to[6];		/* P: destination MAC address of the packet */
+	__u8 from[6];		/* P: its source MAC address */
 };
 
 #pragma clang diagnostic pop

@@ -57,6 +57,26 @@ enum nrw_format {
 	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs, or lower its rate (default) */
 };
 
+/*
+ * A message that carries a flow's rate to its source (PAC-3b): the payload of a UDP datagram from the flow's
+ * destination address to its source address. The two sequence numbers are those of an ACK from the
+ * destination: a host that does not see the flow's packets must guess them.
+ * crates/narrows-control/src/feedback/message.rs implements the same encoding.
+ */
+#define NRW_MESSAGE_PORT	20055	/* source and destination port; not registered */
+#define NRW_MESSAGE_VERSION	1
+struct nrw_message {
+	__be16 exid;		/* NRW_EXID */
+	__u8 version;
+	__u8 zero;
+	__be16 sport;		/* ports of the flow */
+	__be16 dport;
+	__be32 seq;		/* end of the flow's data that the switch has seen */
+	__be32 ack;		/* acknowledgement number of the flow's data packets */
+	__be16 code;
+	__be16 pad;
+};
+
 /* Returns the rate of a code, in bytes/s. Include bpf_helpers.h before this file, for barrier_var(). */
 static __always_inline __u64 nrw_decode(__u16 code)
 {

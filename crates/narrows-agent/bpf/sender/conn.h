@@ -20,6 +20,7 @@ const volatile enum nrw_choice nrw_choice = NRW_CHOICE_UNCHOSEN;
 
 const volatile __u32 nrw_cap_only = 0;
 const volatile __u32 nrw_designate = 0;	/* 1: connections designate packets for switches with BDR */
+const volatile __u32 nrw_messages = 0;	/* 1: rates after the handshake arrive in messages (PAC-3b) */
 const volatile enum nrw_format nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
@@ -33,6 +34,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SLOWEST_SEGMENT_US	1000000	/* longest time between two segments (RFC 6298, 2.4) */
 #define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after this many smoothed RTTs ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this time (BRF-92) */
+#define NRW_MESSAGES_LEAST_US	1000000	/* the same for rates in messages, which are repeated every 500 ms (PAC-4) */
 #define NRW_HALVINGS		4	/* after more halvings, the connection changes to CUBIC */
 #define NRW_HALVINGS_MAX	63	/* largest valid shift of 64 bits; it makes every rate 0 */
 #define NRW_FLOOR_SEGMENTS	2	/* segments per RTT, below which missing feedback does not reduce the rate (BRF-92) */
@@ -165,6 +167,8 @@ struct nrw_host_counters {
 	__u64 held;		/* first segments that got a departure time */
 	__u64 designated;	/* reports of designated packets */
 	__u64 restored;		/* ACKs whose padding was restored */
+	__u64 messages;		/* messages with rates that were accepted */
+	__u64 messages_refused;	/* messages of unknown flows, or with wrong sequence numbers */
 };
 struct nrw_host_counters nrw_counters;
 

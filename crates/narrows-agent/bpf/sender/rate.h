@@ -82,6 +82,8 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 		conn->base = conn->granted;
 	}
 	most = 2 * nrw_max(conn->base, nrw_segments_in(tp, NRW_FIRST_STEP, conn->path));
+	if (nrw_messages)	/* PACEC's sources follow each rate at once (PAC-4) */
+		most = nrw_max_rate;
 	conn->granted = nrw_max(nrw_min(conn->target, most), nrw_least(conn, tp));
 	conn->base = nrw_min(conn->base, conn->granted);
 }
@@ -94,7 +96,8 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
-	__u64 patience = nrw_max(NRW_SILENCE_SRTTS * (__u64)conn->srtt, NRW_SILENCE_LEAST_US);
+	__u64 least = nrw_messages ? NRW_MESSAGES_LEAST_US : NRW_SILENCE_LEAST_US;
+	__u64 patience = nrw_max(NRW_SILENCE_SRTTS * (__u64)conn->srtt, least);
 	__u64 since = now - nrw_max(conn->feedback_us, conn->no_room_us);
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
@@ -154,7 +157,7 @@ static __always_inline int nrw_is_sparse(const struct nrw_conn *conn, const stru
 /* Returns the pacing rate that produces the chosen gap after the next segment. */
 static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
-	if (conn->gap <= 0 || !nrw_is_sparse(conn, tp, rate))
+	if (nrw_messages || conn->gap <= 0 || !nrw_is_sparse(conn, tp, rate))
 		return rate;
 	return rate * NRW_GAP / (__u32)conn->gap;
 }

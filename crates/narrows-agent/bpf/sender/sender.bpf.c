@@ -17,6 +17,7 @@
  * - depart.h: egress of the cgroup: departure times of the first segments
  * - mark.h: tcx egress: states whether the application limits the flow
  * - padding.h: tcx ingress: the paper's wire format
+ * - message.h: tcx ingress: rates in messages instead of ACKs
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
@@ -29,6 +30,7 @@
  * structures.
  */
 #define IPPROTO_TCP		6
+#define IPPROTO_UDP		17
 #define TCP_CONGESTION		13
 #define SOL_SOCKET		1
 #define SO_MAX_PACING_RATE	47
@@ -50,5 +52,6 @@
 #include "segment.h"
 #include "mark.h"
 #include "padding.h"
+#include "message.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -7,6 +7,7 @@
 #include "rtt.h"
 #include "slot.h"
 #include "stamp.h"
+#include "way.h"
 
 /*
  * Returns whether the packet shows that its sender applies rates (BRF-10, BRF-105). The program cannot rely
@@ -106,7 +107,7 @@ static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slo
 }
 
 /* Handles a packet of the other direction, which may leave through any port. */
-static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, struct nrw_word *word)
+static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, __u32 index, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
 	struct nrw_port *port = nrw_port(slot->port);
@@ -126,6 +127,8 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 		return;
 	}
 	nrw_touch(slot, h->now);
+	if (port->mode & NRW_MODE_MESSAGES)
+		nrw_learn_way(h, index);
 	if (!slot->receiver_seen || (p->options.has_rate && slot->receiver_seen != NRW_SEEN_BRF))
 		nrw_note_receiver(h, slot, port);
 	if (p->flags & NRW_TCP_RST) {
@@ -206,7 +209,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
  * only one table lookup per packet.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
-					  struct nrw_slot **other)
+					  struct nrw_slot **other, __u32 *other_index)
 {
 	const struct nrw_packet *p = h->packet;
 	__u32 index;
@@ -214,10 +217,10 @@ static __always_inline void nrw_find_both(const struct nrw_here *h, const struct
 	if (p->payload && nrw_controlled(h->port)) {
 		*own = nrw_find(&p->key, &index);
 		if (!*own || (*own)->paired)
-			*other = nrw_find(reverse, &index);
+			*other = nrw_find(reverse, other_index);
 		return;
 	}
-	*other = nrw_find(reverse, &index);
+	*other = nrw_find(reverse, other_index);
 	if (nrw_controlled(h->port) && (!*other || (*other)->paired))
 		*own = nrw_find(&p->key, &index);
 }

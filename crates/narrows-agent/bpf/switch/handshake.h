@@ -11,6 +11,7 @@
 #include "rtt.h"
 #include "slot.h"
 #include "stamp.h"
+#include "way.h"
 
 #define NRW_SERVICE_PORTS	32768	/* higher ports are ephemeral (BRF-31) */
 
@@ -184,6 +185,8 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	slot->flags = flags;
 	if (nrw_publish(port, slot, index) || by_receiver)
 		return;
+	if (port->mode & NRW_MODE_MESSAGES)
+		nrw_learn_way(h, index);
 	word->port = port;
 	word->slot = slot;
 	word->code = slot->code;

@@ -122,10 +122,13 @@ static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const stru
 	struct nrw_slot *slot = word->slot;
 	__u16 code = word->code;
 	__u32 format = port->format;
-	struct nrw_place place = nrw_find_place(p, format);
+	struct nrw_place place;
 	int gated = slot && (port->mode & NRW_MODE_ONCE_PER_RTT);
 	enum nrw_written done;
 
+	if ((port->mode & NRW_MODE_MESSAGES) && !(p->flags & NRW_TCP_SYN))
+		return NRW_UNTOUCHED;
+	place = nrw_find_place(p, format);
 	if (nrw_place_assigned(p, place, format)) {
 		if (slot) {
 			nrw_note_passed(h, slot, place.bits);

@@ -45,6 +45,15 @@ struct {
 	__type(value, __u32);
 } flows SEC(".maps");
 
+/* The way to the source of the flow in each slot. Filled only for ports with NRW_MODE_MESSAGES. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct nrw_way);
+} ways SEC(".maps");
+
 /* Indexes of free slots. The program takes them, and the agent puts them back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);

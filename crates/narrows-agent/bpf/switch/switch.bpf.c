@@ -74,7 +74,7 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 	struct nrw_key key, *reverse = &key;
 	struct nrw_advert *advert;
 	struct nrw_slot *own = NULL, *other = NULL;
-	__u32 index;
+	__u32 index = 0;
 
 	nrw_reverse(reverse, &p->key);
 	if ((p->flags & (NRW_TCP_SYN | NRW_TCP_RST)) == NRW_TCP_SYN) {
@@ -87,9 +87,9 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *wo
 		if (nrw_controlled(h->port))
 			own = nrw_find(&p->key, &index);
 	} else {
-		nrw_find_both(h, reverse, &own, &other);
+		nrw_find_both(h, reverse, &own, &other, &index);
 		if (other) {
-			nrw_note_reverse(h, other, word);
+			nrw_note_reverse(h, other, index, word);
 		} else if (p->flags & NRW_TCP_ACK) {
 			/*
 			 * Another switch, which does not see these ACKs, may have advertised a rate for the

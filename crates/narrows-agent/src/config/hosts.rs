@@ -52,6 +52,8 @@ pub struct Sender {
     pub set_default: bool,
     /// Whether connections designate packets, for switches with BDR.
     pub designate: bool,
+    /// Whether rates after the handshake arrive in messages, from switches with PACEC out of band.
+    pub messages: bool,
     /// Name of the congestion control. Several senders on one host need different names.
     pub algorithm: String,
 }
@@ -117,16 +119,19 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
         );
     }
     let designate = own.get("designate", yes_no).unwrap_or(false);
-    if designate && let Some(place) = without_interfaces(&scope, &interfaces) {
-        let text =
-            format!("found true without interfaces{place}, expected the interfaces by which data leaves");
-        own.problem("designate", text);
-    }
-    if designate && mode == Mode::Cap {
-        own.problem(
-            "designate",
-            "found true together with mode = \"cap\", expected false: only `brf` marks packets",
-        );
+    let messages = own.get("messages", yes_no).unwrap_or(false);
+    for (key, is_set, ways, why) in [
+        ("designate", designate, "data leaves", "only `brf` marks packets"),
+        ("messages", messages, "messages arrive", "only `brf` reads messages"),
+    ] {
+        if is_set && let Some(place) = without_interfaces(&scope, &interfaces) {
+            let text =
+                format!("found true without interfaces{place}, expected the interfaces by which {ways}");
+            own.problem(key, text);
+        }
+        if is_set && mode == Mode::Cap {
+            own.problem(key, format!("found true together with mode = \"cap\", expected false: {why}"));
+        }
     }
     let algorithm = own.get("algorithm", |v| text(v).and_then(algorithm)).unwrap_or_else(|| "brf".to_owned());
     own.done();
@@ -140,6 +145,7 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
         max_rate,
         set_default,
         designate,
+        messages,
         algorithm,
     })
 }

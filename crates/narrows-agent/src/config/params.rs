@@ -12,12 +12,25 @@ use narrows_control::rate::{PortParameters, brf, registry};
 use super::reader::{found, hint};
 use super::units;
 
-/// The rate controllers for real switches, each with the parameters that stock hosts require. Stock hosts send no
-/// congestion headers, and get rates only in ACKs.
-pub(super) static KINDS: LazyLock<BTreeMap<&str, Values>> = LazyLock::new(|| {
-    let known = registry::all().iter();
-    known.filter_map(|entry| entry.on_switches().map(|needed| (entry.name, needed))).collect()
+/// The rate controllers for real switches, each with the alternative parameters that work there. The first alternative
+/// is the default. Stock hosts send no congestion headers.
+pub(super) static KINDS: LazyLock<BTreeMap<&str, Vec<Values>>> = LazyLock::new(|| {
+    let known = registry::all().iter().map(|entry| (entry.name, entry.on_switches()));
+    known.filter(|(_, alternatives)| !alternatives.is_empty()).collect()
 });
+
+/// Returns an error message if no alternative has the parameter's given word.
+pub(super) fn unsupported(alternatives: &[Values], key: &str, given: &Value) -> Option<String> {
+    let Value::Word(found) = given else { return None };
+    let known: Vec<_> = alternatives.iter().filter_map(|values| values.get(key)).collect();
+    if known.is_empty() || known.contains(&given) {
+        return None;
+    }
+    let word =
+        |value: &&Value| if let Value::Word(word) = value { format!("{word:?}") } else { String::new() };
+    let expected = known.iter().map(word).collect::<Vec<_>>().join(" or ");
+    Some(format!("found {found:?}, which stock hosts do not support, expected {expected}"))
+}
 
 /// Default maximum share of the link for UDP, including borrowed capacity. The remaining share is for the first packets
 /// of new flows.
@@ -26,8 +39,9 @@ const UDP_CEILING: f64 = 0.95;
 /// Sets each missing parameter to the value for a real switch: room for all flows, rates in ACKs, and UDP that may
 /// borrow. A rate controller that measures the capacity ignores UDP's ceiling.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
-    let Some(needed) = KINDS.get(name) else { return };
-    let mut defaults = needed.clone();
+    let Some(mut defaults) = KINDS.get(name).and_then(|alternatives| alternatives.first()).cloned() else {
+        return;
+    };
     if registry::find(name).is_some_and(|entry| entry.parameter("max_flows").is_some()) {
         defaults.insert("max_flows".to_owned(), Value::Number(max_flows.into()));
     }

@@ -69,6 +69,7 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
         mode: _,
         max_rate: _,
         designate: _,
+        messages: _,
         choice: _,
         format: _,
         set_default: _,
@@ -78,7 +79,7 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
     common(keys, "sender", &mut old.common, &new.common);
     scope(keys, "sender", &mut old.scope, &new.scope);
     compare!(keys, "sender.", old, new; now:;
-        restart: interfaces, mode, max_rate, choice, format, set_default, algorithm, designate);
+        restart: interfaces, mode, max_rate, choice, format, set_default, algorithm, designate, messages);
     old
 }
 

@@ -349,7 +349,7 @@ fn params(
     mtu: Bytes,
     measured: bool,
 ) -> Option<(Values, bool, bool)> {
-    let Some(needed) = params::KINDS.get(rate_controller) else {
+    let Some(alternatives) = params::KINDS.get(rate_controller) else {
         // The other rate controllers need each packet, or headers that no stock host sends. They run only in the
         // simulator.
         let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
@@ -368,11 +368,8 @@ fn params(
         let text = "found udp_ceiling with capacity = \"measured\", expected `rate`: UDP borrows only with a configured capacity";
         table.problem("params.udp_ceiling", text);
     }
-    for (key, expected) in needed {
-        if let (Some(Value::Word(found)), Value::Word(expected)) = (params.get(key), expected)
-            && found != expected
-        {
-            let text = format!("found {found:?}, which stock hosts do not support, expected {expected:?}");
+    for (key, given) in &params {
+        if let Some(text) = params::unsupported(alternatives, key, given) {
             table.problem(&format!("params.{key}"), text);
             return None;
         }

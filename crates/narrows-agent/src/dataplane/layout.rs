@@ -95,6 +95,7 @@ names! {
     MODE_POLICE_SYN = NRW_MODE_POLICE_SYN,
     MODE_VLANS_ROUTED = NRW_MODE_VLANS_ROUTED,
     MODE_OPEN_GTP = NRW_MODE_OPEN_GTP,
+    MODE_MESSAGES = NRW_MODE_MESSAGES,
 }
 
 /// How packets carry rates (`enum nrw_format`).

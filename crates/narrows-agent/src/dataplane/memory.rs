@@ -33,6 +33,8 @@ unsafe impl Plain for types::nrw_key {}
 unsafe impl Plain for types::nrw_service {}
 // SAFETY: as for `nrw_slot`.
 unsafe impl Plain for types::nrw_advert {}
+// SAFETY: as for `nrw_slot`.
+unsafe impl Plain for types::nrw_way {}
 
 /// Returns the bytes of a map's key or value.
 pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {

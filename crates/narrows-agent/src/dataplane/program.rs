@@ -16,7 +16,7 @@ use super::layout::{Key, PORTS_MAX, addr_bytes};
 use super::memory::bytes;
 use super::ports::Ports;
 use super::skeleton::SwitchSkelBuilder;
-use super::skeleton::types::{nrw_advert, nrw_half, nrw_port, nrw_service, nrw_slot};
+use super::skeleton::types::{nrw_advert, nrw_half, nrw_port, nrw_service, nrw_slot, nrw_way};
 use super::slots::Slots;
 use super::{Error, bpf, cost, sys};
 use crate::tcx;
@@ -66,8 +66,18 @@ impl Default for Tunables {
 const PROGRAM: &str = "nrw_switch";
 
 /// The names of the maps and of their pins.
-const MAPS: [&str; 9] =
-    ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells", "designations"];
+const MAPS: [&str; 10] = [
+    "ifaces",
+    "ports",
+    "slots",
+    "flows",
+    "free_slots",
+    "services",
+    "adverts",
+    "bells",
+    "designations",
+    "ways",
+];
 /// The operation that fails if the pinned maps have another layout.
 const TAKE_OVER: &str = "take over the pinned maps of another version (narrows-agent clean removes them)";
 
@@ -117,7 +127,10 @@ impl Switch {
         for map in [&mut open.maps.ifaces, &mut open.maps.ports] {
             map.set_max_entries(PORTS_MAX).map_err(&failed)?;
         }
-        for map in [&mut open.maps.slots, &mut open.maps.flows, &mut open.maps.free_slots] {
+        let open_maps = &mut open.maps;
+        for map in
+            [&mut open_maps.slots, &mut open_maps.ways, &mut open_maps.flows, &mut open_maps.free_slots]
+        {
             map.set_max_entries(sizes.flows.max(1)).map_err(&failed)?;
         }
         open.maps.half_open.set_max_entries(sizes.half_open.max(1)).map_err(&failed)?;
@@ -137,6 +150,7 @@ impl Switch {
             handle(&maps.adverts)?,
             handle(&maps.bells)?,
             handle(&maps.designations)?,
+            handle(&maps.ways)?,
         ];
         let half_open = handle(&skel.maps.half_open)?;
         let program = skel
@@ -151,11 +165,12 @@ impl Switch {
     }
 
     fn over(program: OwnedFd, maps: [MapHandle; MAPS.len()], half_open: MapHandle) -> Result<Self, Error> {
-        let [_, ports, slots, flows, free, ..] = &maps;
+        let [_, ports, slots, flows, free, .., ways] = &maps;
         // Another version of the agent may have pinned another layout.
         for (map, size) in [
             (ports, size_of::<nrw_port>()),
             (slots, size_of::<nrw_slot>()),
+            (ways, size_of::<nrw_way>()),
             (&half_open, size_of::<nrw_half>()),
         ] {
             if map.value_size() as usize != size {
@@ -166,7 +181,7 @@ impl Switch {
             }
         }
         let copy = |map: &MapHandle| MapHandle::try_from(map).map_err(bpf("duplicate a map's descriptor"));
-        let slots = Slots::new(slots, copy(flows)?, copy(free)?)?;
+        let slots = Slots::new(slots, ways, copy(flows)?, copy(free)?)?;
         let ports = Ports::new(ports)?;
         Ok(Switch { program, maps, half_open, slots, ports })
     }
@@ -194,11 +209,11 @@ impl Switch {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
         let program = sys::open_pinned(&folder.join("program"))?;
-        let [a, b, c, d, e, f, g, h, i] = MAPS;
-        if !folder.join(i).exists() {
+        let [a, b, c, d, e, f, g, h, i, j] = MAPS;
+        if !folder.join(j).exists() {
             return Err(Error::System { what: TAKE_OVER, source: std::io::ErrorKind::InvalidData.into() });
         }
-        let maps = [map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?, map(i)?];
+        let maps = [map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?, map(i)?, map(j)?];
         let mut switch = Self::over(program, maps, map("half_open")?)?;
         switch.slots.reclaim()?;
         switch.forget_services()?;

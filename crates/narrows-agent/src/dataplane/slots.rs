@@ -10,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use super::layout::{self, Key};
 use super::memory::{Memory, Shared, bytes, field};
 use super::ports::Ports;
-use super::skeleton::types::nrw_slot;
+use super::skeleton::types::{nrw_slot, nrw_way};
 use super::{Error, bpf};
 
 /// Returns the number of the slot that the program announces in `bell`. If an announcement is lost, the agent finds the
@@ -53,6 +53,10 @@ seen! {
     mark: u32,
     /// Returns the VLAN of the data at its port, or 0 if there is none.
     vlan: u32,
+    /// Returns the end of the flow's data that passed here.
+    seq_next: u32,
+    /// Returns the highest acknowledgement number in packets of the data direction.
+    ack_sent: u32,
     /// Returns the number of the controlled port.
     port: u8,
     /// Returns the leaf that the flow's packets join.
@@ -137,9 +141,21 @@ fn sample(us: u32) -> Option<Span> {
     (us != 0).then(|| Span::from_micros(u64::from(us)))
 }
 
+/// The way from this switch to a flow's source: an interface of this host, and the MAC addresses of frames.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Index of the interface.
+    pub ifindex: u32,
+    /// Destination address of frames.
+    pub to: [u8; 6],
+    /// Source address of frames.
+    pub from: [u8; 6],
+}
+
 /// All slots of the flow table.
 pub struct Slots {
     memory: Memory<nrw_slot>,
+    ways: Memory<nrw_way>,
     flows: MapHandle,
     free: MapHandle,
     /// Slots that were freed since the last [`recycle`](Slots::recycle). A run of the program may still use them.
@@ -147,9 +163,15 @@ pub struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(slots: &MapHandle, flows: MapHandle, free: MapHandle) -> Result<Self, Error> {
+    pub(super) fn new(
+        slots: &MapHandle,
+        ways: &MapHandle,
+        flows: MapHandle,
+        free: MapHandle,
+    ) -> Result<Self, Error> {
         let memory = Memory::new(slots, slots.max_entries() as usize)?;
-        Ok(Slots { memory, flows, free, resting: Vec::new() })
+        let ways = Memory::new(ways, ways.max_entries() as usize)?;
+        Ok(Slots { memory, ways, flows, free, resting: Vec::new() })
     }
 
     pub(super) fn fill_queue(&mut self) -> Result<(), Error> {
@@ -197,6 +219,13 @@ impl Slots {
         self.memory.as_slice().get(index as usize).map(Slot)
     }
 
+    /// Returns the way to the source of the slot's flow. Returns `None` if no packet of the other direction was seen, or
+    /// if such packets have VLAN tags.
+    pub fn way(&self, index: u32) -> Option<Way> {
+        let way = self.ways.as_slice().get(index as usize)?.read();
+        (way.ifindex != 0).then_some(Way { ifindex: way.ifindex, to: way.to, from: way.from })
+    }
+
     /// Returns the slots in use, each with its number.
     pub fn live(&self) -> impl Iterator<Item = (u32, Slot<'_>)> {
         (0..).zip(self.memory.as_slice()).map(|(i, raw)| (i, Slot(raw))).filter(|(_, slot)| slot.is_live())
@@ -230,6 +259,9 @@ impl Slots {
         for index in core::mem::take(&mut self.resting) {
             if let Some(slot) = self.get(index) {
                 slot.0.clear();
+            }
+            if let Some(way) = self.ways.as_slice().get(index as usize) {
+                way.clear();
             }
             self.push(index)?;
         }

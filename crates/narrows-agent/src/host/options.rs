@@ -12,7 +12,7 @@ pub struct Namespace {
     pub path: Option<PathBuf>,
     /// Interfaces by which data leaves and ACKs arrive. At these interfaces, the sender marks data packets to state
     /// whether the application limits the flow (BRF-100). In the paper's format, it also restores the padding of ACKs
-    /// at these interfaces.
+    /// at these interfaces. With [`SenderOptions::messages`], it also takes messages with rates from these interfaces.
     pub interfaces: Vec<String>,
 }
 
@@ -70,6 +70,8 @@ pub struct SenderOptions {
     /// Whether connections designate packets, for switches with BDR (BDR-1). The packets are marked at the namespaces'
     /// interfaces.
     pub designate: bool,
+    /// Whether rates after the handshake arrive in messages (PAC-3b) at the namespaces' interfaces.
+    pub messages: bool,
     /// Name of the congestion control, at most 15 bytes and unique on the host.
     pub name: String,
 }
@@ -84,6 +86,7 @@ impl Default for SenderOptions {
             format: Format::Experimental,
             max_rate: None,
             designate: false,
+            messages: false,
             name: "brf".to_owned(),
         }
     }

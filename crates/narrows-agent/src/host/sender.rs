@@ -47,6 +47,10 @@ pub struct SenderCounters {
     pub designated: u64,
     /// ACKs whose padding was restored (the paper's wire format).
     pub restored: u64,
+    /// Messages with rates that were accepted (PAC-3b).
+    pub messages: u64,
+    /// Messages of unknown flows, or with wrong sequence numbers.
+    pub messages_refused: u64,
 }
 
 /// The sender of this host. While it exists, the host applies rate feedback.
@@ -113,6 +117,9 @@ impl Sender {
         if options.format == Format::Padding {
             namespaces.attach(&skel.progs.nrw_restore, tcx::INGRESS)?;
         }
+        if options.messages {
+            namespaces.attach(&skel.progs.nrw_hear, tcx::INGRESS)?;
+        }
         namespaces.start(&options.scope.namespaces)?;
 
         let mut defaults = Vec::new();
@@ -127,7 +134,8 @@ impl Sender {
     /// Reads the present counters.
     pub fn counters(&self) -> SenderCounters {
         counters!(self.counters.read(), nrw_host_counters => SenderCounters {
-            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, held, designated, restored
+            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, held, designated, restored,
+            messages, messages_refused
         })
     }
 }
@@ -155,6 +163,10 @@ fn check(options: &SenderOptions) -> Result<(), HostError> {
         let found = "padding, without an interface by which ACKs arrive".to_owned();
         return setting("format", found, "name interfaces or use another format");
     }
+    if options.messages && (!interfaces || options.mode != Mode::Brf) {
+        let found = "true, without an interface by which messages arrive, or with cap".to_owned();
+        return setting("messages", found, "name interfaces and use a mode other than cap");
+    }
     Ok(())
 }
 
@@ -179,6 +191,7 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
         tunables.nrw_name = name;
         tunables.nrw_scoped = u32::from(!options.scope.namespaces.is_empty());
         tunables.nrw_designate = u32::from(options.designate);
+        tunables.nrw_messages = u32::from(options.messages);
         tunables.nrw_cap_only = u32::from(options.mode == Mode::Cap);
         tunables.nrw_choice = match options.choice {
             Choice::Unchosen => nrw_choice::NRW_CHOICE_UNCHOSEN,
@@ -202,6 +215,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
     open.progs.nrw_depart.set_autoload(uses_brf);
+    open.progs.nrw_hear.set_autoload(options.messages);
     // This program needs a newer kernel than the programs for the mode `cap`.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {

@@ -11,12 +11,14 @@
 //! | `plane` | access to the flow table in the eBPF program's maps |
 //! | `policers` | rates and bursts of the token buckets for UDP and SYNs |
 //! | `shares` | conversion between L3 rates and frames |
+//! | `messages` | sends rates to sources in messages |
 //! | `link` | the connection to the SDN controller |
 //! | `view` | snapshots for `status`, `top` and metrics |
 //! | [`Runner`] | the running switch |
 
 pub mod core;
 mod link;
+mod messages;
 mod plane;
 mod policers;
 mod reports;

@@ -24,6 +24,7 @@ use interfaces::Interfaces;
 
 use super::core::{Asked, Switch};
 use super::link::Link;
+use super::messages::Messages;
 use super::policers;
 use super::reports::{self, Reported};
 use super::view::{self, Meters, UNOPENED};
@@ -65,6 +66,7 @@ pub struct Runner {
     interfaces: Interfaces,
     ports: Vec<Controlled>,
     link: Option<Link>,
+    messages: Messages,
     meters: Meters,
     tick: Span,
     /// The configuration in force.
@@ -252,8 +254,10 @@ impl Runner {
                         link.send(message);
                     }
                 }
-                // Stock hosts accept rates only in ACKs.
-                Action::ToSource { .. } | Action::Record { .. } | Action::State { .. } => {}
+                Action::ToSource { flow, rate } => {
+                    self.messages.send(&self.switch.table().slots, flow, *rate);
+                }
+                Action::Record { .. } | Action::State { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
                     "congestion-burst" => port.congestion = "burst",
@@ -432,7 +436,11 @@ impl Runner {
             namespaces: Vec::new(),
             flow_count: self.switch.work().live as u64,
             flows,
-            counters: vec![("release_failures".into(), self.switch.work().release_failures)],
+            counters: vec![
+                ("release_failures".into(), self.switch.work().release_failures),
+                ("messages".into(), self.messages.sent),
+                ("messages_unsent".into(), self.messages.unsent),
+            ],
             controller: self.link.as_ref().map(Link::is_connected),
         }
     }

@@ -80,6 +80,11 @@ impl Agent {
         Agent::sender_with(net, choice, hosts, "designate = true\n")
     }
 
+    /// Like [`Agent::sender`], but connections get their rates in messages.
+    pub(crate) fn listening_sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
+        Agent::sender_with(net, choice, hosts, "messages = true\n")
+    }
+
     fn sender_with(net: &Net, choice: &str, hosts: &[(&str, &str)], more: &str) -> Agent {
         // Names of algorithms are global to the machine, and tests run at the same time, so each sender needs its own
         // name.

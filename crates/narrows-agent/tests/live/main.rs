@@ -17,6 +17,7 @@ mod forged;
 mod frames;
 mod fuzz;
 mod kill;
+mod messages;
 mod metrics;
 mod namespaces;
 mod net;

@@ -122,6 +122,12 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// `None` if the key is not known.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
+    /// Returns whether sources get their rates in separate messages (PAC-3b). If so, the data plane writes a rate only
+    /// into SYN-ACKs.
+    fn sends_messages(&self) -> bool {
+        false
+    }
+
     /// Returns the controller as a counter of reports if it keeps no state per flow, and `None` otherwise. For a
     /// counter of reports, the data plane keeps no records of the port's flows. It counts their designated packets
     /// instead.

@@ -35,20 +35,22 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// Returns the parameters that the rate controller needs to work with real switches and stock hosts: a `signal`, or
-    /// no parameters at all. Returns `None` if the controller cannot work with real switches.
-    pub fn on_switches(&self) -> Option<Values> {
+    /// Returns the parameters with which the rate controller works on real switches: its possible values of `signal`,
+    /// or no parameters at all. The first alternative is the default on real switches. The list is empty if the
+    /// controller cannot work on real switches.
+    pub fn on_switches(&self) -> Vec<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,
             _ => &[],
         };
         let with = |word: &&'static str| Values::from([("signal".to_owned(), Value::Word((*word).into()))]);
         // The values of `signal`, or no parameters if there is no `signal`.
-        let mut candidates = signals.iter().map(with).chain(signals.is_empty().then(Values::new));
-        candidates.find(|given| {
+        let candidates = signals.iter().map(with).chain(signals.is_empty().then(Values::new));
+        let works = |given: &Values| {
             let built = build::<FlowKey>(self.name, given, 0, Bytes::new(1500));
             built.is_ok_and(|controller| controller.into_aggregated().is_some())
-        })
+        };
+        candidates.filter(works).collect()
     }
 }
 
@@ -157,17 +159,16 @@ mod tests {
     }
 
     #[test]
-    fn stock_hosts_have_no_headers_and_get_no_messages() {
+    fn real_switches_write_no_headers() {
         let needed: Vec<_> = all().iter().map(|entry| (entry.name, entry.on_switches())).collect();
-        let signal =
-            |word: &'static str| Some(Values::from([("signal".to_owned(), Value::Word(word.into()))]));
+        let signal = |word: &'static str| Values::from([("signal".to_owned(), Value::Word(word.into()))]);
         let expected = [
-            ("brf", Some(Values::new())),
-            ("rcp", signal("ack")),
-            ("xcp", None),
-            ("bdr", signal("ack")),
-            ("obp", None),
-            ("pacec", signal("in-band")),
+            ("brf", vec![Values::new()]),
+            ("rcp", vec![signal("ack")]),
+            ("xcp", vec![]),
+            ("bdr", vec![signal("ack")]),
+            ("obp", vec![]),
+            ("pacec", vec![signal("in-band"), signal("out-of-band")]),
         ];
         assert_eq!(needed, expected);
     }

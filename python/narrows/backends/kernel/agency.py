@@ -99,7 +99,7 @@ class Agency:
         return self._programs.prefix + agent.name
 
     def _log(self, agent: Agent) -> str:
-        return f"{agent.role}-{agent.name}" if agent.role == "switch" else agent.role
+        return agent.role if agent.role == agent.name else f"{agent.role}-{agent.name}"
 
     def _socket(self, agent: Agent) -> Path:
         return SOCKETS / f"{self._name(agent)}.sock"

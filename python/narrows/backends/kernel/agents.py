@@ -1,8 +1,9 @@
 """The agents of a run and their configurations. No side effects, except the search for the program.
 
 A run has one `narrows-agent switch` for each node with controlled ports. A run also has one `sender` for all
-namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. The module
-`agency` starts the agents.
+namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. Sources of PACEC
+get rates in messages. They have a `sender` of their own and no `receiver`, because receivers are unchanged
+(PAC-5). The module `agency` starts the agents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from narrows.plan import ControllerPlan, FlowPlan, Plan
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
 BRF = "brf"
-"""The congestion controller that comes with the agent."""
+PACEC = "pacec"
+SENDERS = (BRF, PACEC)
+"""The congestion controllers that come with the agent."""
 HTB = "4e57:"
 """Handle of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 MAX_FLOWS = 16_384
@@ -107,21 +110,27 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
         ScenarioError: if agents do not support the plan.
     """
     found = [_switch(plan, layout, node, numbers, prefix) for node, numbers in _by_node(plan).items()]
-    flows = [flow for flow in plan["flows"] if is_brf(flow)]
-    if flows:
-        ends = sorted({flow["to"] for flow in flows})
-        found.append(_host("receiver", ends, layout, prefix, {}))
-        # iperf3 -C sets the algorithm after the handshake. This is too late, because BRF requests feedback in
-        # the SYN.
+    for name in SENDERS:
+        flows = [flow for flow in plan["flows"] if chosen(flow) == name]
+        if not flows:
+            continue
+        if name == BRF:
+            ends = sorted({flow["to"] for flow in flows})
+            found.append(_host("receiver", "receiver", ends, layout, prefix, {}))
+        # iperf3 -C sets the algorithm after the handshake. This is too late, because the sender requests
+        # feedback in the SYN.
         options = plan.get("kernel")
         by_iperf3 = options is not None and options.get("tool") == "iperf3"
         own: dict[str, Any] = {
             "choice": "unchosen" if by_iperf3 else "chosen",
-            "algorithm": algorithm(prefix),
+            "algorithm": algorithm(prefix, name),
         }
-        if _designates(plan):
+        if name == PACEC:
+            own["messages"] = True
+        elif _designates(plan):
             own["designate"] = True
-        found.append(_host("sender", sorted({flow["from"] for flow in flows}), layout, prefix, own))
+        starts = sorted({flow["from"] for flow in flows})
+        found.append(_host("sender", "sender" if name == BRF else name, starts, layout, prefix, own))
     return found
 
 
@@ -132,7 +141,7 @@ def _designates(plan: Plan) -> bool:
     """
     found: dict[bool, int] = {}
     for number, flow in enumerate(plan["flows"]):
-        if is_brf(flow):
+        if chosen(flow) == BRF:
             found.setdefault(bool(parameters(flow).get("designate", False)), number)
     if len(found) > 1:
         raise ScenarioError(
@@ -143,18 +152,19 @@ def _designates(plan: Plan) -> bool:
     return True in found
 
 
-def is_brf(flow: FlowPlan) -> bool:
-    """Whether a flow uses BRF."""
-    return chosen(flow) == BRF
+def by_agent(flow: FlowPlan) -> str | None:
+    """The flow's congestion controller, if it comes with the agent."""
+    return name if (name := chosen(flow)) in SENDERS else None
 
 
-def algorithm(prefix: str) -> str:
-    """The name with which a run registers its congestion controller BRF in the kernel.
+def algorithm(prefix: str, name: str = BRF) -> str:
+    """The name with which a run registers its congestion controller `name` in the kernel.
 
-    The name has at most 15 bytes and differs from run to run.
+    The name has at most 15 bytes and differs from run to run. All names begin with `BRF`, because the sender
+    is the same eBPF program.
     """
     _, pid, run, _ = prefix.split("-")
-    return f"{BRF}{pid}_{run}"[:15]
+    return f"{BRF}{'' if name == BRF else 'm'}{pid}_{run}"[:15]
 
 
 def toml(config: Mapping[str, Any]) -> str:
@@ -246,13 +256,20 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
             f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
             f"rate_controllers.{number}.params.share",
         )
-    for key, expected in known[kind].items():
-        if (given := controller["params"].get(key)) != expected:
-            found = "nothing" if given is None else repr(given)
+    for key in known[kind][0]:
+        allowed = [alternative[key] for alternative in known[kind]]
+        if (given := _in_force(controller, key)) not in allowed:
+            expected = " or ".join(map(repr, allowed))
             raise ScenarioError(
-                f"found {found}, expected {expected!r}: unmodified hosts support no other value",
+                f"found {given!r}, expected {expected}: unmodified hosts support no other value",
                 f"rate_controllers.{number}.params.{key}",
             )
+
+
+def _in_force(controller: ControllerPlan, key: str) -> Value:
+    """The value of a parameter, by default the scenario's default, which can differ from the agent's."""
+    default = rate.catalogue()[controller["kind"]].parameters[key].default
+    return controller["params"].get(key, default)
 
 
 def check_datapath(plan: Plan, layout: Layout) -> None:
@@ -303,6 +320,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
     known = rate.catalogue()[controller["kind"]].parameters
     params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
+    params |= {key: _in_force(controller, key) for key in rate.on_switches()[controller["kind"]][0]}
     if not controller["told"]:
         # If the capacity is measured, the simulator ignores `udp_ceiling`, but the agent would refuse it.
         # Leave it out.
@@ -331,7 +349,7 @@ def _in_units(parameter: Parameter, value: Value) -> Value:
 _UNITS = {"time": "ns", "rate": "B/s"}
 
 
-def _host(role: str, nodes: list[int], layout: Layout, prefix: str, own: dict[str, Any]) -> Agent:
+def _host(role: str, name: str, nodes: list[int], layout: Layout, prefix: str, own: dict[str, Any]) -> Agent:
     def place(node: int) -> dict[str, Any]:
         entry: dict[str, Any] = {"path": path(prefix + layout.namespace(node))}
         if role == "sender":
@@ -339,4 +357,4 @@ def _host(role: str, nodes: list[int], layout: Layout, prefix: str, own: dict[st
         return entry
 
     config = {role: own, "namespaces": [place(node) for node in nodes]}
-    return Agent(role, role, layout.namespace(nodes[0]), config)
+    return Agent(role, name, layout.namespace(nodes[0]), config)

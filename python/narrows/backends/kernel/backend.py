@@ -29,7 +29,7 @@ from narrows.backends.kernel import (
     sdn,
     soundness,
 )
-from narrows.backends.kernel.agents import BRF, Agent, agents, check_datapath
+from narrows.backends.kernel.agents import SENDERS, Agent, agents, check_datapath
 from narrows.backends.kernel.agents import program as agent_program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
@@ -188,7 +188,7 @@ class Kernel:
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have: the algorithms of this kernel and of the agent."""
         return [
-            (name, BY_AGENT if name == BRF or name in cc.NAMES else "of this kernel")
+            (name, BY_AGENT if name in SENDERS or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 

@@ -106,6 +106,7 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
         "forwarding": {"link_expire": f"{whole}s", "host_idle": f"{whole}s"},
         "detection": {"poll": f"{_poll(plan)}ns"},
         "ports": list(_ports(plan, layout)),
+        "paths": list(_paths(plan, layout)),
     }
 
 
@@ -116,6 +117,18 @@ def _poll(plan: Plan) -> int:
     if asked is None:
         asked = own if isinstance(own, int) else _POLL
     return max(_LEAST_POLL, asked)
+
+
+def _paths(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
+    """The paths of flows through PACEC's ports, if the controller does not control the forwarding."""
+    controlled = {c["link"] for c in plan["rate_controllers"] if c["kind"] == PACEC}
+    if not controlled or "ovs" in layout.kinds:
+        return
+    for ends in layout.endpoints:
+        passed = [layout.ports[link] for link in ends.forth if link in controlled]
+        if passed:
+            names = [f"{layout.namespace(port.node)}/{port.device}" for port in passed]
+            yield {"from": ends.source_address, "to": ends.to_address, "ports": names}
 
 
 def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
@@ -184,13 +197,16 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
     """Check that the controller supports the plan's rate controllers.
 
     Raises:
-        ScenarioError: for PACEC without Open vSwitch, because PACEC has to know the topology.
+        ScenarioError: for ports without an agent and without Open vSwitch, whose counters the controller
+            cannot read.
     """
-    if any(c["kind"] == PACEC for c in plan["rate_controllers"]) and forwarding != "ovs":
-        raise ScenarioError(
-            f"found {forwarding!r}, expected 'ovs': {PACEC!r} must know the flows' paths",
-            "kernel.forwarding",
-        )
+    for number, controller in enumerate(plan["rate_controllers"]):
+        if not has_agent(controller) and forwarding != "ovs":
+            raise ScenarioError(
+                f"found false with {forwarding!r}, expected true or kernel.forwarding = 'ovs': only Open "
+                "vSwitch counts a port without an agent",
+                f"rate_controllers.{number}.params.edge",
+            )
 
 
 def addresses(layout: Layout, port: Port) -> list[str]:

@@ -111,7 +111,7 @@ def congestion_controls() -> list[str]:
     # Leave out controllers that agents have loaded or registered, because only the run that started an agent
     # may use the agent's controller. The names that a run can load are added below.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
-    return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
+    return [*found, *agents.SENDERS, *cc.NAMES] if agents.find() else found
 
 
 def qdiscs() -> list[Finding]:

@@ -6,7 +6,7 @@ iperf3 is kept with the logs.
 
 from __future__ import annotations
 
-from narrows.backends.kernel.agents import is_brf
+from narrows.backends.kernel.agents import by_agent
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.load import Call, check_names, log_name
 from narrows.backends.kernel.spec import source_ports
@@ -26,7 +26,7 @@ def check(plan: Plan) -> None:
         ScenarioError: for the first flow that iperf3 cannot generate.
     """
     check_names(plan)
-    brf: dict[int, bool] = {}
+    own: dict[int, str | None] = {}
     for number, flow in enumerate(plan["flows"]):
         key = f"flows.{number}"
         app, transport = flow["app"], flow["transport"]
@@ -50,10 +50,13 @@ def check(plan: Plan) -> None:
             raise _cannot("a receive window", "none", f"{key}.receive_window")
         # BRF requests feedback in the SYN, but `iperf3 -C` sets the algorithm only after the SYN. The agent
         # sets BRF instead, for all flows of a node. A node with both BRF and other algorithms is therefore an
-        # error.
-        if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
+        # error. The same holds for PACEC.
+        if own.setdefault(flow["from"], by_agent(flow)) != by_agent(flow):
+            name = by_agent(flow) or own[flow["from"]]
             raise _cannot(
-                "BRF and another algorithm at one node", "BRF for all of its flows or for none", f"{key}.cc"
+                f"{name!r} and another algorithm at one node",
+                f"{name!r} for all of its flows or for none",
+                f"{key}.cc",
             )
 
 
@@ -76,7 +79,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     transport = flow["transport"]
     if transport["kind"] == "tcp":
         client += ["-M", str(transport["mss"])]
-        client += [] if is_brf(flow) else ["-C", registered(chosen(flow))]
+        client += [] if by_agent(flow) else ["-C", registered(chosen(flow))]
     app = flow["app"]
     # iperf3 accepts only whole seconds, so its duration is longer than the flow's. The run interrupts the
     # client at the flow's exact stop time.

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
-from narrows.backends.kernel.agents import is_brf
+from narrows.backends.kernel.agents import by_agent
 from narrows.backends.kernel.layout import Endpoints, Layout
 from narrows.backends.kernel.load import Call, check_names, log_name
 from narrows.errors import ScenarioError, found
@@ -36,9 +36,9 @@ def check(plan: Plan) -> None:
     servers: dict[tuple[int, str, int], int] = {}
     for number, transport in transports(plan).items():
         flow, key = plan["flows"][number], f"flows.{number}"
-        if is_brf(flow):
+        if name := by_agent(flow):
             raise ScenarioError(
-                "found brf with a program, expected kernel.tool = 'iperf3' for iperf3 with BRF, "
+                f"found {name} with a program, expected kernel.tool = 'iperf3' for iperf3 with {name}, "
                 "or another algorithm",
                 f"{key}.cc",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.backends.kernel import cc
-from narrows.backends.kernel.agents import HTB, algorithm, is_brf, port_rate
+from narrows.backends.kernel.agents import HTB, algorithm, by_agent, port_rate
 from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
@@ -108,8 +108,8 @@ def _congestion(flow: FlowPlan, prefix: str) -> str | None:
 
     The result is None for UDP, or if the kernel's name equals the plan's name.
     """
-    if is_brf(flow):
-        return algorithm(prefix)
+    if name := by_agent(flow):
+        return algorithm(prefix, name)
     return cc.NAMES.get(chosen(flow))
 
 

@@ -18,6 +18,7 @@ use crate::htb::{self, Htb, Rtnl};
 use crate::services::{Failure, Services};
 use crate::switch::core::{Port, Switch};
 use crate::switch::link::{Link, PortDescription};
+use crate::switch::messages::Messages;
 use crate::switch::reports::Reported;
 use crate::switch::view::Meters;
 
@@ -106,11 +107,16 @@ impl Runner {
             Some(controller) => Some(Link::start(controller, descriptions)?),
             None => None,
         };
+        let messages = Messages::open();
+        if cores.iter().any(|core| core.controller.sends_messages()) {
+            messages.check()?;
+        }
         let mut runner = Runner {
             switch: Switch::new(plane, cores),
             interfaces,
             ports,
             link,
+            messages,
             meters: Meters::default(),
             tick: config.tick,
             config: config.clone(),
@@ -169,7 +175,9 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: 
     if let Some(counter) = controller.report_counter() {
         record.set_report_max(counter.report_max());
     }
-    record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | common_mode(config));
+    let messages = if controller.sends_messages() { layout::MODE_MESSAGES } else { 0 };
+    let mode = layout::MODE_CONTROLLED | layout::MODE_POLICE_SYN | udp | once | messages;
+    record.set_mode(mode | common_mode(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }

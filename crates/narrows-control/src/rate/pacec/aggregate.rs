@@ -1,5 +1,6 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 
+use super::params::Signal;
 use super::port::PacecPort;
 use super::table::{FlowId, State};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
@@ -52,6 +53,7 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
             return Standing::Same;
         }
         self.begin(now, key, true, actions);
+        self.tell(&key, actions);
         Standing::Changed
     }
 
@@ -59,8 +61,7 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
     /// In PACEC it depends on Tc (PAC-3a), not on the flow's RTT.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
-        let tells = self.params.edge && self.is_guided(now);
-        let rate = flow.rate().filter(|_| tells).map(|rate| rate.max(LEAST));
+        let rate = flow.rate().filter(|_| self.gives_rates(now)).map(|rate| rate.max(LEAST));
         Some(Decision { rate, leaf: Leaf::Elephant, rtt: self.params.rewritten() })
     }
 
@@ -72,15 +73,27 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         None
     }
 
+    fn sends_messages(&self) -> bool {
+        self.params.signal == Signal::OutOfBand
+    }
+
     /// Returns the rate for a newcomer. The first of several newcomers takes the whole offer, and each later newcomer
     /// gets the floor. A port gives no rate if no flows begin at its switch (`edge = false`), or if the controller has
     /// failed.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
-            _ if !self.params.edge || !self.is_guided(self.at) => return None,
+            _ if !self.gives_rates(self.at) => return None,
             0 | 1 => self.ready(self.at, key.map(K::destination)),
             _ => self.floor,
         };
         Some(rate.max(LEAST))
+    }
+}
+
+impl<K: FlowIdentity> PacecPort<K> {
+    /// Returns whether the port writes rates into packets. Without a working controller, it writes none in band. Out of
+    /// band, it still writes newcomers' rates into SYN-ACKs, because a port without flows gets no messages.
+    fn gives_rates(&self, now: Time) -> bool {
+        self.params.edge && (self.sends_messages() || self.is_guided(now))
     }
 }

@@ -63,6 +63,8 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     window_from: Time,
     /// The time of the next repetition of all rates; [`Time::NEVER`] in band.
     repeat_at: Time,
+    /// Whether the port is on a real switch, whose queue has classes with any signalling.
+    pub(super) on_switch: bool,
 }
 
 impl<K: FlowIdentity> PacecPort<K> {
@@ -87,6 +89,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             window_at: Time::NEVER,
             window_from: Time::ZERO,
             repeat_at: Time::NEVER,
+            on_switch: false,
         }
     }
 
@@ -185,7 +188,7 @@ impl<K: FlowIdentity> PacecPort<K> {
     }
 
     /// With out-of-band signalling, sends the source the flow's rate if this rate has changed.
-    fn tell(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
+    pub(super) fn tell(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let signal = self.params.signal;
         let Some(flow) = self.table.get_mut(key) else { return };
         let Some(rate) = flow.rate().filter(|_| signal == Signal::OutOfBand) else { return };
@@ -241,10 +244,16 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
+    /// Returns whether the port's queue has classes. In the simulator, it has classes only with in-band signalling,
+    /// which is also for comparisons with real switches.
+    fn has_classes(&self) -> bool {
+        self.on_switch || self.params.signal == Signal::InBand
+    }
+
     fn set_capacity(&mut self, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.capacity = port.capacity;
         if let Some(capacity) = port.capacity
-            && self.params.signal == Signal::InBand
+            && self.has_classes()
         {
             classes::set(capacity, actions);
         }
@@ -293,13 +302,9 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         "pacec"
     }
 
-    /// Returns the requirements of the controller on its port. With in-band signalling, the port has classes, because
-    /// this signalling is also for real switches.
     fn requirements(&self) -> Requirements {
-        let queueing = match self.params.signal {
-            Signal::InBand => Queueing::Classes { queues_udp: false },
-            Signal::OutOfBand => Queueing::Own,
-        };
+        let queueing =
+            if self.has_classes() { Queueing::Classes { queues_udp: false } } else { Queueing::Own };
         Requirements { queueing, configured_capacity: true, domain: true }
     }
 
@@ -441,12 +446,9 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         flow.rate().filter(|_| flow.state == State::Active)
     }
 
-    /// Returns the controller for in-band signalling only, because real switches write only into ACKs.
-    fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
-        match self.params.signal {
-            Signal::InBand => Some(self),
-            Signal::OutOfBand => None,
-        }
+    fn into_aggregated(mut self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
+        self.on_switch = true;
+        Some(self)
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

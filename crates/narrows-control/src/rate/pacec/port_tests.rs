@@ -487,15 +487,43 @@ fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
     assert_eq!(decided(&mut port, 3_000, 1).unwrap().0, Some(mbit(30.0)));
 }
 
+/// On a real switch, rates out of band need no controller for newcomers, because a port without flows gets no messages.
+/// A flow that resumes gets its rate at once.
 #[test]
-fn in_band_the_link_has_classes_and_counts_are_taken() {
+fn out_of_band_counts_replace_packets_too() {
+    let (mut port, floor) = (Port::new(Params::default()), Params::default().floor(MTU));
+    assert!(port.pacec.sends_messages() && !Port::new(in_band()).pacec.sends_messages());
+    port.until(5_000);
+    assert_eq!(port.pacec.grant(None, 1), Some(floor));
+    let inner = Port::new(Params { edge: false, ..Params::default() });
+    assert_eq!(inner.pacec.grant(None, 1), None);
+    port.data(5_000, key(1), SYN, UNASSIGNED);
+    assert_eq!(decided(&mut port, 5_000, 1).unwrap().0, Some(floor));
+    port.grant(5_010, 1, mbit(40.0));
+    assert_eq!(port.told(), [(key(1), mbit(40.0))]);
+    assert_eq!(counted(&mut port, 5_020, 1, 1_500), Standing::Same);
+    port.until(6_100);
+    port.told();
+    assert_eq!(counted(&mut port, 6_200, 1, 1_500), Standing::Changed);
+    assert_eq!(port.told(), [(key(1), floor)]);
+}
+
+#[test]
+fn the_link_has_classes_in_band_and_on_every_real_switch() {
     let counters = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
-    let classes = |params: Params| {
-        let (mut pacec, mut actions) = (PacecPort::<FlowKey>::new(params, PORT, MTU), Vec::new());
-        pacec.on_start(Time::ZERO, &counters, &mut actions);
+    let classes = |params: Params, on_switch: bool| {
+        let mut port: Box<dyn PerFlowController> = Box::new(PacecPort::<FlowKey>::new(params, PORT, MTU));
+        if on_switch {
+            port = port.into_aggregated().unwrap();
+        }
+        let mut actions = Vec::new();
+        port.on_start(Time::ZERO, &counters, &mut actions);
         let set = actions.iter().filter(|action| matches!(action, Action::SetClass { .. })).count();
-        (pacec.requirements().queueing, set, Box::new(pacec).into_aggregated().is_some())
+        (port.requirements().queueing, set)
     };
-    assert_eq!(classes(in_band()), (Queueing::Classes { queues_udp: false }, 3, true));
-    assert_eq!(classes(Params::default()), (Queueing::Own, 0, false));
+    let in_classes = (Queueing::Classes { queues_udp: false }, 3);
+    assert_eq!(classes(Params::default(), false), (Queueing::Own, 0));
+    for (params, on_switch) in [(in_band(), false), (in_band(), true), (Params::default(), true)] {
+        assert_eq!(classes(params, on_switch), in_classes);
+    }
 }
