@@ -65,6 +65,7 @@ pub(crate) fn one_line(text: &str) -> String {
 /// Returns a value as an error message shows it: short, and as TOML writes it.
 pub(crate) fn found(value: &Value) -> String {
     let text = match value {
+        Value::Null => return "null".to_owned(),
         Value::Bool(flag) => return flag.to_string(),
         Value::Table(_) => return "a table".to_owned(),
         Value::List(list) if list.is_empty() => return "an empty list".to_owned(),

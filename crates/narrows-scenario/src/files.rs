@@ -143,7 +143,10 @@ impl Files for Disk {
         if path.contains('\0') {
             return None;
         }
-        std::fs::canonicalize(path).ok().map(|path| path.to_string_lossy().into_owned())
+        let path = std::fs::canonicalize(path).ok()?;
+        // A pipe or a device cannot be copied.
+        let is_usable = path.is_file() || path.is_dir();
+        is_usable.then(|| path.to_string_lossy().into_owned())
     }
 
     fn networks(&self) -> Option<Vec<String>> {

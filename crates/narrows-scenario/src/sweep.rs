@@ -143,7 +143,7 @@ fn entries(list: &[Value], part: &str, key: &str) -> Result<Vec<usize>> {
         .collect();
     let names: Vec<(usize, String)> = if key == format!("flows.{part}") {
         let flows: Vec<_> =
-            tables.iter().map(|(_, flow)| (flow.get("name").map(Value::display), kind(flow))).collect();
+            tables.iter().map(|(_, flow)| (given(flow, "name").map(Value::display), kind(flow))).collect();
         tables.iter().map(|(i, _)| *i).zip(result_names(&flows)).collect()
     } else {
         tables.iter().filter_map(|(i, table)| Some((*i, table.get("name")?.display()))).collect()
@@ -160,6 +160,11 @@ fn entries(list: &[Value], part: &str, key: &str) -> Result<Vec<usize>> {
     Ok(matching)
 }
 
+/// Returns the value of a key, if it has one.
+fn given<'t>(table: &'t Table, key: &str) -> Option<&'t Value> {
+    table.get(key).filter(|value| **value != Value::Null)
+}
+
 /// Returns the default name of a flow, from values that have not been checked yet.
 fn kind(flow: &Table) -> String {
     if let Some(program @ Value::Table(_)) = flow.get("program") {
@@ -169,7 +174,7 @@ fn kind(flow: &Table) -> String {
         }
     }
     let cc = cc_name(flow.get("cc")).display();
-    match flow.get("transport") {
+    match given(flow, "transport") {
         None => cc,
         Some(Value::Text(transport)) if transport == "tcp" => cc,
         Some(Value::Text(transport)) if transport == "udp" => "udp".to_owned(),
@@ -183,7 +188,7 @@ fn cc_name(cc: Option<&Value>) -> Value {
         Some(Value::Table(table)) => table.get("name"),
         other => other,
     };
-    name.cloned().unwrap_or_else(|| DEFAULT_CC.into())
+    name.filter(|name| **name != Value::Null).cloned().unwrap_or_else(|| DEFAULT_CC.into())
 }
 
 /// Returns the runs of a scenario: each case, with each combination of the varied values, with each seed.

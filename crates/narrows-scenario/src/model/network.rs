@@ -55,7 +55,7 @@ impl Field for Loss {
     type Value = Loss;
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self> {
         match value {
-            Value::Table(_) | Value::Bool(_) | Value::Date(_) => Loss::read_table(value, at),
+            Value::Table(_) | Value::Bool(_) | Value::Date(_) | Value::Null => Loss::read_table(value, at),
             _ => at.expect(parse_loss(value).map(Loss::independent), value),
         }
     }

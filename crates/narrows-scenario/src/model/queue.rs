@@ -247,7 +247,7 @@ impl Field for Queue {
             Value::List(_) => {
                 at.expect(Err("a queue length such as '1000p', or a kind of queue".to_owned()), value)
             }
-            Value::Table(_) | Value::Date(_) => Queue::read_table(value, at),
+            Value::Table(_) | Value::Date(_) | Value::Null => Queue::read_table(value, at),
         }
     }
     fn write(value: &Self, keys: Keys) -> Option<Value> {

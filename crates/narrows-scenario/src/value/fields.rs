@@ -195,7 +195,7 @@ fn parse_data(value: &Value) -> Result<Value, String> {
             Value::Float(n) if !n.is_finite() => Err("finite numbers".to_owned()),
             // The smallest number of 64 bits has no positive counterpart.
             Value::Big(_) | Value::Int(i64::MIN) => Err("numbers of at most 64 bits".to_owned()),
-            Value::Date(_) => Err("strings, numbers, true, false, lists and tables".to_owned()),
+            Value::Date(_) | Value::Null => Err("strings, numbers, true, false, lists and tables".to_owned()),
             _ => Ok(()),
         }
     }
@@ -391,7 +391,7 @@ impl<F: Field> Field for Map<F> {
 impl<F: Field> Field for Option<F> {
     type Value = Option<F::Value>;
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self::Value> {
-        F::read(value, at).map(Some)
+        if *value == Value::Null { Some(None) } else { F::read(value, at).map(Some) }
     }
     fn write(value: &Self::Value, keys: Keys) -> Option<Value> {
         value.as_ref().and_then(|inner| F::write(inner, keys))

@@ -33,11 +33,14 @@ pub type Table = IndexMap<String, Value>;
 /// A value of a scenario that has not been checked yet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
+    /// No value. TOML has no such value, but JSON has. An optional key takes it.
+    Null,
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number.
+    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number. If there are
+    /// more than 4300 digits, the text has none.
     Big(String),
     /// A floating-point number.
     Float(f64),
@@ -73,7 +76,7 @@ impl Value {
         match self {
             Value::Int(n) => Some(*n as f64),
             Value::Float(n) => Some(*n),
-            Value::Big(digits) => digits.parse().ok(),
+            Value::Big(digits) => Some(digits.parse().unwrap_or(f64::INFINITY)),
             _ => None,
         }
     }
@@ -81,9 +84,11 @@ impl Value {
     /// Returns the value as Python would print its representation.
     pub(crate) fn repr(&self) -> String {
         match self {
+            Value::Null => "None".to_owned(),
             Value::Bool(true) => "True".to_owned(),
             Value::Bool(false) => "False".to_owned(),
             Value::Int(n) => n.to_string(),
+            Value::Big(digits) if digits.trim_start_matches('-').is_empty() => "a huge number".to_owned(),
             Value::Big(digits) => digits.clone(),
             Value::Float(n) => repr_float(*n),
             Value::Text(text) => repr_text(text),
@@ -146,6 +151,7 @@ impl From<u64> for Value {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
+            Value::Null => serializer.serialize_unit(),
             Value::Bool(flag) => serializer.serialize_bool(*flag),
             Value::Int(n) => serializer.serialize_i64(*n),
             Value::Big(digits) => serializer.serialize_f64(digits.parse().unwrap_or(f64::MAX)),
@@ -174,6 +180,9 @@ impl<'de> Deserialize<'de> for Value {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string, a number, true, false, a list or a table")
+            }
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
             }
             fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
                 Ok(Value::Bool(flag))

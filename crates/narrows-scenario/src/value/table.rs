@@ -132,9 +132,12 @@ pub(crate) fn write_key<F: Field>(
     is_given: bool,
     keys: Keys,
 ) {
-    if (keys == Keys::All || is_given)
-        && let Some(written) = F::write(value, keys)
-    {
+    let written = match keys {
+        Keys::All => F::write(value, keys),
+        Keys::Set if is_given => Some(F::write(value, keys).unwrap_or(Value::Null)),
+        Keys::Set => None,
+    };
+    if let Some(written) = written {
         into.insert(key.to_owned(), written);
     }
 }

@@ -6,8 +6,10 @@ use toml::de::{DeTable, DeValue};
 use super::{Table, Value};
 use crate::error::Error;
 
-/// Maximum number of digits of a whole number.
+/// Maximum number of decimal digits of a whole number.
 const MOST_DIGITS: usize = 4300;
+/// No number with at most this many digits in base 16, 8 or 2 has more than `MOST_DIGITS` decimal digits.
+const MOST_OTHER_DIGITS: usize = 3500;
 
 /// Reads a TOML document.
 ///
@@ -51,8 +53,11 @@ fn integer(digits: &str, radix: u32) -> Result<Value, Error> {
         Some(rest) => ("-", rest),
         None => ("", digits.strip_prefix('+').unwrap_or(digits)),
     };
-    if digits.len() > MOST_DIGITS {
-        return Err(Error::new("found no valid TOML", ""));
+    match radix {
+        10 if digits.len() > MOST_DIGITS => return Err(Error::new("found no valid TOML", "")),
+        10 => return Ok(Value::Big(format!("{sign}{digits}"))),
+        _ if digits.len() > MOST_OTHER_DIGITS => return Ok(Value::Big(sign.to_owned())),
+        _ => {}
     }
     // Converts to base 10 by multiplying and adding.
     let mut decimal: Vec<u32> = vec![0];
