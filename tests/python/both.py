@@ -1,7 +1,7 @@
 """Compares the two implementations of scenarios: the Python package and the crate narrows-scenario.
 
-`python -m pytest -p both FILE...` compares each scenario, sweep and plan that the tests in these files make. It writes
-the counts and the differences to the file that the environment variable NARROWS_BOTH names.
+`python -m pytest -p both FILE...` compares each scenario, sweep and plan that the tests in these files make.
+It writes the counts and the differences to the file that the environment variable NARROWS_BOTH names.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,6 @@ from narrows.scenario import load as load_module
 from narrows.scenario import model as model_module
 from narrows.scenario import resolve as resolve_module
 from narrows.scenario.model import Scenario
-
 
 SYNTAX = re.compile(r"found no valid TOML|found \[.*\] a second time")
 """Errors whose words come from the parser of TOML."""
@@ -150,7 +150,7 @@ def both_plans(tally: Tally, given: dict[str, Any], plan: Any) -> None:
 
 
 TALLY = Tally()
-_busy = False
+_busy = threading.Lock()
 
 
 def _is_json(value: object) -> bool:
@@ -167,13 +167,11 @@ def _once(compare: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(compare)
     def guarded(*args: Any) -> None:
-        global _busy
-        if not _busy:
-            _busy = True
+        if _busy.acquire(blocking=False):
             try:
                 compare(*args)
             finally:
-                _busy = False
+                _busy.release()
 
     return guarded
 
@@ -237,7 +235,12 @@ def _survey(result: Any, scenario: Scenario, *rest: Any) -> None:
     names = ("congestion_controllers", "rate_controllers", "kernel")
     options = _options(rest, names) if rest else {}
     lists: dict[str, Iterable[str]] = {key: list(options.get(key, ())) for key in names[:2]}
-    request = {"data": scenario.raw(), "source": scenario.source, "kernel": options.get("kernel", ""), **lists}
+    request = {
+        "data": scenario.raw(),
+        "source": scenario.source,
+        "kernel": options.get("kernel", ""),
+        **lists,
+    }
     both_plans(TALLY, request, result if isinstance(result, dict) else result.plan)
 
 

@@ -36,7 +36,7 @@ impl Measured {
 /// Returns the measured distribution with this name.
 pub(crate) fn measured(name: &str) -> Option<&'static Measured> {
     static ALL: LazyLock<BTreeMap<String, Measured>> =
-        LazyLock::new(|| file(include_str!("../data/flow-sizes.json")));
+        LazyLock::new(|| file(include_str!("../data/sizes.json")));
     ALL.get(name)
 }
 

@@ -32,7 +32,6 @@ pub use self::network::{
 };
 pub use self::program::{FlowEnd, Program, Protocol};
 pub use self::queue::{Codel, Fifo, FqCodel, Htb, HtbClass, Priority, Queue, Red, Threshold};
-pub use self::stacks::{CATALOGUE_PREFIX, QUINN_CONTROLLERS, STACKS};
 pub use self::topology::{Access, Dumbbell, Named, ParkingLot, Star, Topology};
 pub use self::traffic::{App, Arrivals, Distribution, Requests, SizeDistribution};
 pub use crate::value::fields::ReceiveBuffer;

@@ -1,13 +1,9 @@
 //! External transport stacks for simulated flows, and the names of congestion controllers.
 
-/// The prefix of `cc` that selects a controller of the catalogue instead of the stack's own controller.
-pub const CATALOGUE_PREFIX: &str = "narrows:";
-
-/// The congestion controllers that are a part of quinn.
-pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
+use narrows_plan::{CATALOGUE_PREFIX, QUINN, QUINN_CONTROLLERS};
 
 /// For each stack, the congestion controllers that are a part of the stack.
-pub const STACKS: [(&str, &[&str]); 1] = [("quinn", &QUINN_CONTROLLERS)];
+pub(crate) const STACKS: [(&str, &[&str]); 1] = [(QUINN, &QUINN_CONTROLLERS)];
 
 /// Returns the stack's own congestion controllers.
 pub(crate) fn controllers(stack: &str) -> &'static [&'static str] {

@@ -3,7 +3,9 @@
 use narrows_control::catalogue::Choice;
 use narrows_control::parameter::{Value as BaseValue, Values};
 use narrows_control::units::{Bytes, Rate};
-use narrows_plan::{AppPlan, FlowEnd, ProgramPlan, Protocol, SizePlan, StackPlan, TransportPlan};
+use narrows_plan::{
+    AppPlan, CATALOGUE_PREFIX, FlowEnd, ProgramPlan, Protocol, SizePlan, StackPlan, TransportPlan,
+};
 
 use super::Settings;
 use super::parameters::{Known, in_base_units};
@@ -11,8 +13,7 @@ use crate::data::measured;
 use crate::error::{Error, Result, found, found_text};
 use crate::files::{Files, join};
 use crate::model::{
-    self, CATALOGUE_PREFIX, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell,
-    stacks,
+    self, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell, stacks,
 };
 use crate::units::{NANOS_PER_SEC, Span, format_rate};
 use crate::value::Value;

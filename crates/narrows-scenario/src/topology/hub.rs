@@ -20,7 +20,8 @@ pub(super) fn read(name: &str, text: &str) -> Option<Facts> {
     };
     let mut raw: IndexMap<String, String> = IndexMap::new();
     for node in list("nodes")? {
-        let given = node.get("name").filter(|name| **name != Value::Null).map(Value::display).unwrap_or_default();
+        let given =
+            node.get("name").filter(|name| **name != Value::Null).map(Value::display).unwrap_or_default();
         raw.insert(node.get("id")?.display(), plain(&given));
     }
     let mut shared: IndexMap<&str, usize> = IndexMap::new();
