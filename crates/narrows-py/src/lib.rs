@@ -310,6 +310,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_runs, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::plan_as_written, m)?)?;
+    m.add_function(wrap_pyfunction!(scenario::scenario_schema, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

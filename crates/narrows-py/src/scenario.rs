@@ -1,6 +1,6 @@
 //! The way from a scenario to plans in Rust (`narrows-scenario`). Messages are JSON in both directions.
 
-use narrows_scenario::{Disk, message};
+use narrows_scenario::{Disk, Settings, message};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -19,4 +19,11 @@ pub(crate) fn scenario_runs(request: &str, networks: Option<String>) -> PyResult
 #[pyfunction]
 pub(crate) fn plan_as_written(plan_json: &str) -> PyResult<String> {
     serde_json::to_string(&crate::parse(plan_json)?).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Returns the JSON schema of scenario files, with the parameters of all controllers.
+#[pyfunction]
+pub(crate) fn scenario_schema() -> String {
+    let settings = Settings { catalogue: catalogue(), ..Settings::default() };
+    narrows_scenario::schema(&settings).to_string()
 }

@@ -25,3 +25,10 @@ pub use retired::Renamed;
 pub use scenario::Scenario;
 pub use sweep::{Run, expand, override_key, parse_override};
 pub use value::{Table, Value};
+
+/// Returns the JSON schema of scenario files, with the parameters of all controllers of the settings' catalogue. Editors
+/// complete and check scenario files with it.
+pub fn schema(settings: &Settings<'_>) -> serde_json::Value {
+    use value::table::Checked;
+    value::schema::of(model::Content::about(), settings)
+}

@@ -9,6 +9,7 @@ use crate::value::fields::{
     RateOrZero, SizeBetween, Text, Whole, words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
 
 /// Checks that pairs of times are in order.
@@ -50,6 +51,9 @@ impl Field for RateOrSteps {
     }
     fn write(value: &Vec<RateStep>, keys: Keys) -> Option<Value> {
         List::<RateStep>::write(value, keys)
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::rate(), List::<RateStep, 1>::schema()])
     }
     fn takes() -> Takes {
         List::<RateStep>::takes()

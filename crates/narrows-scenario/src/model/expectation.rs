@@ -83,6 +83,9 @@ impl Field for Bound {
     fn write(value: &Value, keys: Keys) -> Option<Value> {
         Quantity::write(value, keys)
     }
+    fn schema() -> serde_json::Value {
+        Quantity::schema()
+    }
 }
 
 table! {

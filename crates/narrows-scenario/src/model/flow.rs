@@ -12,6 +12,7 @@ use crate::value::fields::{
     words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::schema;
 use crate::value::table::{About, Checked, Key, Keys, Takes, table};
 use crate::value::{Table, Value};
 
@@ -64,6 +65,8 @@ impl Congestion {
 impl Checked for Congestion {
     fn about() -> &'static About {
         static ABOUT: About = About {
+            name: "Congestion",
+            meanings: &[],
             meaning: " A congestion controller and [its parameters](congestion-controllers.md#parameters).",
             base: None,
             keys: &[Key {
@@ -72,6 +75,9 @@ impl Checked for Congestion {
                 meaning: " Name of the congestion controller, or `FILE.py:CLASS` for\n [a class of your \
                           own](../tutorials/write-a-controller.md).",
                 takes: || Takes::Plain,
+                schema: Text::<1, 1024>::schema,
+                default: || None,
+                is_required: true,
             }],
             tag: None,
             is_open: true,
@@ -111,6 +117,9 @@ impl Field for Cc {
     fn write(value: &Congestion, keys: Keys) -> Option<Value> {
         Some(if value.params.is_empty() { value.name.as_str().into() } else { value.write(keys) })
     }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::text(0, 1024), schema::reference("Congestion")])
+    }
     fn takes() -> Takes {
         Takes::Tables(vec![Congestion::about()])
     }
@@ -144,6 +153,9 @@ impl Field for Ends {
             Ends::One(name) => name.as_str().into(),
             Ends::Many(names) => Value::List(names.iter().map(|name| name.as_str().into()).collect()),
         })
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::name(), List::<Name, 1>::schema()])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::value::fields::{
     words,
 };
 use crate::value::reader::Reader;
+use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table, tables};
 
 table! {
@@ -62,6 +63,9 @@ impl Field for Loss {
     fn write(value: &Self, keys: Keys) -> Option<Value> {
         Some(value.write_table(keys))
     }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::probability(), Loss::tables_schema()])
+    }
     fn takes() -> Takes {
         Takes::Tables(Loss::tables())
     }
@@ -93,6 +97,9 @@ impl Field for JitterOrTime {
     }
     fn write(value: &Jitter, keys: Keys) -> Option<Value> {
         Jitter::write(value, keys)
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::time(), Jitter::schema()])
     }
     fn takes() -> Takes {
         Jitter::takes()
@@ -155,6 +162,9 @@ impl Field for Column {
             Column::Name(name) => name.as_str().into(),
             Column::Number(digits) => digits.parse().map_or_else(|_| Value::Big(digits.clone()), Value::Int),
         })
+    }
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] })
     }
 }
 

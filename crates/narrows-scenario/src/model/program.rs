@@ -23,6 +23,9 @@ impl Field for Command {
     fn write(value: &String, _: Keys) -> Option<Value> {
         Some(value.as_str().into())
     }
+    fn schema() -> serde_json::Value {
+        Text::<1, 4096>::schema()
+    }
 }
 
 words! {

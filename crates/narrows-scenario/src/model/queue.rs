@@ -8,6 +8,7 @@ use crate::value::fields::{
     Field, Flag, List, Mark, Number, PositiveDuration, Probability, QueueLength, Rate, Size, Whole, ranges,
 };
 use crate::value::reader::Reader;
+use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table, tables};
 
 /// Linux's default queue length.
@@ -252,6 +253,9 @@ impl Field for Queue {
     }
     fn write(value: &Self, keys: Keys) -> Option<Value> {
         Some(value.write_table(keys))
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::queue_length(), Queue::tables_schema()])
     }
     fn takes() -> Takes {
         Takes::Tables(Queue::tables())

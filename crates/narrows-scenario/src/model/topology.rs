@@ -14,7 +14,8 @@ pub(crate) const MAX_PAIRS: usize = 4096;
 table! {
     /// Senders s1..sn, routers r1 and r2, receivers d1..dn; r1->r2 is called `bottleneck`.
     pub struct Dumbbell tagged "kind" = "dumbbell" check Dumbbell::consistent {
-        with traits: Traits, "Properties of the bottleneck link; access links are fast and never drop.";
+        with traits: Traits, "Properties of the bottleneck link; access links are fast and never drop.",
+            "rate": "L3 rate of each bottleneck link; either this or a `trace` is required.";
         /// L3 rate of the access links (default: ten times the bottleneck's highest rate).
         pub access_rate: Option<BitRate> as Option<Rate> = None;
         /// Number of pairs of hosts (default: the number of `rtts` or of `flows`).
@@ -54,7 +55,9 @@ table! {
     /// The hosts are the pair s0-d0, whose flows cross all hops, and a pair si-di for each hop i. The flows of the pair
     /// si-di cross only hop i.
     pub struct ParkingLot tagged "kind" = "parking-lot" check ParkingLot::consistent {
-        with traits: Traits, "Properties of each hop. Its delay is required. Access links are fast and never drop.";
+        with traits: Traits, "Properties of each hop. Access links are fast and never drop.",
+            "rate": "L3 rate of each bottleneck link; either this or a `trace` is required.",
+            "delay": "One-way propagation delay of each hop; required.";
         /// L3 rate of the access links (default: ten times the bottleneck's highest rate).
         pub access_rate: Option<BitRate> as Option<Rate> = None;
         /// Number of bottleneck links in series.
@@ -183,6 +186,9 @@ impl Field for Topology {
     }
     fn write(value: &Self, keys: Keys) -> Option<Value> {
         Some(value.write_table(keys))
+    }
+    fn schema() -> serde_json::Value {
+        Topology::tables_schema()
     }
     fn takes() -> Takes {
         Takes::Tables(Topology::tables())

@@ -7,6 +7,7 @@ use crate::value::fields::{
     Duration, Field, Number, Period, PositiveDuration, Rate, Size, Whole, ranges, words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
 
 table! {
@@ -105,6 +106,9 @@ impl Field for SizeOrDistribution {
     }
     fn write(value: &SizeDistribution, keys: Keys) -> Option<Value> {
         SizeDistribution::write(value, keys)
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::size(), SizeDistribution::schema()])
     }
     fn takes() -> Takes {
         SizeDistribution::takes()

@@ -27,7 +27,7 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 use narrows_control::catalogue::Catalogue;
-use narrows_control::parameter::Values;
+use narrows_control::parameter::{Parameter, Value as BaseValue, Values};
 use narrows_control::rate::registry;
 use narrows_control::units::Time;
 use narrows_plan::{
@@ -99,6 +99,17 @@ impl<'a> Settings<'a> {
     fn known_rate_controllers(&self) -> Vec<&str> {
         let own = registry::all().iter().map(|entry| entry.name);
         own.chain(self.catalogue.rate_controllers().iter().map(|entry| entry.name)).collect()
+    }
+
+    /// Returns all rate controllers, each with the names, definitions and defaults of its parameters.
+    pub(crate) fn rate_defaults(&self) -> Vec<(&'static str, Vec<(String, &'static Parameter, BaseValue)>)> {
+        let own = registry::all().iter().map(|entry| {
+            let parameters =
+                entry.defaults(&Values::new()).map(|(p, default)| (p.name.to_owned(), p, default));
+            (entry.name, parameters.collect())
+        });
+        let added = self.catalogue.rate_controllers().iter();
+        own.chain(added.map(|entry| (entry.name, entry.parameters().collect()))).collect()
     }
 
     /// Returns the parameters of a rate controller, or `None` if the catalogue has no such rate controller.

@@ -4,11 +4,13 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use indexmap::IndexMap;
+use serde_json::json;
 
 use super::Value;
 use super::problem::Kind;
 use super::python::{is_printable, repr_float};
 use super::reader::{Part, Reader};
+use super::schema;
 use super::table::{Keys, Takes};
 use crate::units::{
     self, BitRate, Bytes, Limit, MAX_NANOS, MAX_PACKETS, NANOS_PER_SEC, Span, format_duration, format_rate,
@@ -23,6 +25,8 @@ pub(crate) trait Field {
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self::Value>;
     /// Returns the value as a scenario file spells it; `None` if the key has no value.
     fn write(value: &Self::Value, keys: Keys) -> Option<Value>;
+    /// Returns the JSON schema of the values.
+    fn schema() -> serde_json::Value;
     /// Returns the kind of values.
     fn takes() -> Takes {
         Takes::Plain
@@ -38,7 +42,7 @@ const LEAST_PERIOD: u64 = 10_000;
 macro_rules! quantities {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident: $value:ty = $parse:path, $write:path $(, $check:expr)?;
+        $name:ident: $value:ty = $parse:path, $write:path, $schema:path $(, $check:expr)?;
     )*) => {$(
         $(#[doc = $doc])+
         pub(crate) struct $name;
@@ -55,6 +59,9 @@ macro_rules! quantities {
             }
             fn write(value: &$value, _: Keys) -> Option<Value> {
                 Some($write(value))
+            }
+            fn schema() -> serde_json::Value {
+                $schema()
             }
         }
     )*};
@@ -91,47 +98,47 @@ fn within(span: Span, least: u64, most: u64) -> Result<Span, String> {
 
 quantities! {
     /// A time; zero is allowed.
-    Duration: Span = units::parse_duration, write_span;
+    Duration: Span = units::parse_duration, write_span, schema::time;
     /// A time above zero.
-    PositiveDuration: Span = units::parse_duration, write_span, above_zero;
+    PositiveDuration: Span = units::parse_duration, write_span, schema::time, above_zero;
     /// A one-way propagation delay.
-    Delay: Span = units::parse_duration, write_span, |span| within(span, 0, MOST_DELAY.as_nanos());
+    Delay: Span = units::parse_duration, write_span, schema::time, |span| within(span, 0, MOST_DELAY.as_nanos());
     /// A two-way propagation delay.
-    Rtt: Span = units::parse_duration, write_span, |span| within(span, 1, MOST_DELAY.as_nanos());
+    Rtt: Span = units::parse_duration, write_span, schema::time, |span| within(span, 1, MOST_DELAY.as_nanos());
     /// A period.
-    Period: Span = units::parse_duration, write_span, |span| within(span, LEAST_PERIOD, MAX_NANOS);
+    Period: Span = units::parse_duration, write_span, schema::time, |span| within(span, LEAST_PERIOD, MAX_NANOS);
     /// A period. Zero means that the periodic event never happens.
-    PeriodOrZero: Span = units::parse_duration, write_span, |span| {
+    PeriodOrZero: Span = units::parse_duration, write_span, schema::time, |span| {
         if (1..LEAST_PERIOD).contains(&span.as_nanos()) {
             return Err(format!("0 or a time from {}", format_duration(Span::from_nanos(LEAST_PERIOD))));
         }
         Ok(span)
     };
     /// An L3 rate; zero is an outage.
-    RateOrZero: BitRate = units::parse_rate, write_rate;
+    RateOrZero: BitRate = units::parse_rate, write_rate, schema::rate;
     /// An L3 rate above zero.
-    Rate: BitRate = units::parse_rate, write_rate, above_zero;
+    Rate: BitRate = units::parse_rate, write_rate, schema::rate, above_zero;
     /// A size above zero.
-    Size: Bytes = units::parse_size, write_size, above_zero;
+    Size: Bytes = units::parse_size, write_size, schema::size, above_zero;
     /// A probability between 0 and 1.
-    Probability: f64 = units::parse_probability, write_number;
+    Probability: f64 = units::parse_probability, write_number, schema::probability;
     /// Length of a queue.
-    QueueLength: Limit = units::parse_limit, write_limit;
+    QueueLength: Limit = units::parse_limit, write_limit, schema::queue_length;
     /// Length of a queue above which packets are marked: a number of packets, or a finite length.
-    Mark: Limit = parse_mark, write_mark;
+    Mark: Limit = parse_mark, write_mark, schema::mark;
     /// A name of a node, link or flow.
-    Name: String = parse_name, write_text;
+    Name: String = parse_name, write_text, schema::name;
     /// A name that is also valid as the name of a folder.
-    FileName: String = parse_name, write_text, |name| {
+    FileName: String = parse_name, write_text, schema::name, |name| {
         if name.contains(['/', '\\']) || name.starts_with(['.', '-']) {
             return Err("a name without slashes that does not begin with a dot or dash".to_owned());
         }
         Ok(name)
     };
     /// A value of a measure: a number in the measure's unit, or text with a unit.
-    Quantity: Value = parse_quantity, Clone::clone;
+    Quantity: Value = parse_quantity, Clone::clone, schema::quantity;
     /// A command, split into words as a shell does. No shell runs it.
-    WholeValue: Value = parse_data, Clone::clone;
+    WholeValue: Value = parse_data, Clone::clone, schema::anything;
 }
 
 /// A value that JSON can represent. Code outside this module makes further checks.
@@ -217,6 +224,9 @@ impl Field for Flag {
     fn write(value: &bool, _: Keys) -> Option<Value> {
         Some(Value::Bool(*value))
     }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "boolean" })
+    }
 }
 
 /// A whole number between `MIN` and `MAX`.
@@ -250,6 +260,9 @@ where
     }
     fn write(value: &T, _: Keys) -> Option<Value> {
         Some(Value::from((*value).into()))
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
     }
 }
 
@@ -291,6 +304,11 @@ impl<R: Range> Field for Number<R> {
     fn write(value: &f64, _: Keys) -> Option<Value> {
         Some(Value::Float(*value))
     }
+    fn schema() -> serde_json::Value {
+        let (least, includes) = R::LEAST;
+        let bound = if includes { "minimum" } else { "exclusiveMinimum" };
+        json!({ "type": "number", bound: least, "maximum": R::MOST })
+    }
 }
 
 /// Declares ranges of numbers.
@@ -320,6 +338,9 @@ impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
     }
     fn write(value: &String, _: Keys) -> Option<Value> {
         Some(value.as_str().into())
+    }
+    fn schema() -> serde_json::Value {
+        schema::text(MIN, MAX)
     }
 }
 
@@ -359,6 +380,9 @@ impl<F: Field, const MIN: usize, const MAX: usize> Field for List<F, MIN, MAX> {
     fn write(value: &Self::Value, keys: Keys) -> Option<Value> {
         Some(Value::List(value.iter().filter_map(|item| F::write(item, keys)).collect()))
     }
+    fn schema() -> serde_json::Value {
+        schema::list(F::schema(), MIN, MAX)
+    }
     fn takes() -> Takes {
         Takes::List(Box::new(F::takes()))
     }
@@ -386,6 +410,9 @@ impl<F: Field> Field for Map<F> {
         let pairs = value.iter().filter_map(|(key, inner)| Some((key.clone(), F::write(inner, keys)?)));
         Some(Value::Table(pairs.collect()))
     }
+    fn schema() -> serde_json::Value {
+        json!({ "type": "object", "additionalProperties": schema::additional(F::schema()) })
+    }
 }
 
 impl<F: Field> Field for Option<F> {
@@ -395,6 +422,9 @@ impl<F: Field> Field for Option<F> {
     }
     fn write(value: &Self::Value, keys: Keys) -> Option<Value> {
         value.as_ref().and_then(|inner| F::write(inner, keys))
+    }
+    fn schema() -> serde_json::Value {
+        F::schema()
     }
     fn takes() -> Takes {
         match F::takes() {
@@ -433,6 +463,9 @@ impl Field for ReceiveBuffer {
             ReceiveBuffer::Size(size) => format_size(*size).into(),
         })
     }
+    fn schema() -> serde_json::Value {
+        schema::receive_buffer()
+    }
 }
 
 /// A size with bounds, in bytes.
@@ -453,6 +486,9 @@ impl<const MIN: u64, const MAX: u64> Field for SizeBetween<MIN, MAX> {
     fn write(value: &Bytes, keys: Keys) -> Option<Value> {
         Size::write(value, keys)
     }
+    fn schema() -> serde_json::Value {
+        schema::size()
+    }
 }
 
 /// Names, or `all`.
@@ -469,6 +505,9 @@ impl Field for NamesOrAll {
     }
     fn write(value: &Vec<String>, keys: Keys) -> Option<Value> {
         List::<Name>::write(value, keys)
+    }
+    fn schema() -> serde_json::Value {
+        json!({ "anyOf": [schema::word(ALL), List::<Name>::schema()] })
     }
 }
 
@@ -495,6 +534,9 @@ impl Field for DistanceOrDelay {
     }
     fn write(value: &Option<Span>, _: Keys) -> Option<Value> {
         Some(value.map_or(DISTANCE.into(), |span| format_duration(span).into()))
+    }
+    fn schema() -> serde_json::Value {
+        schema::any_of(vec![schema::word(DISTANCE), schema::time()])
     }
 }
 
@@ -534,6 +576,9 @@ macro_rules! words {
             }
             fn write(value: &Self, _: $crate::value::table::Keys) -> Option<$crate::value::Value> {
                 Some(value.word().into())
+            }
+            fn schema() -> serde_json::Value {
+                $crate::value::schema::words(&[$($word),+])
             }
         }
     };

@@ -5,6 +5,9 @@ use super::fields::Field;
 use super::reader::Reader;
 use super::{Table, Value};
 
+/// JSON, as `serde_json` represents it.
+type Json = serde_json::Value;
+
 /// A table that [`table!`] declares.
 pub(crate) trait Checked: Sized + Clone {
     /// Returns the properties of the table and of its keys.
@@ -41,10 +44,14 @@ pub(crate) enum Keys {
 /// The properties of a table.
 #[derive(Debug)]
 pub(crate) struct About {
+    /// The name of the table's type.
+    pub(crate) name: &'static str,
     /// The meaning of the table. The reference and the JSON schema print it.
     pub(crate) meaning: &'static str,
     /// The table whose keys this table also has.
     pub(crate) base: Option<fn() -> &'static About>,
+    /// Keys of `base` that have another meaning in this table, with this meaning.
+    pub(crate) meanings: &'static [(&'static str, &'static str)],
     /// The table's own keys.
     pub(crate) keys: &'static [Key],
     /// The key whose value identifies this table among the tables at the same place, and this value.
@@ -64,6 +71,12 @@ pub(crate) struct Key {
     pub(crate) meaning: &'static str,
     /// The kind of its values.
     pub(crate) takes: fn() -> Takes,
+    /// The JSON schema of its values.
+    pub(crate) schema: fn() -> Json,
+    /// The default, with its unit; `None`: there is no default.
+    pub(crate) default: fn() -> Option<Value>,
+    /// Whether the key is required.
+    pub(crate) is_required: bool,
 }
 
 /// The kind of values that a key takes, as far as hints need it.
@@ -151,7 +164,7 @@ macro_rules! table {
     (
         $(#[doc = $about:literal])+
         pub struct $name:ident $(tagged $tag:literal = $word:literal)? $(check $check:path)? {
-            $( with $base_field:ident: $base:ty, $base_doc:literal; )?
+            $( with $base_field:ident: $base:ty, $base_doc:literal $(, $own:literal: $own_meaning:literal)*; )?
             $(
                 $(#[doc = $doc:literal])+
                 pub $field:ident $([$key:literal])?: $type:ty as $kind:ty $(= $default:expr)?;
@@ -171,6 +184,8 @@ macro_rules! table {
             fn about() -> &'static $crate::value::table::About {
                 use $crate::value::table::{About, Key};
                 static ABOUT: About = About {
+                    name: stringify!($name),
+                    meanings: &[$( $( ($own, $own_meaning), )* )?],
                     meaning: concat!($($about, "\n"),+),
                     base: {
                         #[allow(unused_mut, unused_assignments)]
@@ -187,6 +202,13 @@ macro_rules! table {
                             also: $crate::value::table::key_also!($field $(, $key)?),
                             meaning: concat!($($doc, "\n"),+),
                             takes: <$kind as $crate::value::fields::Field>::takes,
+                            schema: <$kind as $crate::value::fields::Field>::schema,
+                            default: || {
+                                let default: Option<$type> = $crate::value::table::optional!($($default)?);
+                                let keys = $crate::value::table::Keys::All;
+                                <$kind as $crate::value::fields::Field>::write(&default?, keys)
+                            },
+                            is_required: $crate::value::table::is_missing!($($default)?),
                         },
                     )*],
                     tag: $crate::value::table::optional!($(($tag, $word))?),
@@ -249,6 +271,9 @@ macro_rules! table {
             fn takes() -> $crate::value::table::Takes {
                 $crate::value::table::Takes::Tables(vec![<$name as $crate::value::table::Checked>::about()])
             }
+            fn schema() -> serde_json::Value {
+                $crate::value::schema::reference(stringify!($name))
+            }
         }
 
         impl $name {
@@ -280,6 +305,16 @@ macro_rules! key_also {
     };
     ($field:ident, $key:literal) => {
         Some(stringify!($field))
+    };
+}
+
+/// Whether an expression is missing.
+macro_rules! is_missing {
+    () => {
+        true
+    };
+    ($value:expr) => {
+        false
     };
 }
 
@@ -345,6 +380,11 @@ macro_rules! tables {
                 }
             }
 
+            /// The JSON schema of the tables.
+            fn tables_schema() -> serde_json::Value {
+                $crate::value::schema::one_of($tag, &Self::tables())
+            }
+
             fn write_table(&self, keys: $crate::value::table::Keys) -> $crate::value::Value {
                 match self {
                     $( $name::$variant(table) => $crate::value::table::Checked::write(table, keys), )+
@@ -354,4 +394,4 @@ macro_rules! tables {
     };
 }
 
-pub(crate) use {key_also, key_name, optional, table, tables};
+pub(crate) use {is_missing, key_also, key_name, optional, table, tables};
