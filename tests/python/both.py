@@ -24,6 +24,7 @@ from narrows.errors import ScenarioError
 from narrows.scenario import load as load_module
 from narrows.scenario import model as model_module
 from narrows.scenario import resolve as resolve_module
+from narrows.scenario import served as served_module
 from narrows.scenario.model import Scenario
 
 SYNTAX = re.compile(r"found no valid TOML|found \[.*\] a second time")
@@ -244,12 +245,22 @@ def _survey(result: Any, scenario: Scenario, *rest: Any) -> None:
     both_plans(TALLY, request, result if isinstance(result, dict) else result.plan)
 
 
+def _notes(result: Any, runs: Iterable[Any]) -> None:
+    known = list(runs)
+    points = {id(run.point): run.point for run in known}
+    if len(points) == 1:
+        (point,) = points.values()
+        answer = rust(data=point.raw(), source=point.source, notes=True)
+        TALLY.judge("notes", point.raw(), result, answer if "error" in answer else answer["notes"])
+
+
 def pytest_configure() -> None:
     """Install the comparison before the tests import the functions."""
     _patched(load_module, "loads", _loads)
     _patched(load_module, "expand", _expand)
     _patched(resolve_module, "survey", _survey)
     _patched(model_module.Scenario, "__init__", _made)
+    _patched(served_module, "notes", _notes)
 
 
 def pytest_unconfigure() -> None:

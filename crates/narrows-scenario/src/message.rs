@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::files::Files;
+use crate::notes::notes;
 use crate::resolve::{Settings, resolve};
 use crate::scenario::Scenario;
 use crate::sweep::{Run, expand};
@@ -29,6 +30,8 @@ struct Request {
     expand: bool,
     /// Number of seeds; `None`: that of the scenario.
     seeds: Option<u64>,
+    /// Whether notes for readers of the results are made.
+    notes: bool,
     /// Whether plans are made.
     resolve: bool,
     /// Names that `cc` may take. If the list is empty, names are not checked.
@@ -48,6 +51,7 @@ struct Answer {
     /// Old names in the scenario, each with its current name.
     renamed: Vec<(String, String)>,
     runs: Vec<RunAnswer>,
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,10 +72,11 @@ struct RunAnswer {
 ///
 /// # Arguments
 /// * `request`: a JSON object with `text` (TOML) or `data` (the scenario's tables), and with `source`. Optional keys:
-///   `overrides` (pairs of key and value), `expand` (whether all runs of the sweep are made), `seeds`, `resolve` (whether
-///   plans are made), `congestion_controllers`, `rate_controllers` and `kernel` (see [`Settings`]).
+///   `overrides` (pairs of key and value), `expand` (whether all runs of the sweep are made), `seeds`, `resolve`
+///   (whether plans are made), `congestion_controllers`, `rate_controllers` and `kernel` (see [`Settings`]), `notes`
+///   (whether notes are made).
 ///
-/// The result is a JSON object with `raw`, `full`, `renamed` and `runs`.
+/// The result is a JSON object with `raw`, `full`, `renamed`, `runs` and `notes`.
 ///
 /// # Errors
 /// Returns an error if the request or the scenario is not valid. If only a run is not valid, its object has `error`.
@@ -95,6 +100,7 @@ pub fn answer(request: &str, catalogue: &Catalogue, files: &dyn Files) -> Result
         kernel: request.kernel,
         files,
     };
+    let notes = if request.notes { notes(&runs, &settings)? } else { Vec::new() };
     let runs = runs.iter().map(|run| {
         let made = request.resolve.then(|| resolve(&run.scenario(), &settings));
         let (plan, error) = match made.transpose() {
@@ -109,6 +115,7 @@ pub fn answer(request: &str, catalogue: &Catalogue, files: &dyn Files) -> Result
         full: scenario.full(),
         renamed: scenario.renamed().iter().map(|name| (name.old.clone(), name.new.clone())).collect(),
         runs: runs.collect(),
+        notes,
     };
     serde_json::to_string(&answer).map_err(wrong)
 }

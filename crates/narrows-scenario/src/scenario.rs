@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::error::{Error, Result};
 use crate::files::Files;
-use crate::model::Content;
+use crate::model::{Content, ReceiveBuffer};
 use crate::retired::{self, Renamed};
 use crate::sweep::override_key;
 use crate::value::problem::{first_error, is_list_of_tables};
@@ -68,8 +68,8 @@ impl Scenario {
     ///
     /// # Arguments
     /// * `text`: the TOML.
-    /// * `source`: path of the file with this text. Errors name this path. The stem of the path is the default of `name`.
-    ///   Paths of traces are relative to the file's folder.
+    /// * `source`: path of the file with this text. Errors name this path. The stem of the path is the default of
+    ///   `name`. Paths of traces are relative to the file's folder.
     /// * `overrides`: values by dotted key.
     ///
     /// # Errors
@@ -124,6 +124,17 @@ impl Scenario {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.content.seed = seed;
+        self.content.mark("seed");
+        self
+    }
+
+    /// Returns the same scenario with the receive buffers of real sockets, for a comparison with real stacks.
+    #[must_use]
+    pub fn beside_real(mut self) -> Self {
+        if self.content.receive_buffer.is_none() {
+            self.content.receive_buffer = Some(ReceiveBuffer::Auto);
+            self.content.mark("receive_buffer");
+        }
         self
     }
 

@@ -54,9 +54,9 @@ pub fn parse_override(text: &str) -> Result<(String, Value)> {
 
 /// Sets a dotted key.
 ///
-/// Parts of the key are names of tables. A part that contains dots is in quotes, as in TOML. For a list of tables, a part
-/// is the number or name of an entry, or `*` for all entries. The name of a flow is its name in results, e.g. `bbr` for a
-/// BBR flow whose name is not set.
+/// Parts of the key are names of tables. A part that contains dots is in quotes, as in TOML. For a list of tables, a
+/// part is the number or name of an entry, or `*` for all entries. The name of a flow is its name in results, e.g.
+/// `bbr` for a BBR flow whose name is not set.
 ///
 /// # Errors
 /// Returns an error if the key is not a dotted key, or leads to a table or entry that does not exist.

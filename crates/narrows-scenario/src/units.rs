@@ -1,8 +1,8 @@
 //! Quantities with units: parses and prints them.
 //!
-//! Times are nanoseconds ([`Span`]), rates bit/s ([`BitRate`]), sizes bytes ([`Bytes`]). Prefixes of rates and sizes are
-//! decimal (1 kbit = 1000 bit, 1 kB = 1000 B), except for binary prefixes (KiB, Mibit). `Mbps` is megabit per second,
-//! unlike in `tc`, where it is megabyte per second. Bytes need a capital B: `MB/s`.
+//! Times are nanoseconds ([`Span`]), rates bit/s ([`BitRate`]), sizes bytes ([`Bytes`]). Prefixes of rates and sizes
+//! are decimal (1 kbit = 1000 bit, 1 kB = 1000 B), except for binary prefixes (KiB, Mibit). `Mbps` is megabit per
+//! second, unlike in `tc`, where it is megabyte per second. Bytes need a capital B: `MB/s`.
 
 use std::fmt;
 

@@ -145,8 +145,8 @@ table! {
         pub traces: bool as Flag = false;
         /// Names of the TCP flows whose state is recorded after each ACK (table `acks`), or 'all'. Simulator only.
         pub acks: Option<Vec<String>> as Option<NamesOrAll> = None;
-        /// Maximum number of rows of the table `acks` in a run. Each time the table is full, every second row is dropped,
-        /// and from then on half as many ACKs are recorded.
+        /// Maximum number of rows of the table `acks` in a run. Each time the table is full, every second row is
+        /// dropped, and from then on half as many ACKs are recorded.
         pub ack_rows: u32 as Whole<u32, 2, 100_000_000> = 1_000_000;
     }
 }

@@ -100,8 +100,8 @@ table! {
         /// The points of the sweep to which the condition applies: for some factors, a value or a list of values, e.g.
         /// `{ "topology.rate" = "50mbit" }` (default: all points).
         pub place["where"]: IndexMap<String, Value> as Map<Data> = IndexMap::new();
-        /// The second side of a comparison. From the first side, it inherits the keys of `where` and `args` that it does
-        /// not set.
+        /// The second side of a comparison. From the first side, it inherits the keys of `where` and `args` that it
+        /// does not set.
         pub than: Option<Selection> as Option<Selection> = None;
         /// How the two sides become one number for each seed: the difference (first minus second), the ratio (first
         /// divided by second), or the gain (by how many percent the first is larger).

@@ -210,15 +210,15 @@ table! {
         pub to: Option<Ends> as Option<Ends> = None;
         /// Makes this entry several flows between hosts. `permutation`: each host sends one flow to another host and
         /// receives one flow. `all-to-all`: each host sends a flow to every other host. `random`: each host sends one
-        /// flow to a random other host. `incast`: all hosts send a flow to the host `to`. With `from` and `to`, only the
-        /// named hosts take part. Random pairs follow from the scenario's seed. All seeds of a sweep have the same
+        /// flow to a random other host. `incast`: all hosts send a flow to the host `to`. With `from` and `to`, only
+        /// the named hosts take part. Random pairs follow from the scenario's seed. All seeds of a sweep have the same
         /// pairs.
         pub pattern: Option<Pattern> as Option<Pattern> = None;
         /// Transport protocol. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in the simulator.
         pub transport: Transport as Transport = Transport::Tcp;
         /// TCP and QUIC: name of the congestion controller, or a table with its parameters. With `transport = "quinn"`,
-        /// the names `bbr`, `cubic` and `newreno` mean the controllers of quinn, and `narrows:NAME` means a controller of
-        /// Narrows.
+        /// the names `bbr`, `cubic` and `newreno` mean the controllers of quinn, and `narrows:NAME` means a controller
+        /// of Narrows.
         pub cc: Congestion as Cc = Congestion::named(DEFAULT_CC);
         /// UDP: L3 rate at which the flow sends.
         pub rate: Option<BitRate> as Option<Rate> = None;
@@ -261,8 +261,8 @@ table! {
         pub receive_window: Option<u32> as Option<Whole<u32, 1, MAX_PACKETS>> = None;
         /// TCP: payload bytes of a full segment.
         pub mss: u32 as Whole<u32, 64, 60000> = MSS;
-        /// TCP: window of a new connection in packets. The default is that of RFC 6928. Congestion controllers that get a
-        /// rate or a window from the network during the handshake start with that rate or window instead.
+        /// TCP: window of a new connection in packets. The default is that of RFC 6928. Congestion controllers that get
+        /// a rate or a window from the network during the handshake start with that rate or window instead.
         pub initial_window: u32 as Whole<u32, 1, 10_000> = narrows_plan::INITIAL_WINDOW_PACKETS;
         /// Class of the flow in priority and HTB queues. With BRF's `share = "mark"`, it is also the mark of the flow's
         /// packets.

@@ -48,7 +48,7 @@ pub const MAX_SEED: u64 = i64::MAX as u64;
 pub(crate) const MAX_LINKS: usize = 50_000;
 
 table! {
-    /// The keys of a scenario.
+    /// A scenario.
     pub struct Content {
         /// Name of the results folder.
         pub name: String as FileName = "scenario".to_owned();
@@ -56,8 +56,8 @@ table! {
         pub duration: Span as PositiveDuration = seconds(30);
         /// Seed of all random choices.
         pub seed: u64 as Whole<u64, 0, MAX_SEED> = 1;
-        /// Start of the measurement interval (default: 10 % of the run, but at least 10 times the longest RTT and at most
-        /// half of the run).
+        /// Start of the measurement interval (default: 10 % of the run, but at least 10 times the longest RTT and at
+        /// most half of the run).
         pub warmup: Option<Span> as Option<Duration> = None;
         /// Topology: a layout (`kind`), or a published network (`name`).
         pub topology: Option<Topology> as Option<Topology> = None;
@@ -65,9 +65,9 @@ table! {
         pub nodes: Vec<Node> as List<Node> = Vec::new();
         /// Links in addition to the topology's links.
         pub links: Vec<Link> as List<Link, 0, MAX_LINKS> = Vec::new();
-        /// Whether flows are spread over equal paths, as in a network whose switches hash addresses and ports. Each flow
-        /// takes one of the shortest paths, chosen at random. The path of its ACKs is chosen independently. If false, all
-        /// flows between two nodes take the same path. Simulator only.
+        /// Whether flows are spread over equal paths, as in a network whose switches hash addresses and ports. Each
+        /// flow takes one of the shortest paths, chosen at random. The path of its ACKs is chosen independently. If
+        /// false, all flows between two nodes take the same path. Simulator only.
         pub ecmp: bool as Flag = false;
         /// Flows of the scenario.
         pub flows: Vec<Flow> as List<Flow, 0, 100_000> = Vec::new();
@@ -75,11 +75,11 @@ table! {
         pub rate_controllers: Vec<RateController> as List<RateController, 0, 1024> = Vec::new();
         /// The SDN controller (default: none).
         pub sdn: Option<Sdn> as Option<Sdn> = None;
-        /// Receive buffer of every TCP connection (Linux tcp_rmem). Half of the buffer is advertised as the window. Data
-        /// after a missing segment occupies part of the buffer. "auto" is the larger of two sizes: Linux's 6 MiB, and
-        /// four times what the largest path holds (its BDP and its queue). If this key is not set, real sockets have the
-        /// "auto" size. Simulated receivers then open their window to half of the "auto" size. After that, they no longer
-        /// limit the sender.
+        /// Receive buffer of every TCP connection (Linux tcp_rmem). Half of the buffer is advertised as the window.
+        /// Data after a missing segment occupies part of the buffer. "auto" is the larger of two sizes: Linux's 6 MiB,
+        /// and four times what the largest path holds (its BDP and its queue). If this key is not set, real sockets
+        /// have the "auto" size. Simulated receivers then open their window to half of the "auto" size. After that,
+        /// they no longer limit the sender.
         pub receive_buffer: Option<ReceiveBuffer> as Option<ReceiveBuffer> = None;
         /// Data that each run records.
         pub probes: Probes as Probes = Probes::default();

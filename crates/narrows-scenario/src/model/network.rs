@@ -173,8 +173,8 @@ table! {
     pub struct Trace {
         /// Path, relative to the scenario's folder.
         pub file: String as Text<1, 4096>;
-        /// With `mahimahi`, each line is a time in ms at which 1500 bytes may leave. With `csv`, each line has a time and
-        /// a rate.
+        /// With `mahimahi`, each line is a time in ms at which 1500 bytes may leave. With `csv`, each line has a time
+        /// and a rate.
         pub format: TraceFormat as TraceFormat = TraceFormat::Mahimahi;
         /// CSV: column with the time, as a name or as a number that counts from 0.
         pub time: Column as Column = Column::Number("0".to_owned());

@@ -62,8 +62,8 @@ table! {
         pub port: Option<u16> as Option<Whole<u16, 1, 65535>> = None;
         /// Protocol of the port. QUIC uses `udp`.
         pub protocol: Protocol as Protocol = Protocol::Tcp;
-        /// End of the flow at which the client runs. The goodput of a flow counts only data that go from `from` to `to`.
-        /// A client that downloads must therefore be at `to`.
+        /// End of the flow at which the client runs. The goodput of a flow counts only data that go from `from` to
+        /// `to`. A client that downloads must therefore be at `to`.
         pub client_at: FlowEnd as FlowEnd = FlowEnd::From;
         /// Files and folders, relative to the scenario file, that the programs find in their working folder.
         pub files: Vec<String> as List<Text<1, 4096>> = Vec::new();

@@ -119,8 +119,8 @@ ranges! {
 table! {
     /// A published network.
     ///
-    /// The keys `from` and `to` of flows are names of nodes. Each switch that is an end of a flow gets a host. Links are
-    /// called `A->B` and `B->A`.
+    /// The keys `from` and `to` of flows are names of nodes. Each switch that is an end of a flow gets a host. Links
+    /// are called `A->B` and `B->A`.
     pub struct Named tagged "kind" = "named" check Named::consistent {
         /// abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or a name from topohub such as 'topozoo/Geant2012'.
         pub name: String as Text<1, 100>;

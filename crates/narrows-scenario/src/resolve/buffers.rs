@@ -3,7 +3,7 @@
 use narrows_control::units::Bytes;
 use narrows_plan::{LimitPlan, LinkPlan, QueuePlan, RatePlan};
 
-use super::fitting::Path;
+use super::paths::Path;
 use crate::data::FULL_PACKET;
 use crate::units::NANOS_PER_SEC;
 
@@ -11,14 +11,14 @@ use crate::units::NANOS_PER_SEC;
 const DEFAULT: u64 = 6 << 20;
 /// Maximum size. Half of this size is near the largest window that TCP can offer (RFC 7323 section 2.3).
 const MOST: u64 = 1 << 30;
-/// Ratio of the receive buffer to the content of a path. It is 2 times 2: Linux offers only half of the buffer as the window,
-/// and slow start sends up to twice the content of a full path before it detects a loss.
+/// Ratio of the receive buffer to the content of a path. It is 2 times 2: Linux offers only half of the buffer as the
+/// window, and slow start sends up to twice the content of a full path before it detects a loss.
 const MARGIN: u64 = 4;
 
 /// Returns the size: Linux's default or four times the content of the largest path, whichever is larger.
 ///
-/// The content of a path is the BDP of its slowest link, plus that link's queue. The size of the buffer affects algorithms
-/// that count ACKs, because a receiver acknowledges each segment while its window grows (`tcp/offer.rs`).
+/// The content of a path is the BDP of its slowest link, plus that link's queue. The size of the buffer affects
+/// algorithms that count ACKs, because a receiver acknowledges each segment while its window grows (`tcp/offer.rs`).
 pub(super) fn receive_buffer(links: &[LinkPlan], paths: &[Path]) -> Bytes {
     let most = paths.iter().map(|path| content(links, path)).max().unwrap_or(0);
     Bytes::new(most.saturating_mul(MARGIN).clamp(DEFAULT, MOST))

@@ -14,8 +14,8 @@ const HEADER: [&str; 3] = ["from", "to", "mbit"];
 /// Reads demands, each with its line number. Empty lines, comments (#) and a header are skipped.
 ///
 /// # Errors
-/// Returns an error for a mistake in the file, with the file and the line. If the file cannot be read, the error names `key`
-/// instead of a line.
+/// Returns an error for a mistake in the file, with the file and the line. If the file cannot be read, the error names
+/// `key` instead of a line.
 pub(super) fn read(file: &str, folder: &str, key: &str, files: &dyn Files) -> Result<Vec<(Demand, String)>> {
     let content = files.read(&join(folder, file), MAX_BYTES).map_err(|problem: Unreadable| {
         let shown = found_text(file);

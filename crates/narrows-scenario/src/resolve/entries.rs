@@ -12,7 +12,7 @@ use crate::units::{BitRate, MAX_BITS_PER_SEC, format_rate};
 use crate::value::python::six_digits;
 
 /// The traffic matrix that comes with a topology from SNDlib.
-const SNDLIB: &str = "sndlib";
+pub(crate) const SNDLIB: &str = "sndlib";
 
 /// The facts of the scenario's published network, if it has one. An error is reported when the facts are needed.
 pub(super) struct Published(Option<Result<Facts>>);

@@ -1,37 +1,18 @@
 //! Checks whether the entries of a scenario fit together. Each entry has already been checked by itself.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 use narrows_plan::LimitPlan;
 
 use super::entries::Entry;
 use super::graph::{Direction, Graph};
+use super::paths::Path;
 use crate::data::{FULL_PACKET, HEADERS};
 use crate::error::{Error, Result, found_text};
 use crate::model::{Flow, Queue, Topology, Transport};
 use crate::scenario::Scenario;
 use crate::units::{BitRate, Bytes, Limit, format_rate};
-
-/// The directed links of a flow's paths.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Path {
-    /// Path of the flow's data.
-    pub(super) forth: Vec<usize>,
-    /// Path of the flow's ACKs.
-    pub(super) back: Vec<usize>,
-    /// The links of other paths of equal length that the data may take (ECMP).
-    pub(super) also_forth: BTreeSet<usize>,
-    /// The links of other paths of equal length that the ACKs may take (ECMP).
-    pub(super) also_back: BTreeSet<usize>,
-}
-
-impl Path {
-    /// Returns all links that data may take.
-    pub(super) fn data_links(&self) -> impl Iterator<Item = usize> {
-        self.forth.iter().chain(&self.also_forth).copied()
-    }
-}
 
 /// Checks flows against the network.
 ///
@@ -77,8 +58,8 @@ pub(super) fn check(scenario: &Scenario, graph: &Graph<'_>, entries: &[Entry], p
     Ok(())
 }
 
-/// Checks that the sum of the classes' rates does not exceed the link's rate. Links with a trace are not checked, because a
-/// trace has no single rate.
+/// Checks that the sum of the classes' rates does not exceed the link's rate. Links with a trace are not checked,
+/// because a trace has no single rate.
 fn guarantees(link: &Direction) -> Result<()> {
     let (Some(Queue::Htb(queue)), None) = (&link.traits.queue, &link.capacity) else { return Ok(()) };
     let changes = link.traits.at.iter().filter_map(|change| change.rate);
@@ -193,8 +174,8 @@ pub(super) fn check_mark(mark: &LimitPlan, limit: &LimitPlan, key: &str) -> Resu
         let (length, most) = (i64::from(in_packets(mark)), i64::from(packets) - 1);
         if length >= most {
             let message = format!(
-                "found {length} packets, expected less than {most}: the queue's limit is {packets}, so nothing would ever \
-                 be marked"
+                "found {length} packets, expected less than {most}: the queue's limit is {packets}, so nothing would \
+                 ever be marked"
             );
             return Err(Error::new(message, key));
         }

@@ -1,25 +1,29 @@
-//! Makes the parts of a plan that depend on a single flow: its transport and its application.
+//! Makes the flows of a plan, with their transports and applications.
 
 use narrows_control::catalogue::Choice;
 use narrows_control::parameter::{Value as BaseValue, Values};
-use narrows_control::units::{Bytes, Rate};
+use narrows_control::units::{Bytes, Rate, Time};
 use narrows_plan::{
-    AppPlan, CATALOGUE_PREFIX, FlowEnd, ProgramPlan, Protocol, SizePlan, StackPlan, TransportPlan,
+    AppPlan, CATALOGUE_PREFIX, FlowEnd, FlowPlan, ProgramPlan, Protocol, SizePlan, StackPlan, TransportPlan,
 };
 
-use super::Settings;
+use super::entries::Entry;
+use super::graph::Graph;
 use super::parameters::{Known, in_base_units};
+use super::{Settings, indices};
 use crate::data::measured;
-use crate::error::{Error, Result, found, found_text};
+use crate::error::{Error, Result, found, found_text, one_of};
 use crate::files::{Files, join};
 use crate::model::{
     self, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell, stacks,
 };
-use crate::units::{NANOS_PER_SEC, Span, format_rate};
+use crate::scenario::Scenario;
+use crate::units::{NANOS_PER_SEC, Span, format_duration, format_rate};
 use crate::value::Value;
 use crate::value::python::six_digits;
 
-/// Bytes of a packet that QUIC can send over every path (RFC 9000, section 14). It is the unit of `receive_window` for QUIC.
+/// Bytes of a packet that QUIC can send over every path (RFC 9000, section 14). It is the unit of `receive_window` for
+/// QUIC.
 const QUIC_PACKET: u64 = 1200;
 /// Maximum number of packets of a UDP flow or group. A simulation of this many packets takes about an hour.
 const MAX_UDP_PACKETS: u128 = 10_000_000_000;
@@ -29,7 +33,8 @@ const FIRST_PORT: usize = 20_000;
 /// Returns the congestion controller: its name, and its parameters in base units.
 ///
 /// # Errors
-/// Returns an error if the flow sets a parameter that its controller lacks, or if a value is outside the parameter's range.
+/// Returns an error if the flow sets a parameter that its controller lacks, or if a value is outside the parameter's
+/// range.
 fn congestion(flow: &Flow, settings: &Settings<'_>, key: &str) -> Result<Choice> {
     let (name, params) = (&flow.cc.name, &flow.cc.params);
     let choice = |params| Choice { name: name.clone(), params };
@@ -66,7 +71,7 @@ fn congestion(flow: &Flow, settings: &Settings<'_>, key: &str) -> Result<Choice>
 ///
 /// # Errors
 /// Returns an error if a parameter is wrong, or if a UDP flow would send too many packets.
-pub(super) fn transport(
+fn transport(
     number: usize,
     flow: &Flow,
     duration: Span,
@@ -171,7 +176,7 @@ fn paths(program: &Program, folder: &str, key: &str, files: &dyn Files) -> Resul
 ///
 /// # Errors
 /// Returns an error if too many flows would arrive.
-pub(super) fn app(flow: &Flow, duration: Span, key: &str) -> Result<AppPlan> {
+fn app(flow: &Flow, duration: Span, key: &str) -> Result<AppPlan> {
     if let Some(arrivals) = &flow.arrivals {
         let span = flow.stop.unwrap_or(duration) - flow.start;
         let expected = arrivals.rate * span.as_nanos() as f64 / NANOS_PER_SEC as f64;
@@ -214,4 +219,133 @@ fn size(size: &SizeDistribution) -> SizePlan {
         Distribution::Pareto => SizePlan::Pareto { mean, shape: size.shape },
         _ => SizePlan::Fixed { bytes: mean },
     }
+}
+
+/// Returns the plan of a flow.
+pub(super) fn flow(
+    scenario: &Scenario,
+    settings: &Settings<'_>,
+    graph: &Graph<'_>,
+    number: usize,
+    entry: &Entry,
+    name: String,
+) -> Result<FlowPlan> {
+    let (flow, key) = (&entry.flow, entry.key());
+    let (from, to) = ends(graph, entry).map_err(|error| entry.misplaced(error))?;
+    let duration = scenario.duration;
+    if flow.start >= duration {
+        let found = found_text(&format_duration(flow.start));
+        let message = format!("found {found}, expected less than the duration");
+        return Err(Error::new(message, format!("{key}.start")));
+    }
+    let spread = flow.spacing.as_nanos().saturating_mul(u64::from(flow.count) - 1);
+    let last = flow.start + Span::from_nanos(spread);
+    for (which, value, added) in
+        [("spacing", flow.spacing, Span::ZERO), ("start_jitter", flow.start_jitter, flow.start_jitter)]
+    {
+        if last + added >= duration {
+            let message = format!(
+                "found {} (the last flow would start at {}), expected all to start within the duration",
+                found_text(&format_duration(value)),
+                format_duration(last + added)
+            );
+            return Err(Error::new(message, format!("{key}.{which}")));
+        }
+    }
+    let stack = flow.transport.word();
+    if flow.is_stack() && !settings.kernel.is_empty() {
+        let message =
+            format!("found {stack}, expected --on sim, because this stack runs only in the simulator");
+        return Err(Error::new(message, format!("{key}.transport")));
+    }
+    let known = &settings.congestion_controllers;
+    if let Some(cc) = stacks::catalogue_name(stack, &flow.cc.name)
+        && !known.is_empty()
+        && !known.iter().any(|name| name == cc)
+    {
+        return Err(Error::new(unknown_congestion(flow, settings), format!("{key}.cc")));
+    }
+    let return_path = return_path(graph, flow, (from, to), &key)?;
+    Ok(FlowPlan {
+        name,
+        from: from as u32,
+        to: to as u32,
+        return_path,
+        start: Time::ZERO + flow.start,
+        stop: flow.stop.filter(|stop| *stop < duration).map(|stop| Time::ZERO + stop),
+        count: flow.count,
+        spacing: flow.spacing,
+        start_jitter: flow.start_jitter,
+        class: flow.class_,
+        service: flow.service,
+        transport: transport(number, flow, duration, &key, scenario.folder(), settings)?,
+        app: app(flow, duration, &key)?,
+    })
+}
+
+/// Returns the flow's sending and receiving nodes.
+fn ends(graph: &Graph<'_>, entry: &Entry) -> Result<(usize, usize)> {
+    let count = graph.endpoints.len().max(1);
+    let (usual_from, usual_to) = graph.endpoints.get(entry.index % count).map(|(a, b)| (a, b)).unzip();
+    let end = |given: &Option<String>, usual: Option<&String>, which: &str| {
+        let key = entry.end(which);
+        match given.as_ref().or(usual) {
+            Some(name) => graph.end(name, &key),
+            None => Err(Error::new("found nothing, expected a node", key)),
+        }
+    };
+    let from = end(&entry.from, usual_from, "from")?;
+    let to = end(&entry.to, usual_to, "to")?;
+    if from == to {
+        let name = graph.nodes.get(to).map_or("", String::as_str);
+        let message = format!("found {}, expected another node than from", found_text(name));
+        return Err(Error::new(message, entry.end("to")));
+    }
+    Ok((from, to))
+}
+
+fn return_path(
+    graph: &Graph<'_>,
+    flow: &Flow,
+    (from, to): (usize, usize),
+    key: &str,
+) -> Result<Option<Vec<u32>>> {
+    let Some(names) = &flow.return_path else { return Ok(None) };
+    let nodes = names.iter().enumerate().map(|(j, name)| graph.node(name, &format!("{key}.return_path.{j}")));
+    let nodes: Vec<usize> = nodes.collect::<Result<_>>()?;
+    if nodes.first() != Some(&to) || nodes.last() != Some(&from) {
+        let end = |name: Option<&String>| name.cloned().unwrap_or_default();
+        let (first, last) = (end(names.first()), end(names.last()));
+        let message =
+            format!("found a path from {first} to {last}, expected nodes from the receiver to the sender");
+        return Err(Error::new(message, format!("{key}.return_path")));
+    }
+    Ok(Some(indices(&nodes)))
+}
+
+/// Returns the message about an unknown congestion controller.
+///
+/// If a kernel offers the controllers, the message lists all names, because a kernel has few. Suggesting only the most
+/// similar name (`bbr` for `bbr3`) would look like the correction of a typing error, although the simulator has both
+/// controllers.
+fn unknown_congestion(flow: &Flow, settings: &Settings<'_>) -> String {
+    let name = flow.cc.name.as_str();
+    let (found, known) = (found_text(name), &settings.congestion_controllers);
+    if !settings.kernel.is_empty() {
+        if stacks::class_file(name).is_some() {
+            return format!(
+                "found {found}, expected --on sim, because Python classes run only in the simulator"
+            );
+        }
+        return format!("found {found}, expected one that {} has: {}", settings.kernel, known.join(", "));
+    }
+    if let Some((owner, _)) = stacks::STACKS.iter().find(|(_, names)| names.contains(&name)) {
+        return format!("found {found}, which is a controller of {owner}, expected one of Narrows");
+    }
+    let own = stacks::controllers(flow.transport.word()).iter().copied();
+    let message =
+        one_of(name, own.chain(known.iter().map(String::as_str)), "a congestion controller", "congestion");
+    // These words end the message if no known name is similar.
+    let is_listed = message.ends_with(" has them");
+    if is_listed { message + " (FILE.py:CLASS is a controller of your own)" } else { message }
 }

@@ -173,8 +173,8 @@ impl<'s> Graph<'s> {
 
     /// Returns the links that match `*`.
     ///
-    /// In a published network, these are the links from its switches to other nodes of the network. In other topologies,
-    /// they are the links between nodes with more than one neighbour.
+    /// In a published network, these are the links from its switches to other nodes of the network. In other
+    /// topologies, they are the links between nodes with more than one neighbour.
     fn core(&self) -> Vec<usize> {
         if !self.core.is_empty() {
             return self.core.clone();
@@ -358,8 +358,9 @@ impl<'s> Graph<'s> {
 
 /// Returns the properties of the reverse direction.
 ///
-/// The reverse direction has the rate, delay and queue of the forward direction, and the same changes of rate and delay. If
-/// the forward direction has a trace, the rate is the mean rate of the trace. `back` overrides these properties.
+/// The reverse direction has the rate, delay and queue of the forward direction, and the same changes of rate and
+/// delay. If the forward direction has a trace, the rate is the mean rate of the trace. `back` overrides these
+/// properties.
 fn way_back(link: &Draft, capacity: Option<&Capacity>) -> Traits {
     let forward = &link.traits;
     let changes = forward.at.iter().map(|change| Change { loss: None, ..change.clone() });

@@ -55,8 +55,8 @@ impl Draft {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     pub(super) links: Vec<Draft>,
-    /// Default ends of flows, as pairs of (from, to). If entry i of the flows has no `from` or `to`, it takes that end from
-    /// pair i modulo the number of pairs.
+    /// Default ends of flows, as pairs of (from, to). If entry i of the flows has no `from` or `to`, it takes that end
+    /// from pair i modulo the number of pairs.
     pub(super) endpoints: Vec<(String, String)>,
     /// Names of the intended bottleneck links.
     pub(super) bottlenecks: Vec<String>,
@@ -101,8 +101,8 @@ fn half(span: Span) -> Span {
     Span::from_nanos(span.as_nanos() / 2)
 }
 
-/// The delay of the bottleneck link is `delay`, or half of the smallest one-way delay of all pairs. The rest of a pair's
-/// delay is divided between the access links of the pair.
+/// The delay of the bottleneck link is `delay`, or half of the smallest one-way delay of all pairs. The rest of a
+/// pair's delay is divided between the access links of the pair.
 fn of_dumbbell(dumbbell: &Dumbbell, flows: usize, trace_peak: Option<BitRate>) -> Layout {
     let by_flows = || dumbbell.rtts.as_ref().map_or(flows.clamp(1, MAX_PAIRS), Vec::len);
     let pairs = dumbbell.pairs.map_or_else(by_flows, |pairs| pairs as usize);

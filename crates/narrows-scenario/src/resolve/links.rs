@@ -91,8 +91,8 @@ fn loss(model: &Loss) -> LossPlan {
     }
 }
 
-/// Returns steps with unique times. A change at 0 replaces the first value. If several changes have the same time, the last
-/// one applies.
+/// Returns steps with unique times. A change at 0 replaces the first value. If several changes have the same time, the
+/// last one applies.
 fn steps<T>(first: T, later: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> {
     let mut by_time = BTreeMap::from([(Time::ZERO, first)]);
     by_time.extend(later.map(|(at, value)| (Time::ZERO + at, value)));
@@ -101,8 +101,8 @@ fn steps<T>(first: T, later: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> 
 
 /// Returns the limit of a queue in packets or bytes. A queue with this limit always admits a full packet.
 ///
-/// A BDP is the link's rate times the longest two-way propagation delay of the flows that send data over the link. If no
-/// flow sends data over the link, the longest RTT of all flows is used.
+/// A BDP is the link's rate times the longest two-way propagation delay of the flows that send data over the link. If
+/// no flow sends data over the link, the longest RTT of all flows is used.
 ///
 /// # Errors
 /// Returns an error if a packet of a flow does not fit into the queue.

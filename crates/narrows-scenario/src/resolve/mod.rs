@@ -3,8 +3,9 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `entries`, `patterns`, `demands` | the flows that entries of `[[flows]]` stand for |
-//! | `layout`, `graph`, `routes`, `traces` | the network: nodes, directed links, paths, capacities |
-//! | `flows`, `parameters` | transports and applications, and parameters in base units |
+//! | `layout`, `graph`, `traces` | the network: nodes, directed links, capacities |
+//! | `routes`, `paths` | the paths of flows |
+//! | `flows`, `parameters` | flows with their transports and applications, and parameters in base units |
 //! | `links`, `buffers` | links with their queues, and the receive buffer |
 //! | `fitting` | checks whether the parts fit together |
 //! | `random` | the random numbers of patterns |
@@ -18,12 +19,13 @@ mod graph;
 mod layout;
 mod links;
 mod parameters;
+mod paths;
 mod patterns;
 mod random;
 mod routes;
 mod traces;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use indexmap::IndexMap;
 use narrows_control::catalogue::Catalogue;
@@ -34,16 +36,18 @@ use narrows_plan::{
     CapturePlan, ControllerPlan, FlowPlan, KernelPlan, Plan, ProbePlan, SdnPlan, TransportPlan,
 };
 
+pub(crate) use self::entries::SNDLIB;
 use self::entries::{Entry, Published};
-use self::fitting::Path;
 use self::graph::Graph;
 use self::links::Crossing;
 use self::parameters::Known;
+pub(crate) use self::parameters::file_of;
+use self::paths::Path;
 use crate::error::{Error, Result, found_text, hint, one_of};
 use crate::files::{Files, NoFiles};
 use crate::model::flow::result_names;
 use crate::model::queue::TXQUEUELEN;
-use crate::model::{self, Capture, Flow, Kernel, MAX_FLOWS, RateController, ReceiveBuffer, stacks};
+use crate::model::{self, Capture, Kernel, MAX_FLOWS, RateController, ReceiveBuffer};
 use crate::scenario::Scenario;
 use crate::units::{Span, format_duration};
 use crate::value::fields::ALL;
@@ -59,6 +63,9 @@ const WARMUP_RTTS: u64 = 10;
 /// The warm-up lasts at most the duration of the run divided by this number, so that something is left to measure.
 const WARMUP_MOST: u64 = 2;
 
+/// The name, definition and default of each parameter of a controller.
+type Defaults = Vec<(String, &'static Parameter, BaseValue)>;
+
 /// The surroundings in which a scenario is resolved.
 #[derive(Clone)]
 pub struct Settings<'a> {
@@ -68,8 +75,8 @@ pub struct Settings<'a> {
     pub congestion_controllers: Vec<String>,
     /// Names that a rate controller's `kind` may take. If the list is empty, all rate controllers of the catalogue.
     pub rate_controllers: Vec<String>,
-    /// The kernel that offers these congestion controllers, as messages call it. If the text is empty, the simulator offers
-    /// them.
+    /// The kernel that offers these congestion controllers, as messages call it. If the text is empty, the simulator
+    /// offers them.
     pub kernel: String,
     /// The files that the scenario names.
     pub files: &'a dyn Files,
@@ -102,7 +109,7 @@ impl<'a> Settings<'a> {
     }
 
     /// Returns all rate controllers, each with the names, definitions and defaults of its parameters.
-    pub(crate) fn rate_defaults(&self) -> Vec<(&'static str, Vec<(String, &'static Parameter, BaseValue)>)> {
+    pub(crate) fn rate_defaults(&self) -> Vec<(&'static str, Defaults)> {
         let own = registry::all().iter().map(|entry| {
             let parameters =
                 entry.defaults(&Values::new()).map(|(p, default)| (p.name.to_owned(), p, default));
@@ -113,7 +120,7 @@ impl<'a> Settings<'a> {
     }
 
     /// Returns the parameters of a rate controller, or `None` if the catalogue has no such rate controller.
-    fn rate_parameters(&self, kind: &str) -> Option<Known> {
+    pub(crate) fn rate_parameters(&self, kind: &str) -> Option<Known> {
         if let Some(entry) = registry::find(kind) {
             return Some(entry.parameters.iter().map(|p| (p.name.to_owned(), p.shape)).collect());
         }
@@ -183,6 +190,16 @@ pub fn survey(scenario: &Scenario, settings: &Settings<'_>) -> Result<Survey> {
     make().map_err(|error: Error| error.in_source(scenario.source()))
 }
 
+/// Returns the flows of a scenario, with all entries expanded.
+///
+/// # Errors
+/// Returns an error if an entry does not define its flows.
+pub(crate) fn starts(scenario: &Scenario, settings: &Settings<'_>) -> Result<Vec<model::Flow>> {
+    let published = Published::of(scenario, settings.files);
+    let entries = entries::entries(scenario, &published, settings.files)?;
+    Ok(entries.into_iter().map(|entry| entry.flow).collect())
+}
+
 struct Resolver<'s> {
     scenario: &'s Scenario,
     settings: &'s Settings<'s>,
@@ -203,14 +220,14 @@ impl<'s> Resolver<'s> {
             entries.iter().map(|entry| (entry.flow.name.clone(), entry.flow.kind())).collect();
         let mut flows = Vec::with_capacity(entries.len());
         for (i, (entry, name)) in entries.iter().zip(result_names(&kinds)).enumerate() {
-            flows.push(flow_plan(scenario, settings, &graph, i, entry, name)?);
+            flows.push(flows::flow(scenario, settings, &graph, i, entry, name)?);
         }
         let mut paths = Vec::with_capacity(entries.len());
         for (entry, flow) in entries.iter().zip(&flows) {
-            paths.push(path(scenario, &mut graph, entry, flow)?);
+            paths.push(paths::path(scenario, &mut graph, entry, flow)?);
         }
         let packets = fitting::largest_packets(&entries, &paths);
-        let rtts = rtts(&graph, &paths);
+        let rtts = paths::rtts(&graph, &paths);
         let longest_rtt = rtts.values().max().copied().unwrap_or_default();
         let crossing = Crossing { packets, rtts, longest_rtt };
         Ok(Resolver { scenario, settings, entries, graph, flows, paths, crossing })
@@ -290,8 +307,8 @@ impl<'s> Resolver<'s> {
         Ok(Span::from_nanos(wanted.min(duration.as_nanos() / WARMUP_MOST)))
     }
 
-    /// Returns the rate controllers, at most one for each link, each with the number of its entry. An entry can define several
-    /// rate controllers.
+    /// Returns the rate controllers, at most one for each link, each with the number of its entry. An entry can define
+    /// several rate controllers.
     fn rate_controllers(&self) -> Result<Vec<(ControllerPlan, usize)>> {
         let mut made: IndexMap<usize, (ControllerPlan, usize)> = IndexMap::new();
         let known = &self.settings.rate_controllers;
@@ -385,8 +402,8 @@ impl<'s> Resolver<'s> {
             let samples = u128::from(ticks) * entities;
             if samples > MAX_SAMPLES {
                 let message = format!(
-                    "found {} ({samples} samples), expected an interval that gives at most {MAX_SAMPLES} samples (0 gives \
-                     none)",
+                    "found {} ({samples} samples), expected an interval that gives at most {MAX_SAMPLES} samples (0 \
+                     gives none)",
                     format_duration(probes.interval)
                 );
                 return Err(Error::new(message, "probes.interval"));
@@ -483,179 +500,4 @@ fn kernel(kernel: &Kernel) -> KernelPlan {
             model::Delayer::Netem => Delayer::Netem,
         }),
     }
-}
-
-/// Returns, for each link, the longest two-way propagation delay of the flows whose data crosses it.
-fn rtts(graph: &Graph<'_>, paths: &[Path]) -> HashMap<usize, Span> {
-    let mut longest: HashMap<usize, Span> = HashMap::new();
-    for path in paths {
-        let links = path.forth.iter().chain(&path.back).filter_map(|link| graph.links.get(*link));
-        let rtt: Span = links.map(|link| link.delay()).sum();
-        for link in path.data_links() {
-            let known = longest.entry(link).or_default();
-            *known = (*known).max(rtt);
-        }
-    }
-    longest
-}
-
-/// Returns the paths of a flow.
-fn path(scenario: &Scenario, graph: &mut Graph<'_>, entry: &Entry, flow: &FlowPlan) -> Result<Path> {
-    let (from, to) = (flow.from as usize, flow.to as usize);
-    let equal = |graph: &mut Graph<'_>, from, to| {
-        if scenario.ecmp { graph.equal(from, to) } else { Default::default() }
-    };
-    let forth = route(graph, from, to, &entry.end("to")).map_err(|error| entry.misplaced(error))?;
-    let also_forth = equal(graph, from, to);
-    let Some(nodes) = flow.return_path.as_ref().filter(|nodes| !nodes.is_empty()) else {
-        let back = route(graph, to, from, &entry.end("from")).map_err(|error| entry.misplaced(error))?;
-        let also_back = equal(graph, to, from);
-        return Ok(Path { forth, back, also_forth, also_back });
-    };
-    let key = format!("{}.return_path", entry.key());
-    let hops = nodes.windows(2).map(|pair| hop(graph, pair[0] as usize, pair[1] as usize, &key));
-    let back = hops.collect::<Result<_>>()?;
-    Ok(Path { forth, back, also_forth, ..Path::default() })
-}
-
-fn route(graph: &mut Graph<'_>, from: usize, to: usize, key: &str) -> Result<Vec<usize>> {
-    graph.route(from, to).ok_or_else(|| {
-        let name = |node: usize| found_text(graph.nodes.get(node).map_or("", String::as_str));
-        Error::new(format!("found no path from {} to {}, expected one", name(from), name(to)), key)
-    })
-}
-
-fn hop(graph: &Graph<'_>, from: usize, to: usize, key: &str) -> Result<usize> {
-    graph.hop(from, to).ok_or_else(|| {
-        let name = |node: usize| found_text(graph.nodes.get(node).map_or("", String::as_str));
-        Error::new(format!("found {} after {}, expected a neighbour", name(to), name(from)), key)
-    })
-}
-
-/// Returns the plan of a flow.
-fn flow_plan(
-    scenario: &Scenario,
-    settings: &Settings<'_>,
-    graph: &Graph<'_>,
-    number: usize,
-    entry: &Entry,
-    name: String,
-) -> Result<FlowPlan> {
-    let (flow, key) = (&entry.flow, entry.key());
-    let (from, to) = ends(graph, entry).map_err(|error| entry.misplaced(error))?;
-    let duration = scenario.duration;
-    if flow.start >= duration {
-        let found = found_text(&format_duration(flow.start));
-        let message = format!("found {found}, expected less than the duration");
-        return Err(Error::new(message, format!("{key}.start")));
-    }
-    let spread = flow.spacing.as_nanos().saturating_mul(u64::from(flow.count) - 1);
-    let last = flow.start + Span::from_nanos(spread);
-    for (which, value, added) in
-        [("spacing", flow.spacing, Span::ZERO), ("start_jitter", flow.start_jitter, flow.start_jitter)]
-    {
-        if last + added >= duration {
-            let message = format!(
-                "found {} (the last flow would start at {}), expected all to start within the duration",
-                found_text(&format_duration(value)),
-                format_duration(last + added)
-            );
-            return Err(Error::new(message, format!("{key}.{which}")));
-        }
-    }
-    let transport = flow.transport.word();
-    if flow.is_stack() && !settings.kernel.is_empty() {
-        let message =
-            format!("found {transport}, expected --on sim, because this stack runs only in the simulator");
-        return Err(Error::new(message, format!("{key}.transport")));
-    }
-    let known = &settings.congestion_controllers;
-    if let Some(cc) = stacks::catalogue_name(transport, &flow.cc.name)
-        && !known.is_empty()
-        && !known.iter().any(|name| name == cc)
-    {
-        return Err(Error::new(unknown_congestion(flow, settings), format!("{key}.cc")));
-    }
-    let return_path = return_path(graph, flow, (from, to), &key)?;
-    Ok(FlowPlan {
-        name,
-        from: from as u32,
-        to: to as u32,
-        return_path,
-        start: Time::ZERO + flow.start,
-        stop: flow.stop.filter(|stop| *stop < duration).map(|stop| Time::ZERO + stop),
-        count: flow.count,
-        spacing: flow.spacing,
-        start_jitter: flow.start_jitter,
-        class: flow.class_,
-        service: flow.service,
-        transport: flows::transport(number, flow, duration, &key, scenario.folder(), settings)?,
-        app: flows::app(flow, duration, &key)?,
-    })
-}
-
-/// Returns the flow's sending and receiving nodes.
-fn ends(graph: &Graph<'_>, entry: &Entry) -> Result<(usize, usize)> {
-    let count = graph.endpoints.len().max(1);
-    let (usual_from, usual_to) = graph.endpoints.get(entry.index % count).map(|(a, b)| (a, b)).unzip();
-    let end = |given: &Option<String>, usual: Option<&String>, which: &str| {
-        let key = entry.end(which);
-        match given.as_ref().or(usual) {
-            Some(name) => graph.end(name, &key),
-            None => Err(Error::new("found nothing, expected a node", key)),
-        }
-    };
-    let from = end(&entry.from, usual_from, "from")?;
-    let to = end(&entry.to, usual_to, "to")?;
-    if from == to {
-        let name = graph.nodes.get(to).map_or("", String::as_str);
-        let message = format!("found {}, expected another node than from", found_text(name));
-        return Err(Error::new(message, entry.end("to")));
-    }
-    Ok((from, to))
-}
-
-fn return_path(
-    graph: &Graph<'_>,
-    flow: &Flow,
-    (from, to): (usize, usize),
-    key: &str,
-) -> Result<Option<Vec<u32>>> {
-    let Some(names) = &flow.return_path else { return Ok(None) };
-    let nodes = names.iter().enumerate().map(|(j, name)| graph.node(name, &format!("{key}.return_path.{j}")));
-    let nodes: Vec<usize> = nodes.collect::<Result<_>>()?;
-    if nodes.first() != Some(&to) || nodes.last() != Some(&from) {
-        let end = |name: Option<&String>| name.cloned().unwrap_or_default();
-        let (first, last) = (end(names.first()), end(names.last()));
-        let message =
-            format!("found a path from {first} to {last}, expected nodes from the receiver to the sender");
-        return Err(Error::new(message, format!("{key}.return_path")));
-    }
-    Ok(Some(indices(&nodes)))
-}
-
-/// Returns the message about an unknown congestion controller.
-///
-/// If a kernel offers the controllers, the message lists all names, because a kernel has few. Suggesting only the most similar
-/// name (`bbr` for `bbr3`) would look like the correction of a typing error, although the simulator has both controllers.
-fn unknown_congestion(flow: &Flow, settings: &Settings<'_>) -> String {
-    let name = flow.cc.name.as_str();
-    let (found, known) = (found_text(name), &settings.congestion_controllers);
-    if !settings.kernel.is_empty() {
-        if stacks::class_file(name).is_some() {
-            return format!(
-                "found {found}, expected --on sim, because Python classes run only in the simulator"
-            );
-        }
-        return format!("found {found}, expected one that {} has: {}", settings.kernel, known.join(", "));
-    }
-    if let Some((owner, _)) = stacks::STACKS.iter().find(|(_, names)| names.contains(&name)) {
-        return format!("found {found}, which is a controller of {owner}, expected one of Narrows");
-    }
-    let own = stacks::controllers(flow.transport.word()).iter().copied();
-    let message =
-        one_of(name, own.chain(known.iter().map(String::as_str)), "a congestion controller", "congestion");
-    // These words end the message if no known name is similar.
-    let is_listed = message.ends_with(" has them");
-    if is_listed { message + " (FILE.py:CLASS is a controller of your own)" } else { message }
 }

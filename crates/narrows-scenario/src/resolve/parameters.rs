@@ -10,7 +10,7 @@ use crate::units::{parse_duration, parse_rate};
 use crate::value::{Table, Value};
 
 /// The parameters of an algorithm: their names, with the values that they take.
-pub(super) type Known = Vec<(String, Shape)>;
+pub(crate) type Known = Vec<(String, Shape)>;
 
 /// Returns the parameters that a scenario gives, in base units.
 ///
@@ -41,8 +41,8 @@ pub(super) fn in_base_units(given: &Table, known: &Known, owner: &str, key: &str
     Ok(values)
 }
 
-/// Converts a value to base units. A number may be written in percent, such as `"95%"`. The result is `None` if the value is
-/// of another kind or outside the range.
+/// Converts a value to base units. A number may be written in percent, such as `"95%"`. The result is `None` if the
+/// value is of another kind or outside the range.
 fn base(value: &Value, shape: &Shape) -> Option<BaseValue> {
     let word = |text: &str| BaseValue::Word(Cow::Owned(text.to_owned()));
     if shape.optional && value.as_text() == Some(NONE) {
@@ -68,9 +68,20 @@ fn base(value: &Value, shape: &Shape) -> Option<BaseValue> {
     shape.accepts(&converted).then_some(converted)
 }
 
+/// Returns the value, if it is the path of a file with the contents of a parameter. The contents of a JSON file may be
+/// given instead of its path.
+pub(crate) fn file_of<'v>(value: &'v Value, shape: &Shape) -> Option<&'v String> {
+    match (shape.takes, value) {
+        (Takes::Contents { words, .. }, Value::Text(path))
+            if !words.contains(&path.as_str()) && !path.trim_start().starts_with('{') =>
+        {
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
 /// Returns a scenario's parameters, in which the path of a file is replaced by the file's contents.
-///
-/// The contents of a JSON file may be given instead of its path.
 ///
 /// # Errors
 /// Returns an error for a file that cannot be read.
@@ -82,21 +93,21 @@ pub(super) fn with_contents(
     files: &dyn Files,
 ) -> Result<Table> {
     let mut result = given.clone();
-    for (name, shape) in known {
-        let Takes::Contents { words, max, .. } = shape.takes else { continue };
-        let Some(Value::Text(path)) = result.get_mut(name) else { continue };
-        if words.contains(&path.as_str()) || path.trim_start().starts_with('{') {
+    for (name, value) in given {
+        let Some((_, shape)) = known.iter().find(|(other, _)| other == name) else { continue };
+        let (Takes::Contents { max, .. }, Some(path)) = (shape.takes, file_of(value, shape)) else {
             continue;
-        }
+        };
         let read = match files.read(&join(folder, path), max as u64) {
             Ok(content) if content.len() > max => Err("the file is too long".to_owned()),
             Ok(content) => String::from_utf8(content).map_err(|error| error.utf8_error().to_string()),
             Err(problem) => Err(problem.reason().to_owned()),
         };
-        *path = read.map_err(|reason| {
+        let contents = read.map_err(|reason| {
             let message = format!("found {}, expected {} ({reason})", found_text(path), shape.expected());
             Error::new(message, format!("{key}.{name}"))
         })?;
+        result.insert(name.clone(), Value::Text(contents));
     }
     Ok(result)
 }

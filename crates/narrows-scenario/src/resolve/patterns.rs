@@ -14,8 +14,8 @@ use crate::scenario::Scenario;
 
 /// Returns the pairs (sender, receiver) of an entry, in the order of its senders.
 ///
-/// The scenario's seed determines the random pairs of the patterns `permutation` and `random`. In a sweep, the scenario has
-/// the seed of a point's first run.
+/// The scenario's seed determines the random pairs of the patterns `permutation` and `random`. In a sweep, the scenario
+/// has the seed of a point's first run.
 ///
 /// # Errors
 /// Returns an error if a name matches no host, or if there are too few hosts.
@@ -63,8 +63,8 @@ pub(super) fn pairs(
 
 /// Returns the nodes that a pattern uses if the entry of flows names no nodes.
 ///
-/// If the scenario has a topology, these are the topology's hosts. If a published network has no hosts of its own, these are
-/// all its nodes. Without a topology, these are the nodes with one neighbour.
+/// If the scenario has a topology, these are the topology's hosts. If a published network has no hosts of its own,
+/// these are all its nodes. Without a topology, these are the nodes with one neighbour.
 fn hosts(scenario: &Scenario, published: &Published) -> Result<Vec<String>> {
     match &scenario.topology {
         Some(Topology::Named(_)) => {

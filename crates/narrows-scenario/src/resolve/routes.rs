@@ -1,7 +1,7 @@
 //! Computes the same shortest paths as the simulator: least delay at the start of the run, then fewest hops.
 //!
-//! The simulator computes its own routes (`narrows-sim/src/net/route.rs`). A scenario needs the paths before the simulator
-//! runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows without a path.
+//! The simulator computes its own routes (`narrows-sim/src/net/route.rs`). A scenario needs the paths before the
+//! simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows without a path.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
@@ -12,8 +12,8 @@ const MOST_REMEMBERED: usize = 5_000_000;
 
 /// Paths between the nodes of a graph.
 ///
-/// Hosts with one neighbour are never in the middle of a path, so searches skip them. A star or a dumbbell with thousands
-/// of hosts needs only one small search. A fat tree needs one search per edge switch.
+/// Hosts with one neighbour are never in the middle of a path, so searches skip them. A star or a dumbbell with
+/// thousands of hosts needs only one small search. A fat tree needs one search per edge switch.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     /// For each node, its links as (link, node at the other end, delay).

@@ -18,8 +18,8 @@ use crate::value::decimal::Decimal;
 const MAX_TRACE_BYTES: u64 = 1 << 30;
 const DEFAULT_GAP_STEPS: u64 = 10;
 const DEFAULT_GAP: u64 = 10 * NANOS_PER_SEC;
-/// Longest accepted gap in a mahimahi trace. A radio may be silent for many seconds. If a gap is longer than a minute, a
-/// part of the recording is probably missing.
+/// Longest accepted gap in a mahimahi trace. A radio may be silent for many seconds. If a gap is longer than a minute,
+/// a part of the recording is probably missing.
 const MAX_HOLE_MILLIS: u64 = 60_000;
 /// Bits of a full packet.
 const PACKET_BITS: u64 = FULL_PACKET as u64 * 8;

@@ -9,8 +9,8 @@ const LINK_DELAY: Span = Span::from_micros(1);
 /// Returns a tree with (k/2)^2 core switches, k^3/4 hosts, and k pods of k/2 edge and k/2 aggregation switches.
 ///
 /// Core switches are named c1, c2, ... and hosts h1, h2, ... In the names a1.2 (aggregation) and e1.2 (edge), 1 is the
-/// pod, and 2 is the place in the pod. Flow i goes from host i to a host in the other half of the tree, so that all flows
-/// cross the core.
+/// pod, and 2 is the place in the pod. Flow i goes from host i to a host in the other half of the tree, so that all
+/// flows cross the core.
 pub(super) fn fat_tree(k: u32) -> Facts {
     let half = (k / 2) as usize;
     let edge =

@@ -26,8 +26,8 @@ pub(super) fn read(name: &str, text: &str) -> Option<Facts> {
     }
     let mut shared: IndexMap<&str, usize> = IndexMap::new();
     raw.values().for_each(|name| *shared.entry(name).or_default() += 1);
-    // A node without a name is called n, followed by its number. If several nodes have the same name, each gets its number
-    // as a suffix.
+    // A node without a name is called n, followed by its number. If several nodes have the same name, each gets its
+    // number as a suffix.
     let called: IndexMap<&String, String> = raw
         .iter()
         .map(|(id, plain)| {

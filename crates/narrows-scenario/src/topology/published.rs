@@ -1,5 +1,5 @@
-//! Published networks whose facts are in data files: Abilene in two variants, and the configurations GFC-1 and GFC-2. The
-//! Python modules `topology/abilene.py` and `topology/gfc.py` have the sources.
+//! Published networks whose facts are in data files: Abilene in two variants, and the configurations GFC-1 and GFC-2.
+//! The Python modules `topology/abilene.py` and `topology/gfc.py` have the sources.
 
 use std::collections::BTreeMap;
 

@@ -41,8 +41,8 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number. If there are
-    /// more than 4300 digits, the text has none.
+    /// The decimal digits of a whole number that needs more than 64 bits, with the sign of a negative number. If there
+    /// are more than 4300 digits, the text has none.
     Big(String),
     /// A floating-point number.
     Float(f64),

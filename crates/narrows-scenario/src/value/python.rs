@@ -1,5 +1,5 @@
-//! Words of messages and numbers that have to be the same as in Narrows' Python package: the text of values, near names,
-//! and numbers with six digits.
+//! Words of messages and numbers that have to be the same as in Narrows' Python package: the text of values, near
+//! names, and numbers with six digits.
 
 use crate::error::LONGEST_FOUND;
 
@@ -9,8 +9,8 @@ pub(crate) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // `escape_debug` of a string escapes all characters that cannot be printed. The letter before `c` is needed, because
-    // a combining character at the start would also be escaped.
+    // `escape_debug` of a string escapes all characters that cannot be printed. The letter before `c` is needed,
+    // because a combining character at the start would also be escaped.
     let text: String = ['a', c].into_iter().collect();
     text.escape_debug().nth(1).is_none_or(|first| first != '\\')
 }

@@ -163,11 +163,14 @@ fn of_table(table: &About) -> Json {
     let mut properties = Map::new();
     let mut required: Vec<&str> = Vec::new();
     if let Some((tag, word_of_tag)) = table.tag {
-        properties.insert(tag.to_owned(), word(word_of_tag));
+        let mut schema = word(word_of_tag);
         // A published network is known by its name.
-        if word_of_tag != "named" {
+        if word_of_tag == "named" {
+            schema["description"] = json!("Optional if there is a `name`.");
+        } else {
             required.push(tag);
         }
+        properties.insert(tag.to_owned(), schema);
     }
     for key in table.all_keys() {
         let mut schema = (key.schema)();

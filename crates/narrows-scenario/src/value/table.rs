@@ -158,8 +158,8 @@ pub(crate) fn write_key<F: Field>(
 /// Declares a table. Each field has the form `name: type as FIELD = default;`, where FIELD is a type of
 /// [`fields`](super::fields). A field without default is required. `["key"]` after the name sets another key.
 ///
-/// `with base: TYPE, "meaning";` adds the keys of another table. `tagged "kind" = "fifo"` sets the value that identifies the table.
-/// `check FUNCTION` checks the table as a whole.
+/// `with base: TYPE, "meaning";` adds the keys of another table. `tagged "kind" = "fifo"` sets the value that
+/// identifies the table. `check FUNCTION` checks the table as a whole.
 macro_rules! table {
     (
         $(#[doc = $about:literal])+
@@ -283,6 +283,15 @@ macro_rules! table {
                 use $crate::value::table::Checked;
                 let place = Self::about().keys.iter().position(|known| known.name == key);
                 place.is_some_and(|place| self.given.has(place as u32))
+            }
+
+            /// Records that the scenario sets a key.
+            #[allow(dead_code)]
+            pub(crate) fn mark(&mut self, key: &str) {
+                use $crate::value::table::Checked;
+                if let Some(place) = Self::about().keys.iter().position(|known| known.name == key) {
+                    self.given.push(&mut (place as u32), true);
+                }
             }
         }
     };
