@@ -182,7 +182,7 @@ real-time-test: setup try-agent
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
-	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-sim
+	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-scenario -p narrows-sim
 	cargo publish --dry-run --locked --allow-dirty --workspace
 
 determinism: setup ## Check that the quick study gives identical results on one thread and on two

@@ -302,6 +302,27 @@ def congestion_catalogue() -> str:
 def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
+def scenario_runs(request: str, networks: str | None = None) -> str:
+    """Read a scenario in Rust, and make the plans of its runs.
+
+    Args:
+        request: JSON; see `message::answer` of the crate narrows-scenario.
+        networks: the folder with the networks of topohub.
+
+    Raises:
+        ValueError: one line about the scenario.
+    """
+
+def scenario_schema() -> str:
+    """The JSON schema of scenario files, from the crate narrows-scenario."""
+
+def plan_as_written(plan_json: str) -> str:
+    """A plan with all its keys.
+
+    Raises:
+        PlanError: if the JSON is no plan.
+    """
+
 def capture_file_names(places: list[str], extension: str) -> list[str]:
     """The names of the files of a capture, one for each link or host."""
 

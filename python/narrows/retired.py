@@ -8,6 +8,7 @@ docs/reference/glossary.md has the meaning of each current name.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -19,9 +20,11 @@ from narrows.errors import ScenarioError
 
 PACKAGE = Path(__file__).parent
 
-SCENARIO_KEYS = {"controllers": "rate_controllers"}
+_DATA: dict[str, dict[str, str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+"""Old names in scenarios. The crate narrows-scenario reads the same file."""
+SCENARIO_KEYS = _DATA["scenario_keys"]
 """Top-level keys of a scenario."""
-QUEUE_KEYS = {"bands": "classes"}
+QUEUE_KEYS = _DATA["queue_keys"]
 """Keys of a queue of the kind 'priority'."""
 KINDS = {"controllers": "congestion", "rate-controllers": "rate"}
 """Kinds of `narrows list`."""

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LIBRARIES = ("narrows-control", "narrows-plan", "narrows-sim")
+LIBRARIES = ("narrows-control", "narrows-plan", "narrows-scenario", "narrows-sim")
 """Crates whose libraries other projects use."""
 PARTS = ("narrows-capture", "narrows-channel", "narrows-emulator", "narrows-quinn", "narrows-py")
 """`narrows-py` and crates that it needs. With them, other crates can add controllers to `narrows-py`."""

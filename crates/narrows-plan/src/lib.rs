@@ -12,8 +12,8 @@ pub use schema::schema;
 
 pub use kernel::{Datapath, Delayer, Forwarding, HostQueue, KernelPlan, Tool};
 pub use traffic::{
-    AppPlan, FlowEnd, FlowPlan, INITIAL_WINDOW_PACKETS, ProgramPlan, Protocol, SizePlan, StackPlan,
-    TransportPlan,
+    AppPlan, CATALOGUE_PREFIX, FlowEnd, FlowPlan, INITIAL_WINDOW_PACKETS, ProgramPlan, Protocol, QUINN,
+    QUINN_CONTROLLERS, SizePlan, StackPlan, TransportPlan,
 };
 
 use narrows_control::parameter::Values;

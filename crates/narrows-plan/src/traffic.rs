@@ -211,6 +211,16 @@ pub struct StackPlan {
     pub receive_window: Option<Bytes>,
 }
 
+/// The stack `quinn`, which is QUIC of the Rust crate quinn.
+pub const QUINN: &str = "quinn";
+
+/// The congestion controllers that are a part of quinn.
+pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
+
+/// Prefix of the name of a congestion controller that selects a controller of the catalogue instead of the stack's own
+/// controller.
+pub const CATALOGUE_PREFIX: &str = "narrows:";
+
 fn default_mss() -> u32 {
     1448
 }

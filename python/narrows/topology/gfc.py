@@ -15,62 +15,38 @@ Mbit/s, which would be an additional bottleneck.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from narrows.topology.facts import Edge, Facts, Group
 
-ACCESS_DELAY = 4_000_000
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+"""For each configuration, the links R1-R2, R2-R3, ..., and the groups of flows. The crate narrows-scenario
+reads the same file."""
+ACCESS_DELAY = int(_DATA["access_delay_ns"])
 """One-way delay of an access link, ns."""
 _MBIT = 1_000_000
-
-_ONE = [(50, 167_000), (150, 167_000), (150, 167_000), (100, 167_000)]
-_TWO = [
-    (50, 13_330_000),
-    (100, 6_670_000),
-    (50, 3_330_000),
-    (150, 3_330_000),
-    (150, 3_330_000),
-    (50, 6_670_000),
-]
-"""Capacity (Mbit/s) and delay (ns) of the links R1-R2, R2-R3, ..."""
-
-_GROUPS_ONE = [
-    Group("A", "R1", "R4", 3),
-    Group("B", "R2", "R5", 3),
-    Group("C", "R3", "R4", 3),
-    Group("D", "R1", "R2", 6),
-    Group("E", "R4", "R5", 6),
-    Group("F", "R2", "R3", 2),
-]
-_GROUPS_TWO = [
-    Group("A1", "R1", "R6", 1),
-    Group("A2", "R2", "R6", 1),
-    Group("A3", "R3", "R6", 1),
-    Group("B1", "R1", "R7", 1),
-    Group("B2", "R2", "R7", 1),
-    Group("B3", "R4", "R7", 1),
-    Group("C", "R5", "R6", 3),
-    Group("D", "R1", "R2", 1),
-    Group("E", "R2", "R3", 2),
-    Group("F", "R3", "R4", 1),
-    Group("G", "R6", "R7", 7),
-    Group("H", "R4", "R5", 2),
-]
 
 
 def gfc_1() -> Facts:
     """Five switches in a row with 23 flows. The bottlenecks are the links at both ends."""
-    return _row("gfc-1", _ONE, _GROUPS_ONE)
+    return _row("gfc-1")
 
 
 def gfc_2() -> Facts:
     """Seven switches in a row with 22 flows. Every link is the bottleneck of some flows."""
-    return _row("gfc-2", _TWO, _GROUPS_TWO)
+    return _row("gfc-2")
 
 
-def _row(name: str, links: list[tuple[int, int]], groups: list[Group]) -> Facts:
+def _row(name: str) -> Facts:
+    links = _DATA[name]["links"]
     nodes = [f"R{i}" for i in range(1, len(links) + 2)]
     edges = [
-        Edge(a, b, rate=rate * _MBIT, delay=delay)
-        for a, b, (rate, delay) in zip(nodes, nodes[1:], links, strict=False)
+        Edge(a, b, rate=link["mbit_per_s"] * _MBIT, delay=link["delay_ns"])
+        for a, b, link in zip(nodes, nodes[1:], links, strict=False)
+    ]
+    groups = [
+        Group(group["name"], group["from"], group["to"], group["count"]) for group in _DATA[name]["groups"]
     ]
     positions = {node: (float(i), 0.0) for i, node in enumerate(nodes)}
     return Facts(name, nodes, edges, positions, access_delay=ACCESS_DELAY, groups=groups)

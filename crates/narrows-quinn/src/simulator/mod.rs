@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 use narrows_control::catalogue::{Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
+use narrows_sim::plan;
+pub use narrows_sim::plan::{CATALOGUE_PREFIX, QUINN_CONTROLLERS};
 use narrows_sim::transport::{FlowSetup, StackPlan, Transport, Transports};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 
@@ -27,11 +29,7 @@ use self::flow::Flow;
 use crate::controller::refuse_unsupported;
 
 /// The name of the stack in plans.
-pub const STACK_NAME: &str = "quinn";
-/// The congestion controllers of quinn.
-pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
-/// Prefix of a name that selects a controller of the catalogue.
-pub const CATALOGUE_PREFIX: &str = "narrows:";
+pub const STACK_NAME: &str = plan::QUINN;
 
 /// A function that opens the log of a flow with this name. The result `None` means that the flow has no log.
 type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
