@@ -72,14 +72,14 @@ fn unserved(points: &[&Arc<Scenario>], settings: &Settings<'_>) -> Vec<String> {
 /// Returns the kind of rate controller whose feedback senders see.
 fn signal(controller: &RateController) -> &str {
     // With the parameters for unmodified hosts, rate controllers write rates into ACKs, in BRF's TCP option.
-    let needed = registry::find(&controller.kind).and_then(registry::Entry::on_switches);
+    let alternatives = registry::find(&controller.kind).map(registry::Entry::on_switches).unwrap_or_default();
     let has = |(key, value): (&String, &BaseValue)| match (controller.params.get(key), value) {
         (Some(Value::Text(text)), BaseValue::Word(word)) => text == word,
         (Some(Value::Bool(given)), BaseValue::Flag(flag)) => given == flag,
         (Some(given), BaseValue::Number(number)) => given.as_number() == Some(*number),
         _ => false,
     };
-    match needed {
+    match alternatives.first() {
         Some(needed) if needed.iter().all(has) => "brf",
         _ => &controller.kind,
     }

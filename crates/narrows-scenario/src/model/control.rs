@@ -232,6 +232,16 @@ words! {
     }
 }
 
+words! {
+    /// The queue of a host's port.
+    pub enum HostQueue {
+        /// A FIFO.
+        Fifo = "fifo",
+        /// The qdisc fq, which holds packets until their departure times.
+        Fq = "fq",
+    }
+}
+
 table! {
     /// How the kernel backend builds the network; the simulator ignores it.
     pub struct Kernel {
@@ -248,5 +258,8 @@ table! {
         /// Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the kernel's
         /// own emulation (default: `netem` for the vm backend, `relay` for the kernel backend).
         pub delay: Option<Delayer> as Option<Delayer> = None;
+        /// Queueing discipline of a host's port, if the queue of its link is `infinite`. `fq` holds packets until their
+        /// departure times, so senders of `brf` also pace the first ten segments of a connection.
+        pub host_queue: HostQueue as HostQueue = HostQueue::Fifo;
     }
 }

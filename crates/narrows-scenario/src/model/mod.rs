@@ -22,7 +22,8 @@ pub(crate) mod topology;
 pub(crate) mod traffic;
 
 pub use self::control::{
-    Capacity, Capture, Datapath, Delayer, Forwarding, Kernel, Probes, RateController, RateStep, Sdn, Tool,
+    Capacity, Capture, Datapath, Delayer, Forwarding, HostQueue, Kernel, Probes, RateController, RateStep,
+    Sdn, Tool,
 };
 pub use self::expectation::{Case, Compare, Expectation, Selection, Sweep};
 pub use self::flow::{Congestion, Ends, Flow, Groups, MAX_FLOWS, Pattern, Transport};

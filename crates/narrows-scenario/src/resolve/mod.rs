@@ -478,7 +478,7 @@ fn outages(given: &[Vec<Span>]) -> Vec<(Time, Time)> {
 }
 
 fn kernel(kernel: &Kernel) -> KernelPlan {
-    use narrows_plan::{Datapath, Delayer, Forwarding, Tool};
+    use narrows_plan::{Datapath, Delayer, Forwarding, HostQueue, Tool};
 
     KernelPlan {
         forwarding: Some(match kernel.forwarding {
@@ -498,6 +498,10 @@ fn kernel(kernel: &Kernel) -> KernelPlan {
         delay: kernel.delay.map(|delay| match delay {
             model::Delayer::Relay => Delayer::Relay,
             model::Delayer::Netem => Delayer::Netem,
+        }),
+        host_queue: Some(match kernel.host_queue {
+            model::HostQueue::Fifo => HostQueue::Fifo,
+            model::HostQueue::Fq => HostQueue::Fq,
         }),
     }
 }
