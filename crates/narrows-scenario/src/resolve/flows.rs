@@ -1,0 +1,216 @@
+//! Makes the parts of a plan that depend on a single flow: its transport and its application.
+
+use narrows_control::catalogue::Choice;
+use narrows_control::parameter::{Value as BaseValue, Values};
+use narrows_control::units::{Bytes, Rate};
+use narrows_plan::{AppPlan, FlowEnd, ProgramPlan, Protocol, SizePlan, StackPlan, TransportPlan};
+
+use super::Settings;
+use super::parameters::{Known, in_base_units};
+use crate::data::measured;
+use crate::error::{Error, Result, found, found_text};
+use crate::files::{Files, join};
+use crate::model::{
+    self, CATALOGUE_PREFIX, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell,
+    stacks,
+};
+use crate::units::{NANOS_PER_SEC, Span, format_rate};
+use crate::value::Value;
+use crate::value::python::six_digits;
+
+/// Bytes of a packet that QUIC can send over every path (RFC 9000, section 14). It is the unit of `receive_window` for QUIC.
+const QUIC_PACKET: u64 = 1200;
+/// Maximum number of packets of a UDP flow or group. A simulation of this many packets takes about an hour.
+const MAX_UDP_PACKETS: u128 = 10_000_000_000;
+/// Default port of the server of a plan's flow 0, on real stacks. The default for flow n is this port plus n.
+const FIRST_PORT: usize = 20_000;
+
+/// Returns the congestion controller: its name, and its parameters in base units.
+///
+/// # Errors
+/// Returns an error if the flow sets a parameter that its controller lacks, or if a value is outside the parameter's range.
+fn congestion(flow: &Flow, settings: &Settings<'_>, key: &str) -> Result<Choice> {
+    let (name, params) = (&flow.cc.name, &flow.cc.params);
+    let choice = |params| Choice { name: name.clone(), params };
+    let Some((given, _)) = params.first() else { return Ok(choice(Values::new())) };
+    let Some(known) = stacks::catalogue_name(flow.transport.word(), name) else {
+        let message = format!(
+            "found a parameter of {}'s own {name}, expected none (cc = '{CATALOGUE_PREFIX}{name}' is Narrows' own \
+             controller)",
+            flow.transport.word()
+        );
+        return Err(Error::new(message, format!("{key}.{given}")));
+    };
+    if let Some((row, _)) = settings.catalogue.find(known) {
+        let known: Known = row.parameters().map(|(name, parameter, _)| (name, parameter.shape)).collect();
+        return Ok(choice(in_base_units(params, &known, row.name, key)?));
+    }
+    // The controller is a user's class. The class itself checks names and ranges of its parameters.
+    let mut values = Values::new();
+    for (name, value) in params {
+        let base = match value {
+            Value::Bool(flag) => BaseValue::Flag(*flag),
+            Value::Text(text) => BaseValue::Word(text.clone().into()),
+            other => BaseValue::Number(other.as_number().ok_or_else(|| {
+                let message = format!("found {}, expected a number, a string, true or false", found(value));
+                Error::new(message, format!("{key}.{name}"))
+            })?),
+        };
+        values.insert(name.clone(), base);
+    }
+    Ok(choice(values))
+}
+
+/// Returns TCP, UDP, an external stack or programs.
+///
+/// # Errors
+/// Returns an error if a parameter is wrong, or if a UDP flow would send too many packets.
+pub(super) fn transport(
+    number: usize,
+    flow: &Flow,
+    duration: Span,
+    key: &str,
+    folder: &str,
+    settings: &Settings<'_>,
+) -> Result<TransportPlan> {
+    let cc_key = format!("{key}.cc");
+    if let Some(program) = &flow.program {
+        let cc = match program.protocol {
+            model::Protocol::Tcp => Some(congestion(flow, settings, &cc_key)?),
+            model::Protocol::Udp => None,
+        };
+        return plan_of_program(program, cc, number, folder, key, settings.files);
+    }
+    Ok(match flow.transport {
+        Transport::Udp => {
+            let rate = flow.rate.unwrap_or_default();
+            let bytes = rate.in_bytes();
+            let (count, packet) = (u128::from(flow.count), u128::from(flow.packet));
+            let sent = count * u128::from(bytes.as_bytes_per_sec()) * u128::from(duration.as_nanos());
+            let packets = sent / (packet * u128::from(NANOS_PER_SEC));
+            if packets > MAX_UDP_PACKETS {
+                let rate = format_rate(rate);
+                let message =
+                    format!("found {rate} ({packets} packets), expected at most {MAX_UDP_PACKETS} packets");
+                return Err(Error::new(message, format!("{key}.rate")));
+            }
+            TransportPlan::Udp { rate: bytes, packet: flow.packet }
+        }
+        Transport::Quinn => TransportPlan::Stack(StackPlan {
+            name: flow.transport.word().to_owned(),
+            cc: congestion(flow, settings, &cc_key)?,
+            receive_window: flow.receive_window.map(|packets| Bytes::new(u64::from(packets) * QUIC_PACKET)),
+        }),
+        Transport::Tcp => TransportPlan::Tcp {
+            cc: congestion(flow, settings, &cc_key)?,
+            ecn: flow.ecn,
+            pacing: flow.pacing,
+            receive_window: flow.receive_window,
+            mss: flow.mss,
+            initial_window: flow.initial_window,
+        },
+    })
+}
+
+/// Returns the programs with all values that a run needs.
+fn plan_of_program(
+    program: &Program,
+    cc: Option<Choice>,
+    number: usize,
+    folder: &str,
+    key: &str,
+    files: &dyn Files,
+) -> Result<TransportPlan> {
+    let words = |command: &str| shell::split(command).unwrap_or_default();
+    let port = match program.port {
+        Some(port) => port,
+        None => u16::try_from(FIRST_PORT + number).map_err(|_| {
+            let message =
+                format!("found nothing, expected a port, because the default of flow {number} is no port");
+            Error::new(message, format!("{key}.program.port"))
+        })?,
+    };
+    Ok(TransportPlan::Program(ProgramPlan {
+        server: words(&program.server),
+        client: words(&program.client),
+        protocol: match program.protocol {
+            model::Protocol::Tcp => Protocol::Tcp,
+            model::Protocol::Udp => Protocol::Udp,
+        },
+        port,
+        client_at: match program.client_at {
+            model::FlowEnd::From => FlowEnd::From,
+            model::FlowEnd::To => FlowEnd::To,
+        },
+        cc,
+        files: paths(program, folder, &format!("{key}.program.files"), files)?,
+    }))
+}
+
+/// Returns the absolute paths of the programs' files.
+fn paths(program: &Program, folder: &str, key: &str, files: &dyn Files) -> Result<Vec<String>> {
+    let mut found: Vec<String> = Vec::new();
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or("").to_owned();
+    for (number, name) in program.files.iter().enumerate() {
+        let path = files.find(&join(folder, name)).ok_or_else(|| {
+            let message = format!("found {}, expected an existing file or folder", found_text(name));
+            Error::new(message, format!("{key}.{number}"))
+        })?;
+        let last = file_name(&path);
+        if found.iter().any(|other| file_name(other) == last) {
+            let message = format!("found two files with the name {last}, expected different names");
+            return Err(Error::new(message, key));
+        }
+        found.push(path);
+    }
+    Ok(found)
+}
+
+/// Returns the traffic of the application.
+///
+/// # Errors
+/// Returns an error if too many flows would arrive.
+pub(super) fn app(flow: &Flow, duration: Span, key: &str) -> Result<AppPlan> {
+    if let Some(arrivals) = &flow.arrivals {
+        let span = flow.stop.unwrap_or(duration) - flow.start;
+        let expected = arrivals.rate * span.as_nanos() as f64 / NANOS_PER_SEC as f64;
+        if expected > f64::from(MAX_FLOWS) {
+            let rate = six_digits(arrivals.rate);
+            let message = format!(
+                "found {rate} flows per second ({expected:.0} in all), expected at most {MAX_FLOWS} in all"
+            );
+            return Err(Error::new(message, format!("{key}.arrivals.rate")));
+        }
+        return Ok(AppPlan::Poisson { per_sec: arrivals.rate, size: size(&arrivals.size) });
+    }
+    if let Some(requests) = &flow.requests {
+        return Ok(AppPlan::Requests {
+            size: size(&requests.size),
+            parallel: requests.parallel,
+            count: requests.count,
+            think: requests.think,
+        });
+    }
+    if let Some(bytes) = flow.size {
+        return Ok(AppPlan::Size { bytes });
+    }
+    if let Some(limit) = &flow.app {
+        let rate: Rate = limit.rate.in_bytes();
+        return Ok(AppPlan::Limited { rate, on: limit.on, off: limit.off });
+    }
+    Ok(AppPlan::Bulk)
+}
+
+fn size(size: &SizeDistribution) -> SizePlan {
+    let given = size.mean.map(Bytes::as_f64);
+    if let Some(measured) = measured(size.distribution.word()) {
+        return SizePlan::Empirical { points: measured.scaled(given) };
+    }
+    // For all other distributions, the check of the scenario requires a mean.
+    let mean = given.unwrap_or(0.0);
+    match size.distribution {
+        Distribution::Exponential => SizePlan::Exponential { mean },
+        Distribution::Pareto => SizePlan::Pareto { mean, shape: size.shape },
+        _ => SizePlan::Fixed { bytes: mean },
+    }
+}
