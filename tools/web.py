@@ -56,7 +56,8 @@ def bindgen() -> Path:
     program = root / "bin" / "wasm-bindgen"
     if not program.exists():
         name = "wasm-bindgen-cli"
-        call("cargo", "install", "--quiet", "--root", root, "--target-dir", built() / "tools", name, "--version", version)
+        where = ("--root", root, "--target-dir", built() / "tools")
+        call("cargo", "install", "--quiet", *where, name, "--version", version)
     return program
 
 
@@ -68,7 +69,8 @@ def engine() -> Path:
     call("cargo", "build", "--locked", "--quiet", "-p", "narrows-web", "--target", TARGET, "--profile", "web")
     module = built() / TARGET / "web" / "narrows_web.wasm"
     folder = built() / "web" / "engine"
-    call(program, "--target", "no-modules", "--out-dir", folder, module)
+    sections = ("--remove-name-section", "--remove-producers-section")
+    call(program, "--target", "no-modules", *sections, "--out-dir", folder, module)
     return folder
 
 
@@ -82,7 +84,9 @@ def build() -> Path:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--engine", action="store_true", help="build only the engine")
     chosen = parser.parse_args()
     try:
