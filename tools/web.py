@@ -3,8 +3,7 @@
     python tools/web.py            build target/web/narrows-play.html
     python tools/web.py --engine   build only the engine, target/web/engine
 
-The script needs rustup (for the target wasm32-unknown-unknown), Node.js and npm. It builds `wasm-bindgen`, in the
-version of Cargo.lock, once in .make/bin.
+The script needs rustup (for the target wasm32-unknown-unknown), Node.js and npm.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -46,31 +44,16 @@ def call(*command: str | Path, folder: Path = ROOT) -> None:
     subprocess.run([str(word) for word in command], cwd=folder, check=True)
 
 
-def bindgen() -> Path:
-    """The program wasm-bindgen in the version of the library, which is built first if it is missing."""
-    lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
-    match = re.search(r'name = "wasm-bindgen"\nversion = "([^"]+)"', lock)
-    assert match is not None, "narrows-web depends on wasm-bindgen"
-    version = match[1]
-    root = ROOT / ".make" / f"wasm-bindgen-{version}"
-    program = root / "bin" / "wasm-bindgen"
-    if not program.exists():
-        name = "wasm-bindgen-cli"
-        where = ("--root", root, "--target-dir", built() / "tools")
-        call("cargo", "install", "--quiet", *where, name, "--version", version)
-    return program
-
-
 def engine() -> Path:
     """Build the engine, and return its folder."""
     if shutil.which("rustup") is not None:
         call("rustup", "--quiet", "target", "add", TARGET)
-    program = bindgen()
     call("cargo", "build", "--locked", "--quiet", "-p", "narrows-web", "--target", TARGET, "--profile", "web")
     module = built() / TARGET / "web" / "narrows_web.wasm"
     folder = built() / "web" / "engine"
-    sections = ("--remove-name-section", "--remove-producers-section")
-    call(program, "--target", "no-modules", *sections, "--out-dir", folder, module)
+    # Its own folder, so that a change of the workspace's options does not build this program again.
+    where = ("--manifest-path", "tools/bindgen/Cargo.toml", "--target-dir", built() / "tools")
+    call("cargo", "run", "--locked", "--quiet", *where, module, folder)
     return folder
 
 

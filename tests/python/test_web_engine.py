@@ -1,4 +1,4 @@
-"""The browser's engine gives the results of the native simulator, bit for bit. Needs Node.js and `make web`."""
+"""The browser's engine gives the results of the native simulator, bit for bit."""
 
 import importlib.util
 import json
