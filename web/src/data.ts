@@ -34,8 +34,9 @@ export class SeedData {
   links = new Map<number, Series>();
   /** By entity, then by variable. */
   traces = new Map<string, Map<string, Series>>();
-  flowRows: FlowRow[] = [];
-  linkRows: LinkRow[] = [];
+  /** Rows of the results by the number of the flow or link; flows have one when they have ended. */
+  flowRows = new Map<number, FlowRow>();
+  linkRows = new Map<number, LinkRow>();
   now = 0;
   events = 0;
   complete = false;
@@ -74,8 +75,8 @@ export class RunData {
     if (tables.flow_samples) split(tables.flow_samples, "flow", seed.flows);
     if (tables.link_samples) split(tables.link_samples, "link", seed.links);
     if (tables.traces) takeTraces(tables.traces, seed.traces);
-    if (tables.flows) seed.flowRows = rows(tables.flows) as unknown as FlowRow[];
-    if (tables.links) seed.linkRows = rows(tables.links) as unknown as LinkRow[];
+    for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
+    for (const row of rows<LinkRow>(tables.links)) seed.linkRows.set(row.link, row);
     if (progress.packets) this.packets.take(progress.packets);
     seed.now = progress.now;
     seed.events = progress.events;
@@ -89,7 +90,7 @@ export class RunData {
    * the table `flows`.
    */
   groupOf(flow: number): number {
-    const row = this.first.flowRows[flow];
+    const row = this.first.flowRows.get(flow);
     if (row !== undefined) {
       const index = this.network.flows.findIndex((info) => info.name === row.source);
       if (index >= 0) return index;
@@ -162,10 +163,11 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value;
 }
 
-function rows(columns: Columns): Record<string, number | string>[] {
+function rows<Row>(columns: Columns | undefined): Row[] {
+  if (columns === undefined) return [];
   const names = Object.keys(columns);
   const length = columns[names[0] ?? ""]?.length ?? 0;
   return Array.from({ length }, (_, i) =>
-    Object.fromEntries(names.map((name) => [name, columns[name]?.[i] as number | string])),
-  );
+    Object.fromEntries(names.map((name) => [name, columns[name]?.[i]])),
+  ) as Row[];
 }

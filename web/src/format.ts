@@ -65,12 +65,14 @@ function round(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** A figure for people: three significant digits, without an exponent for usual values. */
+/** A figure for people: three significant digits, with M (10^6) and G (10^9) for large values. */
 export function figure(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(1);
+  if (size >= 1e9) return `${figure(value / 1e9)} G`;
+  if (size >= 1e6) return `${figure(value / 1e6)} M`;
+  if (size < 1e-3) return value.toExponential(1);
   if (size >= 100) return value.toFixed(0);
   return Number(value.toPrecision(3)).toString();
 }

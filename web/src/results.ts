@@ -27,17 +27,19 @@ export interface ResultRow {
 const MOST_ROWS = 24;
 
 export function resultRows(run: RunData): ResultRow[] {
-  const numbers =
-    run.first.flowRows.length > 0 ? run.first.flowRows.map((row) => row.flow) : [...run.first.flows.keys()];
+  const numbers = new Set([...run.first.flows.keys(), ...run.first.flowRows.keys()]);
   const seeds = run.seeds.filter((seed) => seed.now > 0);
-  return numbers
+  return [...numbers]
     .sort((a, b) => a - b)
     .slice(0, MOST_ROWS)
     .map((flow) => {
       const group = run.groupOf(flow);
       const over = (final: (row: FlowRow) => number, live: (seed: SeedData) => number) =>
         figureOf(
-          seeds.map((seed) => (seed.flowRows[flow] ? final(seed.flowRows[flow] as FlowRow) : live(seed))),
+          seeds.map((seed) => {
+            const row = seed.flowRows.get(flow);
+            return row ? final(row) : live(seed);
+          }),
         );
       const last = (seed: SeedData, column: string) => seed.flows.get(flow)?.[column]?.at(-1) ?? Number.NaN;
       return {
@@ -84,12 +86,17 @@ export interface LinkResult {
 
 /** Links that were at least half used, or that dropped, lost or marked packets, as in the output of `narrows run`. */
 export function linkResults(run: RunData): LinkResult[] {
-  return run.first.linkRows
+  return [...run.first.linkRows.values()]
     .filter((row) => row.utilisation >= 0.5 || row.dropped_packets + row.random_losses + row.marks > 0)
     .slice(0, MOST_ROWS)
     .map(({ name, link }) => {
       const over = (value: (row: LinkRow) => number) =>
-        figureOf(run.seeds.flatMap((seed) => (seed.linkRows[link] ? [value(seed.linkRows[link])] : [])));
+        figureOf(
+          run.seeds.flatMap((seed) => {
+            const row = seed.linkRows.get(link);
+            return row ? [value(row)] : [];
+          }),
+        );
       return {
         name,
         utilisation: over((row) => row.utilisation * 100),

@@ -56,28 +56,38 @@ export interface QueueValue {
   kind: string;
   /** The length as written, or an empty string for the default. */
   limit: string;
-  /** Whether the queue is a table, whose single keys can be set. */
-  isTable: boolean;
+  /** The other keys of the queue. */
+  others: Table;
 }
 
 export function queueValue(value: Json | undefined): QueueValue {
   if (typeof value === "string") {
     return QUEUES.includes(value)
-      ? { kind: value, limit: "", isTable: false }
-      : { kind: "fifo", limit: value, isTable: false };
+      ? { kind: value, limit: "", others: {} }
+      : { kind: "fifo", limit: value, others: {} };
   }
-  const queue = table(value);
-  return {
-    kind: typeof queue.kind === "string" ? queue.kind : "fifo",
-    limit: shown(queue.limit),
-    isTable: Object.keys(queue).length > 0,
-  };
+  const { kind, limit, ...others } = table(value);
+  return { kind: typeof kind === "string" ? kind : "fifo", limit: shown(limit), others };
 }
 
-/** The value of `queue` for a kind and a length, as TOML. */
-export function queueToml(kind: string, limit: string): string {
-  if (kind === "fifo") return limit === "" ? "" : toml(limit);
-  return limit === "" ? toml(kind) : `{ kind = ${toml(kind)}, limit = ${toml(limit)} }`;
+/** The value of `queue` as TOML, in its shortest form. */
+export function queueToml({ kind, limit, others }: QueueValue): string {
+  const keys = Object.entries(others).filter(([, value]) => value !== null && value !== "");
+  if (keys.length === 0 && kind === "fifo") return limit === "" ? "" : toml(limit);
+  if (keys.length === 0 && limit === "") return toml(kind);
+  const parts = [`kind = ${toml(kind)}`, ...keys.map(([key, value]) => `${key} = ${jsonAsToml(value)}`)];
+  if (limit !== "") parts.push(`limit = ${toml(limit)}`);
+  return `{ ${parts.join(", ")} }`;
+}
+
+function jsonAsToml(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(jsonAsToml).join(", ")}]`;
+  if (typeof value === "object" && value !== null) {
+    return `{ ${Object.entries(value)
+      .map(([key, inner]) => `${key} = ${jsonAsToml(inner)}`)
+      .join(", ")} }`;
+  }
+  return toml(value ?? "");
 }
 
 /** The keys of a new flow: those of the ends that it needs, and a start after the others. */

@@ -47,7 +47,7 @@ export function linesOf(metric: Metric, run: RunData, isGhost: boolean): Line[] 
 
 /** The name of a flow, as in the table of results. */
 export function flowName(run: RunData, flow: number): string {
-  const row = run.first.flowRows[flow];
+  const row = run.first.flowRows.get(flow);
   if (row !== undefined) return row.name;
   return run.network.flows[run.groupOf(flow)]?.name ?? `flow ${flow}`;
 }

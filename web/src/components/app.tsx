@@ -1,6 +1,6 @@
 /** The layout of the page: the network and its controls on the left, the figures on the right. */
 
-import { type Compare, compare, pinned, previous, swap, text, togglePin } from "../state";
+import { type Compare, compare, pinned, previous, swap, togglePin } from "../state";
 import { Controls } from "./controls";
 import { Editor, Problem } from "./editor";
 import { Figures } from "./figures";
@@ -29,10 +29,7 @@ export function App() {
             <section class="toml" aria-labelledby="toml-title">
               <h2 id="toml-title">Scenario (TOML)</h2>
               <Editor />
-              <p class="note">
-                The controls change this text, and the text changes the controls.{" "}
-                {text.value.split("\n").length - 1} lines.
-              </p>
+              <p class="note">The controls change this text, and the text changes the controls.</p>
             </section>
           </div>
         </section>

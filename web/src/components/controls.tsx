@@ -12,8 +12,18 @@ import {
   writeRate,
   writeTime,
 } from "../format";
-import type { Description } from "../protocol";
-import { asToml, type LinkPlace, linkPlace, list, queueToml, queueValue, shown, table } from "../scenario";
+import type { Description, Json } from "../protocol";
+import {
+  asToml,
+  type LinkPlace,
+  linkPlace,
+  list,
+  type QueueValue,
+  queueToml,
+  queueValue,
+  shown,
+  table,
+} from "../scenario";
 import { add, catalogue, described, MOST_SEEDS, remove, set, watchedLink } from "../state";
 import { Row, SliderField, TextField } from "./field";
 import { Flows } from "./flows";
@@ -66,8 +76,8 @@ function LinkControls({ description }: { description: Description }) {
         id="loss"
         label="Random loss"
         path={`${base}.loss`}
-        value={typeof raw.loss === "object" ? "" : shown(raw.loss)}
-        fallback={typeof raw.loss === "object" ? shown(raw.loss) : "0"}
+        value={lossText(raw.loss)}
+        fallback="0"
         range={[0.0001, 0.1]}
         isLogarithmic
         hasZero
@@ -78,6 +88,16 @@ function LinkControls({ description }: { description: Description }) {
       />
     </fieldset>
   );
+}
+
+/** Independent losses as a percentage; other models by their name. */
+function lossText(loss: Json | undefined): string {
+  const { model, p } = table(loss);
+  if (model === "bernoulli" || model === undefined) {
+    const probability = parseProbability(p ?? loss ?? 0);
+    return probability > 0 ? writeProbability(probability) : "";
+  }
+  return shown(model);
 }
 
 function Delays({ place: { base, set: raw, full } }: { place: LinkPlace }) {
@@ -139,8 +159,8 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
   const queue = queueValue(raw.queue);
   const length = parseLength(queue.limit);
   const unit: LengthUnit = length === null || length.unit === "infinite" ? "bdp" : length.unit;
-  const details = table(raw.queue);
   const isKnown = KINDS.some(([kind]) => kind === queue.kind);
+  const put = (change: Partial<QueueValue>) => set(`${base}.queue`, queueToml({ ...queue, ...change }));
   return (
     <>
       {isKnown && (
@@ -149,15 +169,12 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
           label="Buffer"
           path={`${base}.queue`}
           value={queue.limit}
-          fallback={queue.kind === "fifo" ? "1bdp" : "1000p"}
+          fallback={queue.kind === "fifo" ? "1bdp" : queue.kind === "fq-codel" ? "10240p" : "1000p"}
           range={RANGES[unit]}
           isLogarithmic
           parse={(text) => parseLength(text)?.amount ?? Number.NaN}
           write={(value) => writeLength(value, unit)}
-          onSet={(text) => {
-            if (queue.isTable) set(`${base}.queue.limit`, asToml(text));
-            else set(`${base}.queue`, queueToml(queue.kind, text.trim()));
-          }}
+          onSet={(text) => put({ limit: text.trim() })}
           title="Longest queue: bdp (bandwidth-delay products), p (packets), kB, or infinite"
         />
       )}
@@ -165,7 +182,7 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
         <select
           id="aqm"
           value={isKnown ? queue.kind : "other"}
-          onChange={(event) => set(`${base}.queue`, queueToml(event.currentTarget.value, queue.limit))}
+          onChange={(event) => put({ kind: event.currentTarget.value, others: {} })}
         >
           {KINDS.map(([kind, label]) => (
             <option key={kind} value={kind}>
@@ -175,14 +192,13 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
           {!isKnown && <option value="other">{queue.kind} (edit as TOML)</option>}
         </select>
         {["codel", "fq-codel", "red"].includes(queue.kind) && (
-          <label class="check" title="Flows need ecn = true as well">
+          <label class="check" title="Marks packets of flows with ECN instead of dropping them">
             <input
               type="checkbox"
-              checked={details.ecn === true}
-              onChange={(event) => {
-                if (!queue.isTable) set(`${base}.queue`, `{ kind = ${toml(queue.kind)} }`);
-                set(`${base}.queue.ecn`, event.currentTarget.checked ? "true" : "");
-              }}
+              checked={queue.others.ecn === true}
+              onChange={(event) =>
+                put({ others: { ...queue.others, ecn: event.currentTarget.checked ? true : null } })
+              }
             />
             mark (ECN)
           </label>
@@ -192,11 +208,11 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
             mark above
             <TextField
               id="mark"
-              value={shown(details.mark)}
+              value={shown(queue.others.mark)}
               placeholder="65"
               onSet={(text) => {
-                if (!queue.isTable) set(`${base}.queue`, `{ kind = "threshold" }`);
-                set(`${base}.queue.mark`, asToml(text));
+                const mark = /^\d+$/.test(text.trim()) ? Number(text) : text.trim();
+                put({ others: { ...queue.others, mark } });
               }}
             />
           </label>
@@ -279,7 +295,7 @@ function RunControls({ description: { set: raw, scenario } }: { description: Des
         write={(value) => String(Math.round(value))}
         title="Number of runs with different random numbers. The figures show their mean and range."
       />
-      <Row label="Controller state">
+      <Row label="Traces">
         <label class="check">
           <input
             type="checkbox"
@@ -287,7 +303,7 @@ function RunControls({ description: { set: raw, scenario } }: { description: Des
             checked={probes.traces === true}
             onChange={(event) => set("probes.traces", event.currentTarget.checked ? "true" : "")}
           />
-          record and show it
+          show the state of controllers
         </label>
       </Row>
     </fieldset>

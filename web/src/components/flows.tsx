@@ -86,30 +86,32 @@ function Flow({ description, entry, index, isOnly }: FlowProps) {
         write={writeTime}
         onSet={(text) => set(`${base}.start`, parseTime(text) === 0 ? "" : asToml(text))}
       />
-      <details class="parameters">
-        <summary>More of this flow</summary>
-        <div class="grid">
-          {MORE.map(([key, label, fallback, title]) => {
-            const id = `flow-${index}-${key}`;
-            return [
-              <label key={`${id}-label`} for={id} title={title}>
-                {label}
-              </label>,
-              <TextField
-                key={id}
-                id={id}
-                value={shown(entry[key])}
-                placeholder={fallback}
-                title={title}
-                onSet={(text) => set(`${base}.${key}`, asToml(text))}
-              />,
-            ];
-          })}
-        </div>
-      </details>
-      {isTcp && controller !== undefined && (
-        <Parameters controller={{ ...controller, name: cc }} values={table(entry.cc)} base={`${base}.cc`} />
-      )}
+      <div class="details">
+        <details class="parameters">
+          <summary>More of this flow</summary>
+          <div class="grid">
+            {MORE.map(([key, label, fallback, title]) => {
+              const id = `flow-${index}-${key}`;
+              return [
+                <label key={`${id}-label`} for={id} title={title}>
+                  {label}
+                </label>,
+                <TextField
+                  key={id}
+                  id={id}
+                  value={shown(entry[key])}
+                  placeholder={fallback}
+                  title={title}
+                  onSet={(text) => set(`${base}.${key}`, asToml(text))}
+                />,
+              ];
+            })}
+          </div>
+        </details>
+        {isTcp && controller !== undefined && (
+          <Parameters controller={{ ...controller, name: cc }} values={table(entry.cc)} base={`${base}.cc`} />
+        )}
+      </div>
     </div>
   );
 }

@@ -144,6 +144,7 @@ function Queue({ network, link, at }: { network: Network; link: number; at: At }
   const time = playhead.value;
   const [left, width, height] = [from.x + 14, Math.max(40, (to.x - from.x) * 0.52), 34];
   const top = from.y + (to.y - from.y) * 0.3 - height / 2;
+  const controller = network.controlled.find((controlled) => controlled.link === link);
   const isShown = current !== null && current.watched === link;
   const packets = isShown ? (linkSample(current, "queue_packets", time) ?? 0) : 0;
   const limit = limitPackets(info);
@@ -164,7 +165,7 @@ function Queue({ network, link, at }: { network: Network; link: number; at: At }
         <rect x={right - filled} y={top + 2} width={filled} height={height - 4} fill={inks.value.grey} />
       )}
       <text class="strong" x={left + width / 2} y={top - 6} text-anchor="middle">
-        {`${figure(packets)} of ${limit === null ? "unlimited" : figure(limit)} packets · ${queueKind(info)}`}
+        {`${figure(packets)} of ${limit === null ? "unlimited" : figure(limit)} packets · ${controller?.kind ?? queueKind(info)}`}
       </text>
       <text x={(left + to.x) / 2} y={top + height + 15} text-anchor="middle">
         {`${rateText(rateAt(info.rates_bps, time))} · ${figure(info.delay_s * 1e3)} ms`}

@@ -1,5 +1,6 @@
 /** Results as tables, also for readers who do not see the figures. */
 
+import { useState } from "preact/hooks";
 import { METRICS } from "../charts/lines";
 import { flowColour } from "../colours";
 import type { RunData } from "../data";
@@ -21,6 +22,7 @@ export function Results() {
 }
 
 function FlowTable({ current, against }: { current: RunData; against: RunData | null }) {
+  tick.value; // new rows come without new properties
   const rows = resultRows(current);
   const before = new Map((against === null ? [] : resultRows(against)).map((row) => [row.name, row]));
   const hasFct = rows.some((row) => Number.isFinite(row.fct.mean));
@@ -86,6 +88,7 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
 }
 
 function LinkTable({ current }: { current: RunData }) {
+  tick.value;
   const rows = linkResults(current);
   if (rows.length === 0) return null;
   return (
@@ -139,6 +142,8 @@ const ROWS = 20;
 
 /** The values of the figures at equal distances in time. */
 function SampleTable({ current }: { current: RunData }) {
+  const [isOpen, setOpen] = useState(false);
+  tick.value;
   const { first, network } = current;
   const flows = [...first.flows].slice(0, 8);
   const link = current.watched === null ? undefined : first.links.get(current.watched);
@@ -149,45 +154,47 @@ function SampleTable({ current }: { current: RunData }) {
   };
   const [goodput, window, rtt, queue] = METRICS;
   return (
-    <details>
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>The figures as a table</summary>
-      <div class="scroll">
-        <table id="samples">
-          <caption>Samples of the first seed</caption>
-          <thead>
-            <tr>
-              <th scope="col">Time (s)</th>
-              {flows.flatMap(([flow]) =>
-                [goodput, window, rtt].map((metric) => (
-                  <th scope="col" key={`${flow}-${metric?.id}`}>
-                    {current.network.flows[current.groupOf(flow)]?.name}: {metric?.title} ({metric?.unit})
-                  </th>
-                )),
-              )}
-              <th scope="col">Queue (packets)</th>
-            </tr>
-          </thead>
-          <tbody>
-            {times
-              .filter((time) => time <= first.now + 1e-9)
-              .map((time) => (
-                <tr key={time}>
-                  <th scope="row">{figure(time)}</th>
-                  {flows.flatMap(([flow, series]) =>
-                    [goodput, window, rtt].map((metric) => (
-                      <td key={`${flow}-${metric?.id}`}>
-                        {figure(
-                          (at(series, metric?.column ?? "", time) ?? Number.NaN) * (metric?.factor ?? 1),
-                        )}
-                      </td>
-                    )),
-                  )}
-                  <td>{figure(at(link, queue?.column ?? "", time))}</td>
-                </tr>
-              ))}
-          </tbody>
-        </table>
-      </div>
+      {isOpen && (
+        <div class="scroll">
+          <table id="samples">
+            <caption>Samples of the first seed</caption>
+            <thead>
+              <tr>
+                <th scope="col">Time (s)</th>
+                {flows.flatMap(([flow]) =>
+                  [goodput, window, rtt].map((metric) => (
+                    <th scope="col" key={`${flow}-${metric?.id}`}>
+                      {current.network.flows[current.groupOf(flow)]?.name}: {metric?.title} ({metric?.unit})
+                    </th>
+                  )),
+                )}
+                <th scope="col">Queue (packets)</th>
+              </tr>
+            </thead>
+            <tbody>
+              {times
+                .filter((time) => time <= first.now + 1e-9)
+                .map((time) => (
+                  <tr key={time}>
+                    <th scope="row">{figure(time)}</th>
+                    {flows.flatMap(([flow, series]) =>
+                      [goodput, window, rtt].map((metric) => (
+                        <td key={`${flow}-${metric?.id}`}>
+                          {figure(
+                            (at(series, metric?.column ?? "", time) ?? Number.NaN) * (metric?.factor ?? 1),
+                          )}
+                        </td>
+                      )),
+                    )}
+                    <td>{figure(at(link, queue?.column ?? "", time))}</td>
+                  </tr>
+                ))}
+            </tbody>
+          </table>
+        </div>
+      )}
     </details>
   );
 }
