@@ -18,6 +18,8 @@ FlowEnd: TypeAlias = Literal["from", "to"]
 """An end of a flow."""
 Forwarding: TypeAlias = Literal["route", "bridge", "ovs"]
 """How a node forwards packets."""
+HostQueue: TypeAlias = Literal["fifo", "fq"]
+"""Queue of a host's port."""
 Protocol: TypeAlias = Literal["tcp", "udp"]
 """A transport protocol of the kernel."""
 Rate: TypeAlias = int
@@ -198,6 +200,8 @@ class KernelPlan(TypedDict):
     """Implementation of delay and loss."""
     forwarding: NotRequired[Forwarding | None]
     """How nodes that are not ends of flows forward packets."""
+    host_queue: NotRequired[HostQueue | None]
+    """Queue of a host's port, if the link's queue has no limit."""
     interval: NotRequired[Span | None]
     """Time between two samples of sockets and queues."""
     tool: NotRequired[Tool | None]

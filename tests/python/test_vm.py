@@ -263,7 +263,7 @@ def test_a_file_where_the_cache_should_be_gives_a_one_line_error_before_a_downlo
     (tmp_path / "file").touch()
     monkeypatch.setenv("NARROWS_VM", str(tmp_path / "file"))
     monkeypatch.setattr(package, "missing", list)
-    monkeypatch.setattr(package, "_package_name", lambda: "linux-image-6")
+    monkeypatch.setattr(package, "resolved", lambda _: "linux-image-6")
     monkeypatch.setattr(package, "_call", lambda *_: pytest.fail("downloads"))
     assert narrows("vm", "prepare") == (2, "", f"{tmp_path / 'file'}: File exists\n")
 
@@ -293,12 +293,16 @@ PORT = '[[rate_controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
     [
         ("flows.0.cc=brf", "", "flows.0.cc: found 'brf', expected one that the guest's kernel"),
         ("flows.0.cc=bbr9", "", "flows.0.cc: found 'bbr9', expected one that the guest's kernel"),
-        ("seed=1", PORT.replace("KIND", "brf"), "rate_controllers.0.kind: found 'brf', expected no rate"),
-        ("seed=1", PORT.replace("KIND", "pacec"), "rate_controllers.0.kind: found 'pacec', expected no rate"),
         (
             "seed=1",
-            "[sdn]\n" + PORT.replace("KIND", "bdr"),
-            "rate_controllers.0.kind: found 'bdr', expected no",
+            PORT.replace("KIND", "brf"),
+            "rate_controllers.0.kind: found 'brf', which needs Linux 6.10, but the guest has 6.1.0",
+        ),
+        ("seed=1", PORT.replace("KIND", "pacec"), "kernel.forwarding: found 'route', expected 'ovs'"),
+        (
+            "seed=1",
+            "[sdn]\n" + PORT.replace("KIND", "brf"),
+            "sdn: found an SDN controller, expected --on sim",
         ),
         ("topology.queue=fq-codel", "", "links."),
     ],
@@ -337,6 +341,31 @@ def test_the_algorithms_of_a_validation_are_checked_without_a_guest(no_boot, nar
     assert code == 2 and error.startswith("--algorithms: found 'cubik', expected an algorithm of Linux")
     assert "both sides have: bbr, bic, cubic" in error and error.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("6.1.0-56-amd64", False),
+        ("6.9.7", False),
+        ("6.10.0", True),
+        ("6.12.117+deb12-amd64", True),
+        ("7.0", True),
+    ],
+)
+def test_agents_need_a_recent_kernel(release, expected):
+    assert package.runs_agents(release) is expected
+
+
+def test_the_name_of_a_kernel_package_is_checked(narrows, monkeypatch, tmp_path):
+    monkeypatch.setenv("NARROWS_VM", str(tmp_path))
+    monkeypatch.setattr(package, "missing", list)
+    code, _, error = narrows("vm", "prepare", "--kernel", "--help-me")
+    assert code == 2
+    assert (
+        error.startswith("found the package '--help-me', expected the name of a kernel")
+        and error.count("\n") == 1
+    )
 
 
 def test_unused_guests_of_earlier_files_are_removed(tmp_path):

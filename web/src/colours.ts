@@ -54,9 +54,11 @@ function stored(): Theme {
   }
 }
 
-/** The number of a flow's colour. Many flows of one entry of `[[flows]]` share a colour. */
+/** The number of a flow's colour and dash. If there are too many flows, those of an entry of `[[flows]]` share one. */
 export function colourIndex(network: Network, group: number): number {
-  return network.flows.length <= LIGHT.length ? group : (network.flows[group]?.entry ?? 0);
+  if (network.flows.length <= 2 * LIGHT.length) return group;
+  const entry = network.flows[group]?.entry ?? 0;
+  return network.flows.every((flow) => flow.entry === entry) ? group : entry;
 }
 
 export function colour(index: number): string {
@@ -66,7 +68,7 @@ export function colour(index: number): string {
 
 /** Dashes tell flows apart that share a colour because there are more flows than colours. */
 export function dash(index: number): number[] {
-  return index < LIGHT.length ? [] : [6, 3];
+  return Math.floor(index / LIGHT.length) % 2 === 0 ? [] : [6, 3];
 }
 
 export function flowColour(network: Network, group: number): string {

@@ -81,6 +81,7 @@ impl Host for host::Sender {
             ("adopted", counted.adopted),
             ("taken_over", counted.taken_over),
             ("marked", counted.marked),
+            ("held", counted.held),
             ("designated", counted.designated),
             ("restored", counted.restored),
         ]

@@ -195,6 +195,12 @@ static void packet(int leaves)
 	if (len >= at + 2 && shape & 8)
 		sock_view.src_port = w.packet[at] << 8 | w.packet[at + 1];
 	memcpy(before, w.packet, sizeof(before));
+	if (leaves) {
+		/* A packet never leaves earlier than TCP wants, and never much later. */
+		skb.tstamp = w.tp.tcp_wstamp_ns;
+		CHECK(nrw_depart(&skb) == NRW_PASS);
+		CHECK(skb.tstamp - w.tp.tcp_wstamp_ns <= NRW_HOLD_NS);
+	}
 	CHECK((leaves ? nrw_mark(&skb) : nrw_restore(&skb)) == NRW_TCX_NEXT);
 	if (!memcmp(before, w.packet, sizeof(before)))
 		return;

@@ -24,6 +24,9 @@ pub struct KernelPlan {
     /// Implementation of delay and loss.
     #[serde(default)]
     pub delay: Option<Delayer>,
+    /// Queue of a host's port, if the link's queue has no limit.
+    #[serde(default)]
+    pub host_queue: Option<HostQueue>,
 }
 
 /// How a node forwards packets.
@@ -70,4 +73,15 @@ pub enum Delayer {
     Relay,
     /// The kernel's netem.
     Netem,
+}
+
+/// Queue of a host's port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum HostQueue {
+    /// A FIFO.
+    Fifo,
+    /// The qdisc fq, which holds packets until their departure times.
+    Fq,
 }

@@ -10,7 +10,7 @@ mod traffic;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
-pub use kernel::{Datapath, Delayer, Forwarding, KernelPlan, Tool};
+pub use kernel::{Datapath, Delayer, Forwarding, HostQueue, KernelPlan, Tool};
 pub use traffic::{
     AppPlan, FlowEnd, FlowPlan, INITIAL_WINDOW_PACKETS, ProgramPlan, Protocol, SizePlan, StackPlan,
     TransportPlan,

@@ -1,9 +1,8 @@
-//! The scenarios whose speed is measured. `scenarios NAME` runs the scenario NAME once, and prints the numbers of
-//! events, packets and flows, sums of completion times, and the peak memory. `scenarios` without a name lists all
-//! scenarios.
+//! The scenarios with which the speed of the simulator is measured. `scenarios NAME` runs one scenario once. It prints
+//! the numbers of events, packets and flows, sums of completion times, and the peak memory. `scenarios` without a name
+//! lists all scenarios.
 //!
-//! This program does not measure its own CPU time. Its caller measures the time. The program can therefore also run
-//! under `perf` and callgrind.
+//! The caller measures the CPU time of this program. The program can therefore also run under `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -94,8 +93,8 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
 /// Payload of each packet of experiment B3, in bytes. With its headers, a packet has 1000 bytes.
 const B3_MSS: u32 = 948;
 
-/// The plan of experiment B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml; with Reno, it is the case
-/// `reno-10`). 2000 flows/s pass a link of 1 Gbit/s with an RTT of 100 ms for 30 s.
+/// The plan of experiment B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml). With Reno, it is the case
+/// `reno-10`. For 30 s, 2000 flows/s start on a link of 1 Gbit/s with an RTT of 100 ms.
 fn b3(cc: &str) -> Plan {
     let deep = Some(5000);
     let half_way = Span::from_millis(25);
@@ -144,7 +143,8 @@ fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
     }
 }
 
-/// Datagrams at 10 Gbit/s for a second, over `hops` links with a delay of `delay` each.
+/// A chain of `hops` links. Each link has a delay of `delay`. Datagrams are sent over the chain at 10 Gbit/s for a
+/// second.
 fn chain(hops: u32, delay: Span) -> Plan {
     Plan {
         seed: 1,
@@ -171,7 +171,7 @@ fn chain(hops: u32, delay: Span) -> Plan {
     }
 }
 
-/// 100,000 concurrent connections. Each connection transfers little data.
+/// 100,000 concurrent connections, each with little data.
 fn many_flows() -> Plan {
     let mut plan = dumbbell(1, 10_000, Span::from_millis(20), 100_000, 3);
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(1448), on: None, off: None };
@@ -185,24 +185,23 @@ fn many_flows() -> Plan {
     plan
 }
 
-/// Peak memory of the process in KiB. (The caller cannot use the rusage of this process instead, because the rusage can
-/// include memory of the caller.)
+/// Returns the peak memory of this process in KiB. (The rusage that the caller gets can include memory of the caller.)
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Sum of a column of a table; 0 if the table or the column does not exist.
+/// Returns the sum of a column of a table. Returns 0 if the table or the column does not exist.
 fn total(results: &Results, table: &str, column: &str) -> u64 {
     let table = results.tables.iter().find(|t| t.name == table);
     table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
 }
 
-/// Completion times of sized flows, for comparison with ns-3.
+/// Completion times of flows with a fixed size, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. A flow that starts near the end
-/// may not have time to finish. Only `workload` and `largest` include all flows. Times are sums over the flows, in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. A flow near the end may not have
+/// time to finish. `workload` and `largest` include all flows. Times are sums over the flows, in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -218,11 +217,11 @@ struct Completions {
 }
 
 /// [`Completions`] leaves out flows that start within this time of the start or the end of the run. The BDR study also
-/// leaves out flows that begin in the first three seconds.
+/// leaves out flows that start in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
-/// Maximum size of a short flow, as in figures 5 and 6 of the BDR paper.
+/// Largest number of packets of a short flow, as in figures 5 and 6 of the BDR paper.
 const SHORT_PACKETS: u64 = 30;
-/// Minimum size of a long flow, as in the BDR study.
+/// Smallest number of packets of a long flow, as in the BDR study.
 const LONG_PACKETS: u64 = 100;
 
 impl Completions {
@@ -236,7 +235,7 @@ impl Completions {
         };
         for ((&start, &size), &time) in starts.iter().zip(sizes).zip(times) {
             let start = Span::from_secs_f64(start);
-            // A checksum that does not depend on the order of the flows shows whether two runs had the same flows.
+            // A checksum of all flows, independent of their order. It shows whether two runs had the same flows.
             sums.workload = sums.workload.wrapping_add(start.as_nanos().wrapping_mul(size));
             sums.largest = sums.largest.max(size);
             if start < MARGIN || start + MARGIN >= duration {

@@ -1,6 +1,6 @@
-//! Runs a plan with many seeds, and uses the results only to count their rows. Usage: `seeds PLAN.json COUNT THREADS`.
+//! Runs a plan with many seeds, and counts the rows of the results. Usage: `seeds PLAN.json COUNT THREADS`.
 //!
-//! `benches/throughput.py` compares the speed of sweeps in Python with the speed of this loop.
+//! `benches/throughput.py` compares the speed of sweeps in Python with the speed of this program.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan selects the algorithm and sets
-//! the parameter by name.
+//! Adds a congestion control algorithm to the catalogue. The algorithm has a constant window, which is its only
+//! parameter. A plan selects the algorithm and sets the parameter by name.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example own_controller
@@ -15,7 +15,7 @@ use narrows_sim::plan::Plan;
 narrows_control::parameters! {
     /// Parameters of [`Fixed`].
     pub struct Params {
-        /// Segments in flight.
+        /// Number of segments in flight.
         pub segments: u32 = 40, whole(1, 1_000_000).unit("segments").from("this example");
     }
 }
@@ -45,7 +45,7 @@ pub(crate) const FIXED: Entry = Entry {
     })
 };
 
-/// Two flows, one after the other. The first flow has the default window, and the second has half of this window.
+/// A plan with two flows, one after the other. The first flow has the default window, and the second has half of it.
 const PLAN: &str = r#"{
     "seed": 1,
     "duration": 20000000000,

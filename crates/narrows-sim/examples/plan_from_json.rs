@@ -1,6 +1,7 @@
-//! Runs a plan stored as JSON and prints the size of each result table. The first argument is the plan's
-//! file. Without an argument, the example runs a small plan of its own. The second argument is a folder, into which
-//! the example writes the tables as Arrow files.
+//! Runs a plan that is stored as JSON, and prints the size of each result table.
+//!
+//! The first argument is the file of the plan. Without this argument, the example runs a small plan of its own. The
+//! second argument is a folder. The example writes the tables into this folder, as Arrow files.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example plan_from_json -- plan.json results

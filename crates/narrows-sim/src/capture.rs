@@ -1,7 +1,8 @@
-//! Captured packets: packets that arrive at the end of chosen links, or that chosen hosts send or receive.
+//! Captures packets that arrive at the end of chosen links, or that chosen hosts send or receive.
 //!
 //! In the simulator, sequence numbers count segments. In captured packets, they count bytes, as in real TCP. The SYN of
-//! each end has number 0, so the first byte of data has number 1. Simulated packets carry no receive window.
+//! each end has sequence number 0, so the first byte of data has number 1. Captured packets have no receive window,
+//! because the simulator's packets do not carry one.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +11,8 @@ use narrows_control::units::Time;
 
 /// Receives the captured packets, in the order of their capture times.
 pub trait Tap {
-    /// Called for each packet that is captured at a link or host that the plan's `capture` lists. Return
-    /// [`ControlFlow::Break`] to end the run, e.g. if a file cannot be written.
+    /// Called for each captured packet. The plan's `capture` lists the links and hosts at which packets are captured.
+    /// Return [`ControlFlow::Break`] to end the run, e.g. if a file cannot be written.
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
@@ -24,12 +25,12 @@ impl<T: Tap + ?Sized> Tap for &mut T {
 /// A place where a packet was captured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The receiving end of the link with this index in the plan.
+    /// The receiving end of a link. The number is the link's index in the plan.
     Link(u32),
-    /// The sending host: the node with this index. The packet is captured when the transport sends it, before it enters
-    /// any queue.
+    /// The sending host. The number is the node's index in the plan. The packet is captured when the transport sends
+    /// it, before it enters any queue.
     Sent(u32),
-    /// The receiving host: the node with this index.
+    /// The receiving host. The number is the node's index in the plan.
     Received(u32),
 }
 
@@ -49,22 +50,22 @@ pub struct Captured<'a> {
     pub destination: u32,
     /// Source and destination port.
     pub ports: (u16, u16),
-    /// Bytes of the IP datagram, including a congestion header or its echo.
+    /// Bytes of the IP datagram. A congestion header, or the echo of one, is included.
     pub size: u16,
     /// Bytes of payload.
     pub payload: u16,
-    /// The two bits of ECN (RFC 3168).
+    /// The two ECN bits of the IP header (RFC 3168).
     pub ecn: u8,
     /// The packet's congestion header.
     pub header: Header,
-    /// The echo of a congestion header.
+    /// In an ACK: the echo of a congestion header.
     pub echo: Option<Echo>,
     /// In an ACK: the receiver's copy of a [`Custom`] congestion header.
     pub copy: Option<Custom>,
     /// The TCP header; `None` for UDP.
     pub segment: Option<Segment>,
-    /// The payload, if an external transport wrote it. Otherwise empty, because the simulator knows only the length of
-    /// the payload.
+    /// The payload, if an external transport wrote it. In all other packets, `contents` is empty, because the simulator
+    /// stores only the length of the payload.
     pub contents: &'a [u8],
 }
 
@@ -101,7 +102,7 @@ pub struct Segment {
     pub ack_number: u32,
     /// Value and echo of the timestamp option, in ms.
     pub timestamps: (u32, u32),
-    /// SACK blocks `[start, end)`; the first `sacks` are valid.
+    /// SACK blocks `[start, end)`. Only the first `sacks` blocks are valid.
     pub sack: [(u32, u32); 3],
     /// Number of SACK blocks.
     pub sacks: u8,

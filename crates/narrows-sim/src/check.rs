@@ -1,4 +1,4 @@
-//! Validation of plans. A run of a valid plan cannot panic.
+//! Checks plans. A plan that passes the check cannot cause a panic.
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::feedback::header::Custom;
@@ -15,8 +15,8 @@ use crate::plan::{
 use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
 
-/// Longest duration of a run. In the event queue, a time has 64 bits (in nanoseconds), and the sequence number of an
-/// event has 36 bits. A longer run could exceed these ranges.
+/// Longest duration of a run. The event queue stores times in 64 bits (nanoseconds) and numbers the events with 36
+/// bits. A longer run could exceed these ranges.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
@@ -46,7 +46,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
     check_parts(plan, controllers, &NoTransports)
 }
 
-/// Like [`check_with`], but for runs on real network stacks. In such runs, a flow may also be an external program.
+/// Like [`check_with`], but for runs on real network stacks. In these runs, a flow may also be an external program.
 ///
 /// # Errors
 /// Returns the first invalid value.
@@ -257,7 +257,7 @@ fn check_flow(
         TransportPlan::Udp { rate, packet } => {
             let size = (28..=60_000).contains(packet);
             require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
-            // The time between two packets must not be zero; otherwise the run would not advance.
+            // The time between two packets must not be zero. Otherwise the simulated time would not advance.
             let gap = rate.time_for(Bytes::new(*packet as u64));
             let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
             require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;
@@ -360,7 +360,8 @@ fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) ->
     controllers.check(choice).map_err(|problem| invalid(at, problem))
 }
 
-/// Converts a problem into an error for the key `at`, or for the parameter of `at` that the problem names.
+/// Converts a problem into an error. If the problem names a parameter, the error names this parameter of `at`.
+/// Otherwise the error names the key `at`.
 fn invalid(at: &str, problem: Problem) -> Error {
     let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
     Error::invalid(key, problem.found, problem.expected)

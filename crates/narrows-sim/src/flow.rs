@@ -1,4 +1,4 @@
-//! A flow in a run: its two ends, and its entry in the results.
+//! A flow in a run: the sender, the receiver, and the data for the flow's row in the results.
 
 use narrows_control::rate::kit::features::Parts;
 use narrows_control::rate::{FlowIdentity, Host, Proto};
@@ -11,15 +11,15 @@ use crate::plan::{FlowPlan, Plan, Protocol, TransportPlan};
 use crate::tcp::{Io, Receiver, Segment, Sender};
 use crate::transport::StackFlow;
 
-/// Identifies a flow to rate controllers, by indices instead of addresses.
+/// Identifies a flow to rate controllers. Indices take the place of addresses and ports.
 ///
-/// When a flow has ended, a later flow may use its slot. If both flows come from the same flow plan, their identities
-/// are equal. On a real network, identities also repeat when a host reuses a port.
+/// When a flow has ended, a later flow may use its slot. If both flows come from the same flow plan, they have the same
+/// identity. On a real network, identities also repeat when a host reuses a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
     pub(crate) slot: u32,
-    /// Index of the flow plan in the plan.
+    /// Index of the flow's [`FlowPlan`] in the plan.
     pub(crate) plan: u32,
     from: Node,
     to: Node,
@@ -27,15 +27,15 @@ pub(crate) struct FlowIndex {
     proto: Proto,
 }
 
-/// The first service number for flow plans without a service. Such a plan gets this number plus its index. If a plan
-/// names a service, the service is a port number. All port numbers are lower than this number.
+/// The lowest service number of flow plans that name no service. Flow plan number `i` gets this number plus `i`. If a
+/// flow plan names a service, the service is a port number, which is always lower.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
-/// Assumed L3 bytes of a full datagram of a [`Stack`](TransportPlan::Stack). The RTT of the empty path is computed
-/// with this size.
+/// Assumed L3 bytes of a full datagram of a [`Stack`](TransportPlan::Stack), for [`EmptyPath`].
 const STACK_PACKET_BYTES: u64 = 1480;
 
-/// Assumed L3 bytes of a full packet of a [`Program`](TransportPlan::Program): Ethernet's MTU.
+/// Assumed L3 bytes of a full packet of a [`Program`](TransportPlan::Program), for [`EmptyPath`]. This is Ethernet's
+/// MTU.
 const PROGRAM_PACKET_BYTES: u64 = 1500;
 
 /// The index of a node in the plan.
@@ -56,7 +56,8 @@ impl FlowIndex {
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
     }
 
-    /// Returns the identity that all late packets share. A packet is late if it arrives after its flow has ended.
+    /// Returns an identity for late packets, which arrive after their flow has ended. All late packets share this
+    /// identity.
     pub(crate) fn of_late_packets(proto: Proto) -> Self {
         FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), service: 0, proto }
     }
@@ -77,15 +78,15 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Returns the service of the flow. A flow plan without a service gets a service number that no other plan has.
-    /// Late packets belong to no service; their service number is 0.
+    /// Returns the service number of the flow. A flow plan that names no service has a number that no other plan has.
+    /// Late packets have number 0, which stands for no service.
     fn service(&self) -> u32 {
         self.service
     }
 }
 
 impl Host for Node {
-    /// Returns the network that contains the node, represented by the first node of this network. Nodes have
+    /// Returns the network that contains the node. The first node of the network stands for the network. Nodes have
     /// consecutive addresses, so a /24 contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
@@ -110,7 +111,7 @@ pub(crate) struct Tcp {
     pub(crate) delays: Delays,
 }
 
-/// One-way delays of data segments in the measurement interval (MET-13).
+/// One-way delays of the data segments that arrive in the measurement interval (MET-13).
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     /// Sum in ns; 64 bits are enough for 584 years.
@@ -162,20 +163,20 @@ pub(crate) struct Flow {
     pub(crate) send_at: Time,
 }
 
-/// Properties that a flow's path has without other traffic.
+/// Properties of a flow's path, if no other traffic uses the path.
 #[derive(Copy, Clone, Debug)]
 pub struct EmptyPath {
-    /// RTT of a full segment and its ACK, transmission times included (MET-10).
+    /// RTT of a full segment and its ACK. The RTT includes their transmission times (MET-10).
     pub rtt: Span,
-    /// The propagation part of the RTT.
+    /// The sum of the propagation delays in both directions.
     pub propagation: Span,
-    /// Rate of the slowest link towards the receiver.
+    /// Rate of the slowest link from the sender to the receiver.
     pub bottleneck: Rate,
 }
 
 impl EmptyPath {
-    /// Computes the properties from the links of both directions. `link` returns the mean rate of a link during the
-    /// flow, and the link's delay when the flow starts.
+    /// Computes the properties from the links of both directions. For each link, `link` returns the mean rate during
+    /// the flow and the delay when the flow starts.
     pub(crate) fn along(
         plan: &FlowPlan,
         forward: &[u32],
@@ -202,7 +203,7 @@ impl EmptyPath {
         path
     }
 
-    /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check).
+    /// Returns the empty path of each flow of a plan. The plan must have passed [`plan::check`](crate::plan::check).
     /// The function ignores the `shape` of rate controllers.
     ///
     /// # Errors
@@ -226,12 +227,12 @@ impl EmptyPath {
     }
 }
 
-/// The data of a flow for its row in the results.
+/// The data that the flow's row in the results needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
     /// Number in the results.
     pub(crate) id: u32,
-    /// Index of the flow plan. `member` is the number of the flow among the flows of this plan.
+    /// Index of the flow's [`FlowPlan`]. `member` is the flow's number among the flows of this plan.
     pub(crate) plan: u32,
     pub(crate) member: u32,
     pub(crate) key: FlowIndex,
@@ -239,14 +240,14 @@ pub(crate) struct Meta {
     pub(crate) stop: Time,
     pub(crate) size: u64,
     pub(crate) empty: EmptyPath,
-    /// Whether the results contain samples and a histogram of the flow. Flows of a Poisson source have
-    /// neither.
+    /// Whether the results contain samples and an RTT histogram of the flow. This is false for flows of a Poisson
+    /// source.
     pub(crate) is_sampled: bool,
-    /// Application bytes that had been delivered in order at the start and at the end of the flow's measurement
-    /// interval.
+    /// Application bytes that had been delivered in order when the flow's measurement interval started and ended.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
-    /// L3 bytes that both ends sent. `signal_bytes` counts the bytes among them that serve rate control (MET-82).
+    /// L3 bytes that both ends sent. `signal_bytes` is the part of these bytes that carries headers and options for
+    /// rate control (MET-82).
     pub(crate) sent_bytes: u64,
     pub(crate) signal_bytes: u64,
     /// Values of the counters at the previous sample.
@@ -261,7 +262,7 @@ pub(crate) struct LastSample {
 }
 
 impl Flow {
-    /// Returns where the path of the flow's data starts in the table of paths.
+    /// Returns the position in the table of paths at which the path of the flow's data starts.
     pub(crate) fn forward(&self) -> u32 {
         match &self.body {
             Body::Tcp(tcp) => tcp.sender.config.template.hop,
@@ -270,7 +271,7 @@ impl Flow {
         }
     }
 
-    /// Returns where the path of the flow's ACKs starts in the table of paths. UDP has no ACKs.
+    /// Returns the position in the table of paths at which the path of the flow's ACKs starts. UDP has no ACKs.
     pub(crate) fn reverse(&self) -> Option<u32> {
         match &self.body {
             Body::Tcp(tcp) => Some(tcp.receiver.template().hop),
@@ -288,8 +289,8 @@ impl Flow {
         }
     }
 
-    /// Returns the times at which the flow's next Timer event and its next Send event are due; [`Time::NEVER`] if there
-    /// is no such event.
+    /// Returns the times of the flow's next Timer event and next Send event. A time is [`Time::NEVER`] if there is no
+    /// such event.
     #[inline]
     pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
         match &self.body {
@@ -353,8 +354,8 @@ impl Flow {
         }
     }
 
-    /// Runs the congestion controller's timer if it is due, and sends the packets that the pacer and the application
-    /// allow.
+    /// Handles a Send event. Runs the congestion controller's timer if it is due. Then sends the packets that the pacer
+    /// and the application allow.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         match &mut self.body {
             Body::Tcp(tcp) => tcp.sender.on_send(io),

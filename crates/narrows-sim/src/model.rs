@@ -1,6 +1,5 @@
-//! The parts of the simulator that the real-time backend also uses, so that both backends interpret a plan in the same
-//! way. The parts are the link model, the application model, the arrivals of flows with their random streams, and the
-//! result tables.
+//! The link model, the application model, the random arrivals of flows, and the result tables. The real-time backend
+//! uses the same code, so both backends interpret a plan in the same way.
 
 pub use crate::engine::Random;
 pub use crate::flow::EmptyPath;

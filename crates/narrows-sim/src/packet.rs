@@ -1,16 +1,17 @@
-//! Packets: small plain values in a slab. Data segments, ACKs and datagrams have the same type.
+//! The type of all packets: data segments, ACKs and datagrams. [`Packets`](crate::packets::Packets) stores the packets
+//! of a run.
 //!
 //! Sequence numbers count segments, not bytes. Each segment has its own payload length. See LIMITATIONS.md.
 
 use narrows_control::feedback::header::{ECHO_BYTES, Echo, Header};
 
-/// IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
+/// Bytes of the IPv4 and TCP headers with the timestamp option (20 + 20 + 12).
 pub(crate) const HEADER_BYTES: u32 = 52;
-/// IPv4 and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 pub(crate) const UDP_HEADER_BYTES: u32 = 28;
-/// The rate option with its padding (BRF-9).
+/// Bytes of the rate option with its padding (BRF-9).
 pub(crate) const RATE_OPTION_BYTES: u32 = 8;
-/// Bytes that remain for other options in a TCP header with the timestamp option.
+/// Bytes of a TCP header that remain for other options, if the header has the timestamp option.
 const OPTION_ROOM_BYTES: u32 = 40 - 12;
 
 /// Segment numbers `[start, end)`.
@@ -42,9 +43,10 @@ pub(crate) mod flag {
     pub(crate) const RATE: u16 = 1 << 10;
     /// The packet carries a congestion header or, in the reverse direction, an echo of one.
     pub(crate) const HEADER: u16 = 1 << 11;
-    /// Position of the two bits that hold the kind of echo.
+    /// Position of the two bits that hold the kind of the echo; see `Packet::echo`.
     pub(crate) const ECHO_SHIFT: u32 = 12;
-    /// Position of two bits for a leaf number: the leaf in which the last controlled port counted the packet.
+    /// Position of the two bits that hold a leaf number. A port with a rate controller counts packets by leaf, and
+    /// writes the leaf number into each packet that it counts.
     pub(crate) const LEAF_SHIFT: u32 = 14;
 }
 
@@ -54,10 +56,10 @@ pub(crate) mod flag {
 pub(crate) struct Packet {
     /// Slot of the packet's flow.
     pub(crate) flow: u32,
-    /// Position in the table of paths: the next link.
+    /// The packet's next link, given by a position in the table of paths.
     pub(crate) hop: u32,
-    /// Number of flows that have ended in this slot. This number distinguishes late packets of an ended flow from
-    /// packets of the slot's next flow.
+    /// Number of flows that have ended in this slot. If the slot has a new flow, this number shows that a late packet
+    /// belongs to an earlier flow.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,
@@ -67,24 +69,27 @@ pub(crate) struct Packet {
     pub(crate) payload: u16,
     /// Segment number.
     pub(crate) seq: u32,
-    /// Next expected segment (with [`flag::ACK`]).
+    /// The next segment that the receiver expects. Valid only with [`flag::ACK`].
     pub(crate) ack: u32,
     /// Timestamp value in milliseconds, plus one (`Timestamps::clock`).
     pub(crate) ts: u32,
     /// Timestamp echo, in the same unit as `ts`; 0 if there is no echo.
     pub(crate) ts_echo: u32,
-    /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks. They use this field for the
-    /// congestion header, or for the index of a custom header (a congestion header that another crate defines).
+    /// SACK blocks. Only the first `sacks` blocks are valid. Data packets have no SACK blocks, so they store the
+    /// congestion header in this field. If the header is a custom header (a congestion header that another crate
+    /// defines), they store the header's index.
     pub(crate) sack: [SackBlock; 3],
     /// Number of SACK blocks.
     pub(crate) sacks: u8,
-    /// Class for priority and HTB queues.
+    /// Class of the packet in priority and HTB queues.
     pub(crate) class: u8,
-    /// The rate code of the option (with [`flag::RATE`]).
+    /// The rate in the rate option. Valid only with [`flag::RATE`].
     pub(crate) rate_code: u16,
-    /// In an ACK with [`flag::HEADER`]: the echo of a congestion header. If the kind of echo is 0, this field is one
-    /// plus the index of a custom header. In a datagram: one plus the index of its contents, or 0 if it has no
-    /// contents.
+    /// The meaning of this field depends on the packet:
+    ///
+    /// * ACK with [`flag::HEADER`]: the echo of a congestion header. If the bits at [`flag::ECHO_SHIFT`] are 0, the ACK
+    ///   has a copy of a custom header instead. The field is then the index of the copy plus 1.
+    /// * Datagram: the index of the datagram's contents plus 1, or 0 without contents.
     pub(crate) echo: u32,
 }
 
@@ -93,12 +98,12 @@ const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
 /// The fields that all packets of one end of a flow share.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Template {
-    /// Slot of the flow. `generation` is the slot's generation (see [`Packet`]).
+    /// The flow's slot. `generation` is the number of flows that have ended in this slot.
     pub(crate) flow: u32,
     pub(crate) generation: u16,
-    /// [`flag`]s of every packet.
+    /// [`flag`]s that every packet has.
     pub(crate) flags: u16,
-    /// Start of the path.
+    /// Position of the path's first link in the table of paths.
     pub(crate) hop: u32,
     pub(crate) class: u8,
 }
@@ -134,8 +139,8 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// Returns the congestion header. Returns [`Header::None`] if the packet has no such header, has a custom header,
-    /// or travels in the reverse direction.
+    /// Returns the congestion header. Returns [`Header::None`] if the packet has no congestion header, has a custom
+    /// header, or travels in the reverse direction.
     pub(crate) fn header(&self) -> Header {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
             return Header::None;
@@ -144,7 +149,8 @@ impl Packet {
         Header::from_words([a.start, a.end, b.start, b.end, c.start])
     }
 
-    /// Writes the congestion header, and replaces an existing header. The caller adds the header's bytes to the size.
+    /// Writes the congestion header. Any existing congestion header is replaced. The caller adds the header's bytes to
+    /// the size.
     pub(crate) fn set_header(&mut self, header: Header) {
         let [a, b, c, d, e] = header.to_words();
         let block = |start, end| SackBlock { start, end };
@@ -185,7 +191,8 @@ impl Packet {
         self.echo = at + 1;
     }
 
-    /// Returns the echo of a congestion header, which a receiver sends back; `None` if the packet has no echo.
+    /// Returns the echo of a congestion header, or `None` if the packet has no echo. The receiver of a congestion
+    /// header sends the echo in an ACK.
     pub(crate) fn echo(&self) -> Option<Echo> {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER | flag::REVERSE {
             return None;
@@ -201,7 +208,8 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
-    /// Returns the number of bytes that serve rate control. The bytes of a custom header are not included.
+    /// Returns the number of bytes that the packet carries for rate control: the congestion header or its echo, and the
+    /// rate option. The bytes of a custom header are not included.
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {
@@ -221,7 +229,7 @@ impl Packet {
         if self.is(flag::RATE) { RATE_OPTION_BYTES as u16 } else { 0 }
     }
 
-    /// Returns the leaf in which the last controlled port counted the packet.
+    /// Returns the leaf number that the last port with a rate controller wrote into the packet.
     pub(crate) fn leaf(&self) -> usize {
         (self.flags >> flag::LEAF_SHIFT) as usize & 3
     }

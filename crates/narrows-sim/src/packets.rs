@@ -1,9 +1,9 @@
-//! The packets in the network, and the contents of datagrams.
+//! Stores the packets in the network, the contents of datagrams, and custom headers.
 //!
-//! A TCP segment has no contents, only a length. The same is true of a datagram of a constant-rate UDP flow. A datagram
-//! of a [`Transport`] has the bytes that the transport wrote. A segment may have a custom header: a congestion header
-//! that another crate defines ([`Custom`]). This module stores contents and custom headers, and frees them together
-//! with their packet.
+//! Only a datagram of a [`Transport`] has contents: the bytes that the transport wrote. For TCP segments and for
+//! datagrams of constant-rate UDP flows, the simulator stores only the length of the payload. A segment may have a
+//! custom header, which is a congestion header that another crate defines ([`Custom`]). When a packet is freed, its
+//! contents and its custom header are freed too.
 //!
 //! [`Transport`]: crate::transport::Transport
 
@@ -12,16 +12,16 @@ use narrows_control::feedback::header::{Custom, Header};
 use crate::engine::Slab;
 use crate::packet::{Packet, flag};
 
-/// The packets in the network. To access a packet, use the index that `insert` returned.
+/// The packets in the network. `insert` returns a packet's index. Use this index to access the packet.
 pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
     headers: Slab<Custom>,
-    /// Whether any packet so far has had contents or a custom header. If not, packets need not be checked for contents
-    /// or custom headers.
+    /// Whether any packet so far has had contents or a custom header. While this is false, the code does not look for
+    /// contents and custom headers.
     has_attachments: bool,
-    /// A copy of the custom header of the packet that is being delivered to its flow. The packet itself is already
-    /// freed.
+    /// The custom header of the packet that is being delivered to its flow. This field is a copy, because the packet
+    /// itself is already freed.
     arrived: Option<Custom>,
 }
 
@@ -71,7 +71,7 @@ impl Packets {
         self.arrived = self.custom(packet).copied();
     }
 
-    /// Returns the custom header of the packet that is being delivered to its flow. If the packet is an ACK, returns
+    /// Returns the custom header of the packet that is being delivered to its flow. If this packet is an ACK, returns
     /// the copy of a custom header that the ACK carries.
     pub(crate) fn arrived(&self) -> Option<&Custom> {
         self.arrived.as_ref()
@@ -107,7 +107,8 @@ impl Packets {
         packet.custom().map(|at| self.headers.get(at))
     }
 
-    /// Writes a congestion header into a packet that is about to be inserted, and adds the header's bytes to the size.
+    /// Writes a congestion header into a packet that will be inserted next, and adds the header's bytes to the packet's
+    /// size.
     pub(crate) fn add_header(&mut self, packet: &mut Packet, header: Header) {
         packet.size += header.wire_bytes();
         packet.set_header(header);
@@ -117,7 +118,7 @@ impl Packets {
         }
     }
 
-    /// Copies a custom header into an ACK that is about to be inserted, and adds the copy's bytes to the size.
+    /// Copies a custom header into an ACK that will be inserted next, and adds the copy's bytes to the ACK's size.
     pub(crate) fn add_copy(&mut self, ack: &mut Packet, header: Custom) {
         self.has_attachments = true;
         ack.size += header.echo_bytes();
@@ -125,8 +126,9 @@ impl Packets {
         ack.set_custom(self.headers.insert(header));
     }
 
-    /// Replaces the header of a packet in the network, and returns whether it did. A router can neither add nor remove a
-    /// header, and cannot change the size of a packet. A [`Custom`] header is replaced only by another [`Custom`] header.
+    /// Replaces the congestion header of a packet in the network. Returns whether the header was replaced. A router
+    /// cannot change the size of a packet, so it cannot add or remove a header. A [`Custom`] header can only be
+    /// replaced by another [`Custom`] header.
     pub(crate) fn replace_header(&mut self, packet: u32, header: Header) -> bool {
         let before = self.header(self.packets.get(packet));
         if before == Header::None || before.wire_bytes() != header.wire_bytes() {
@@ -142,7 +144,7 @@ impl Packets {
         true
     }
 
-    /// Returns the number of bytes of a packet that serve rate control: the congestion header or its echo, and the
+    /// Returns the number of bytes that the packet carries for rate control: the congestion header or its echo, and the
     /// rate option (MET-82).
     #[inline]
     pub(crate) fn signal_bytes(&self, packet: &Packet) -> u16 {
@@ -164,15 +166,15 @@ impl Packets {
         }
     }
 
-    /// Frees a packet that was dropped. The function is not inlined, so that the code for packets that are not dropped
-    /// stays short.
+    /// Frees a packet that was dropped. This function is not inlined, to keep the code for the common case
+    /// short.
     #[cold]
     #[inline(never)]
     pub(crate) fn discard(&mut self, packet: u32) {
         self.free(packet);
     }
 
-    /// Frees a packet with its header, and returns its contents; empty if it has none.
+    /// Frees a packet with its header, and returns its contents. The result is empty if the packet has no contents.
     #[cold]
     pub(crate) fn take(&mut self, packet: u32) -> Vec<u8> {
         self.packets.free(packet);
@@ -186,7 +188,7 @@ impl Packets {
         contents
     }
 
-    /// Adds a copy of a packet, with copies of its contents and its header.
+    /// Adds a copy of a packet. The copy has its own copies of the packet's contents and header.
     pub(crate) fn duplicate(&mut self, packet: u32) -> u32 {
         let mut copy = *self.packets.get(packet);
         if let Some(at) = copy.custom() {

@@ -1,9 +1,9 @@
-//! Converts a packet to the bytes of a TCP header, to compare the simulator's typed rate field with the wire
-//! format.
+//! Checks that a TCP header can carry the rates that switches write. The simulator stores a packet's rate in a field of
+//! a struct. On a real network, a TCP option carries the rate.
 //!
-//! In builds with debug assertions (all tests), each rate that a switch writes is also written into real header bytes.
-//! The code inserts the option, rewrites its value and corrects the checksum. An assertion checks the resulting value
-//! and checksum.
+//! In builds with debug assertions, which include all tests, the check runs for every rate that a switch writes. The
+//! code builds a TCP header, inserts the option, rewrites the rate in the option, and corrects the checksum. An
+//! assertion then checks the rate and the checksum.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;
@@ -14,11 +14,11 @@ use crate::packet::{Packet, flag};
 /// Offset of the checksum in a TCP header, in bytes.
 const CHECKSUM: usize = 16;
 
-/// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
+/// Bytes of the longest TCP header (60), and of the part of its pseudo header that is not zero (4).
 const ROOM_BYTES: usize = 60 + 4;
 
-/// Computes the TCP checksum of a header without payload. In the pseudo header, the addresses are zero, and the
-/// protocol and the length have their real values.
+/// Computes the checksum of a TCP segment without payload. In the pseudo header, both addresses are zero. The protocol
+/// and the length have their real values.
 fn sum_of(header: &[u8]) -> u16 {
     let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();
@@ -27,7 +27,7 @@ fn sum_of(header: &[u8]) -> u16 {
     checksum::compute(&bytes[..header.len() + 4])
 }
 
-/// A byte buffer without heap memory.
+/// A byte buffer that needs no heap memory.
 struct Writer {
     bytes: [u8; 60],
     len: usize,
@@ -66,8 +66,8 @@ fn header(p: &Packet) -> Writer {
     w
 }
 
-/// Writes `code` into the bytes of a real TCP header for the packet, and reads it back. Returns whether the code and
-/// the checksum are right.
+/// Builds a TCP header for the packet, writes `code` into the header's rate option, and reads the option again. Returns
+/// whether the code and the checksum are right.
 pub(crate) fn survives_encoding(p: &Packet, code: RateCode) -> bool {
     let before = if p.is(flag::RATE) { RateCode::from_bits(p.rate_code) } else { RateCode::UNASSIGNED };
     let plain = header(p);

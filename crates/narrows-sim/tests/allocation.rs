@@ -19,7 +19,7 @@ use common::{fifo, flow, mbit, ms, packets, path, tcp};
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Bytes in use, and their peak since the last reset.
+/// The number of bytes in use, and its peak since the last reset.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static PEAK: AtomicU64 = AtomicU64::new(0);
 /// The counters are global, so only one test may run at a time.
@@ -59,8 +59,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns the numbers of allocations and packet-hops of a run of this length. Each row of the table `events` stores
-/// two names. Their allocations are not counted.
+/// Runs the plan for this time. Returns the number of allocations and the number of packet-hops. Each row of the table
+/// `events` allocates two names, which are not counted.
 fn cost(mut plan: Plan, seconds: u64) -> (u64, u64) {
     plan.duration = Span::from_secs(seconds);
     plan.probes.interval = Span::ZERO;
@@ -97,12 +97,12 @@ fn a_longer_run_does_not_allocate_more() {
         let (short, few) = cost(plan.clone(), 10);
         let (long, many) = cost(plan, 20);
         assert!(many > few + 50_000, "{name}: {few} and {many} packet-hops");
-        // In the second half of the longer run, a ring or a table may still grow once or twice.
+        // In the second half of the longer run, a ring buffer or a table may still grow once or twice.
         assert!(long <= short + 40, "{name}: {short} allocations in 10 s, {long} in 20 s");
     }
 }
 
-/// Peak of the bytes in use during a run.
+/// Runs the plan, and returns the peak of the bytes in use.
 fn peak(plan: &Plan) -> u64 {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn peak(plan: &Plan) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// `n` connections that send a segment from time to time.
+/// Returns a plan with `n` connections. Each of them sends a segment from time to time.
 fn idle_flows(n: u32) -> Plan {
     let mut plan = path(mbit(10_000), ms(20), fifo(LimitPlan::default()), 2);
     let mut flows = flow(tcp("cubic"), AppPlan::Limited { rate: mbit(1).mul_f64(0.02), on: None, off: None });
@@ -120,7 +120,8 @@ fn idle_flows(n: u32) -> Plan {
     plan
 }
 
-/// A plan whose link has a delay of one second and is always full, so the packets of one second are in flight.
+/// Returns a plan whose link is always full and has a delay of one second. As many packets are in flight as the link
+/// sends in one second.
 fn packets_in_flight(rate_mbit: u64) -> Plan {
     let mut plan = path(mbit(rate_mbit), ms(0), fifo(LimitPlan::default()), 1);
     plan.links[0].delay = vec![(Time::ZERO, ms(1_000))];
@@ -132,7 +133,7 @@ fn packets_in_flight(rate_mbit: u64) -> Plan {
 #[test]
 fn an_idle_flow_takes_less_than_two_kibibytes_and_a_packet_in_flight_less_than_200_bytes() {
     let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
-    // Memory per flow, including the flow's row in the results and the spare capacity of vectors.
+    // The memory of a flow includes its row in the results and the spare capacity of vectors.
     let flow = (peak(&idle_flows(32_768)) - peak(&idle_flows(1))) / 32_767;
     assert!(flow < 2048, "{flow} bytes for each idle flow");
     // A packet has 12,000 bits, so the two plans have 65,500 and 667 packets in flight.

@@ -28,7 +28,7 @@ fn results() -> Results {
     narrows_sim::run(&plan, &AtomicBool::new(false)).expect("a run")
 }
 
-/// A folder for the files of one test, which is removed at the end.
+/// A folder for the files of one test. It is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -43,7 +43,7 @@ impl Drop for Folder {
     }
 }
 
-/// Floats are compared by their bits, because undefined values are NaN.
+/// Compares floats by their bits, because undefined values are NaN, and NaN is not equal to itself.
 fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }

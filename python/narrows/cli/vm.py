@@ -12,13 +12,13 @@ from narrows.signals import terminable
 NOT_READY = 1
 
 
-def prepare(*, again: bool) -> None:
+def prepare(*, again: bool, kernel: str | None) -> None:
     """Prepare the guest. If a signal arrives, clean up before the program ends."""
     with terminable():
-        _prepare(again)
+        _prepare(again, kernel)
 
 
-def _prepare(again: bool) -> None:
+def _prepare(again: bool, asked: str | None) -> None:
     done = False
     if lacking := package.missing():
         package.install(lacking, say)
@@ -26,8 +26,8 @@ def _prepare(again: bool) -> None:
             raise VmError(f"found no {', '.join(still)} after installing packages")
         done = True
     kernel = package.found()
-    if kernel is None or again:
-        kernel = package.fetch(say)
+    if kernel is None or again or (asked is not None and package.resolved(asked) != kernel.package):
+        kernel = package.fetch(say, asked or package.METAPACKAGE)
         done = True
     known = image.existing()
     made = image.ensure(say)

@@ -191,6 +191,9 @@ class Kernel(Table):
     delay: Literal["relay", "netem"] | None = None
     """Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the
     kernel's own emulation (default: `netem` for the vm backend, `relay` for the kernel backend)."""
+    host_queue: Literal["fifo", "fq"] = "fifo"
+    """Queueing discipline of a host's port, if the queue of its link is `infinite`. `fq` holds packets until
+    their departure times, so senders of `brf` also pace the first ten segments of a connection."""
 
 
 class Case(Table):

@@ -549,4 +549,5 @@ def _kernel(kernel: Kernel) -> KernelPlan:
         "interval": kernel.interval,
         "tool": kernel.tool,
         "delay": kernel.delay,
+        "host_queue": kernel.host_queue,
     }

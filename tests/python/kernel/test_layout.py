@@ -252,6 +252,17 @@ def test_a_queue_that_is_not_there_gives_a_one_line_error(plan, queue):
         lay_out(plan(THREE.replace('"30kB"', f'"{queue}"')))
 
 
+def test_hosts_have_fq_if_asked(plan):
+    text = THREE + '[kernel]\nhost_queue = "fq"\n'
+    layout = lay_out(plan(text))
+    kinds = {layout.kinds[port.node] for port in layout.ports if port.queue.leaf.fq}
+    assert kinds == {"host"} and "fq" in layout.disciplines
+    lines = [line for queues in commands(layout, "P-").queues.values() for line in queues]
+    assert any(" fq limit 10000000 flow_limit 10000000" in line for line in lines)
+    with pytest.raises(ScenarioError, match=r"^kernel.host_queue: found 'fq', expected 'fifo' or a link"):
+        lay_out(plan(text.replace('"infinite"', '"100p"')))
+
+
 def test_equal_paths_need_the_simulator(plan):
     with pytest.raises(
         ScenarioError, match="found true, expected false: on real stacks, each pair has one path"

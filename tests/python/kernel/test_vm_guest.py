@@ -17,6 +17,7 @@ from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import image, package
 from narrows.backends.vm.backend import Vm
+from narrows.backends.vm.errors import VmError
 from narrows.scenario.load import load, loads
 
 CUBIC = """
@@ -88,6 +89,52 @@ def guests():
     return image.ensure(lambda _: None)
 
 
+BURST = """
+name = "burst"
+duration = "2s"
+seed = 1
+[kernel]
+host_queue = "QUEUE"
+[[links]]
+between = ["S", "R"]
+rate = "100mbit"
+delay = "0ms"
+queue = "infinite"
+[[links]]
+name = "tight"
+between = ["R", "D"]
+rate = "2mbit"
+delay = "50ms"
+queue = "100p"
+[[flows]]
+from = "S"
+to = "D"
+cc = "brf"
+[[rate_controllers]]
+kind = "brf"
+link = "tight"
+params = { mode = "resolved" }
+[probes]
+interval = "10ms"
+links = ["tight"]
+"""
+
+
+@pytest.fixture(scope="module")
+def recent_guests(guests):
+    """Guests with a kernel that runs BRF's agents. If the prepared kernel is older, uses another cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not package.found().runs_agents:
+            patch.setenv("NARROWS_VM", str(package.cache() / "recent"))
+        try:
+            if package.found() is None:
+                package.fetch(lambda _: None, package.RECENT)
+        except VmError as error:
+            pytest.skip(f"found no kernel for BRF's agents: {error}")
+        image.ensure(lambda _: None)
+        yield
+
+
 def figures(results):
     flow = {name: results.flows[name][0].as_py() for name in results.flows.column_names}
     return flow, results.soundness["0"]
@@ -114,6 +161,21 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
     assert flow["retransmits"] == 0
     assert 0.020 < flow["rtt_mean_s"] < 0.040
     assert flow["goodput_bps"] > 17e6
+
+
+def test_fq_paces_the_first_segments_of_brf(recent_guests):
+    """Without departure times, the first segments leave in bursts of up to six."""
+    if agents.find() is None:
+        pytest.skip("found no narrows-agent")
+    longest = {}
+    for queue in ("fifo", "fq"):
+        results = sweep.run(loads(BURST.replace("QUEUE", queue)), backend=Vm())
+        assert results.soundness["0"]["sound"], results.soundness["0"]["reasons"]
+        samples = results.link_samples
+        times, waiting = samples["t_s"].to_pylist(), samples["queue_packets"].to_pylist()
+        longest[queue] = max(n for t, n in zip(times, waiting, strict=True) if t < 0.5)
+    assert longest["fifo"] >= 4, longest
+    assert longest["fq"] <= 1, longest
 
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])

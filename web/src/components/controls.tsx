@@ -63,7 +63,7 @@ function LinkControls({ description }: { description: Description }) {
           path={`${base}.rate`}
           value={shown(raw.rate)}
           fallback={shown(full.rate) || "own rate"}
-          range={[1e6, 1e9]}
+          range={[1e6, 1e10]}
           isLogarithmic
           parse={parseRate}
           write={writeRate}

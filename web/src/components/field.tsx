@@ -32,6 +32,9 @@ export function SliderField(props: SliderProps) {
   const { id, label, path, value, fallback, range, parse, write, isLogarithmic, hasZero } = props;
   const given = parse(value === "" ? fallback : value);
   const [low, high] = range;
+  // The engine gives some values in another unit than the text, e.g. 71200kbit for 71.2mbit.
+  const usual = write(parse(value));
+  const text = value !== "" && parse(usual) === parse(value) ? usual : value;
   const put = props.onSet ?? ((text: string) => set(path, asToml(text)));
   const position = Number.isFinite(given) ? Math.round(STEPS * share(given, low, high, isLogarithmic)) : 0;
   const move = (at: number) => {
@@ -48,10 +51,10 @@ export function SliderField(props: SliderProps) {
         max={STEPS}
         value={position}
         aria-label={`${label}, slider`}
-        aria-valuetext={value === "" ? fallback : value}
+        aria-valuetext={text || fallback}
         onInput={(event) => move(event.currentTarget.valueAsNumber)}
       />
-      <TextField id={id} value={value} placeholder={fallback} onSet={put} />
+      <TextField id={id} value={text} placeholder={fallback} onSet={put} />
     </div>
   );
 }

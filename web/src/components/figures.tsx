@@ -69,6 +69,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
     return run.value === null ? [] : linesOf(metric, run.value, false);
   }).value;
   const ghosts = useComputed(() => (other.value === null ? [] : linesOf(metric, other.value, true))).value;
+  const otherLines = isSideBySide && against !== null ? linesOf(metric, against, false) : [];
   const most = Math.max(
     largest(own.filter((line) => !line.isReference || metric.id === "goodput")),
     largest(ghosts),
@@ -81,13 +82,14 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
         <span class="title">
           {metric.title} ({metric.unit})
         </span>
-        <Readout lines={own} metric={metric} current={current} />
+        {isSideBySide && against !== null && <Readout lines={otherLines} metric={metric} data={against} />}
+        <Readout lines={own} metric={metric} data={current} />
       </figcaption>
       <div class="pair">
         {isSideBySide && against !== null && (
           <Plot
             {...common}
-            lines={linesOf(metric, against, false)}
+            lines={otherLines}
             until={Number.POSITIVE_INFINITY}
             label={describe(metric, ghosts, "the other run")}
             ticks={ticksOf(metric, against)}
@@ -105,36 +107,62 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
   );
 }
 
+/** Most flows whose values are listed one by one. */
+const MOST_NAMES = 6;
+
 /** The values under the pointer, or at the playhead. */
-function Readout({ lines, metric, current }: { lines: Line[]; metric: Metric; current: RunData }) {
+function Readout({ lines, metric, data }: { lines: Line[]; metric: Metric; data: RunData }) {
   const time = hovered.value ?? playhead.value;
-  const shown = lines.filter((line) => !line.isReference).slice(0, 6);
+  if (metric.id === "queue") return <QueueReadout data={data} time={time} />;
+  const shown = lines.filter((line) => !line.isReference);
   return (
     <span class="readout">
-      {shown.map((line) => (
-        <span key={line.label}>
-          {metric.id !== "queue" && <i style={{ background: line.colour }} />}
-          {line.label} <b>{figure(valueAt(line, time))}</b>
-        </span>
-      ))}
-      {metric.id === "queue" && <QueueReadout current={current} time={time} />}
+      {shown.length <= MOST_NAMES ? (
+        shown.map((line) => (
+          <span key={line.label}>
+            <i style={{ background: line.colour }} />
+            {line.label} <b>{figure(valueAt(line, time))}</b>
+          </span>
+        ))
+      ) : (
+        <Many lines={shown} metric={metric} time={time} />
+      )}
       {hovered.value !== null && metric.id === "goodput" && <span class="at">at {figure(time)} s</span>}
     </span>
   );
 }
 
-function QueueReadout({ current, time }: { current: RunData; time: number }) {
-  const [bytes, capacity] = [
-    linkSample(current, "queue_bytes", time),
-    linkSample(current, "capacity_bps", time),
-  ];
-  const [drops, marks] = [linkSample(current, "drops", time), linkSample(current, "marks", time)];
-  const losses = linkSample(current, "random_losses", time);
+/** The sum of the goodputs of many flows, or the mean and the range of another figure. */
+function Many({ lines, metric, time }: { lines: Line[]; metric: Metric; time: number }) {
+  const values = lines
+    .map((line) => valueAt(line, time))
+    .filter((value): value is number => value !== undefined && Number.isFinite(value));
+  const sum = values.reduce((total, value) => total + value, 0);
+  return metric.id === "goodput" ? (
+    <span>
+      sum of {lines.length} flows <b>{figure(sum)}</b>
+    </span>
+  ) : (
+    <span>
+      mean of {lines.length} flows <b>{figure(sum / values.length)}</b> ({figure(Math.min(...values))} to{" "}
+      {figure(Math.max(...values))})
+    </span>
+  );
+}
+
+function QueueReadout({ data, time }: { data: RunData; time: number }) {
+  const at = (column: string) => linkSample(data, column, time);
+  const [bytes, capacity] = [at("queue_bytes"), at("capacity_bps")];
   const delay = bytes !== undefined && capacity ? (bytes * 8e3) / capacity : undefined;
+  const [drops, marks, losses] = [at("drops"), at("marks"), at("random_losses")];
   return (
-    <>
+    <span class="readout">
       <span>
-        = <b>{figure(delay)}</b> ms
+        {data.watched === null ? "" : data.network.links[data.watched]?.name}{" "}
+        <b>{figure(at("queue_packets"))}</b>
+      </span>
+      <span>
+        delay (ms) <b>{figure(delay)}</b>
       </span>
       <span>
         <i style={{ background: inks.value.drop }} />
@@ -151,7 +179,7 @@ function QueueReadout({ current, time }: { current: RunData; time: number }) {
           random losses <b>{figure(losses)}</b>
         </span>
       )}
-    </>
+    </span>
   );
 }
 

@@ -40,7 +40,7 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
             <th scope="col">Goodput (Mbit/s)</th>
             {against !== null && <th scope="col">Other run</th>}
             <th scope="col">RTT (ms)</th>
-            <th scope="col">RTT, 95th percentile</th>
+            <th scope="col">RTT, 95th percentile (ms)</th>
             <th scope="col">Retransmits</th>
             <th scope="col">Timeouts</th>
             {hasFct && <th scope="col">FCT (ms)</th>}

@@ -15,6 +15,7 @@
  * <asm/byteorder.h>.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
+#define NRW_TCP_ESTABLISHED	1
 #define NRW_TCP_SYN_SENT	2
 #define NRW_TCP_LISTEN		10
 #define NRW_AF_INET		2
@@ -26,6 +27,7 @@ enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, N
 /* enum sk_pacing */
 #define SK_PACING_NONE		0
 #define SK_PACING_NEEDED	1
+#define SK_PACING_FQ		2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -168,10 +168,16 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 	if (bpf_skb_change_tail(skb, p->l3 + p->l3_len + NRW_OPT_PADDED, 0))
 		return NRW_UNTOUCHED;
 
-	barrier_var(len);
-	if (len && len <= NRW_OPTIONS_MAX - NRW_OPT_PADDED &&
-	    bpf_skb_store_bytes(skb, options + NRW_OPT_PADDED, p->options.bytes, len, 0))
-		return NRW_BROKEN;
+	/*
+	 * Without barrier_var(), the compiler would merge the two conditions into one comparison of `len - 1`. From
+	 * it, the verifier of Linux 6.12 does not learn the bounds of `len`.
+	 */
+	if (len) {
+		barrier_var(len);
+		if (len <= NRW_OPTIONS_MAX - NRW_OPT_PADDED &&
+		    bpf_skb_store_bytes(skb, options + NRW_OPT_PADDED, p->options.bytes, len, 0))
+			return NRW_BROKEN;
+	}
 	if (bpf_skb_store_bytes(skb, options, added + 4, NRW_OPT_PADDED, 0) ||
 	    bpf_skb_store_bytes(skb, p->l4 + offsetof(struct nrw_tcp_header, offset), added, 1, 0) ||
 	    nrw_grow_ip(skb, p->l3, p->l3_len, p->key.family))

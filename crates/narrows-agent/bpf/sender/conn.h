@@ -138,6 +138,10 @@ struct nrw_conn {
 	__s32 varied;		/* sum of the gaps' variations */
 	__u32 first_sent;	/* number of sent segments that due_us includes */
 
+	/* depart.h */
+	__u64 depart_ns;	/* CLOCK_MONOTONIC: earliest departure of the next segment; 0: any time */
+	__u32 departed;		/* number of sent segments that depart_ns includes */
+
 	struct nrw_reports reports; /* BDR, with nrw_designate */
 };
 
@@ -158,6 +162,7 @@ struct nrw_host_counters {
 	__u64 adopted;		/* connections that returned from CUBIC to a rate */
 	__u64 taken_over;	/* connections of an earlier sender */
 	__u64 marked;		/* data packets marked */
+	__u64 held;		/* first segments that got a departure time */
 	__u64 designated;	/* reports of designated packets */
 	__u64 restored;		/* ACKs whose padding was restored */
 };

@@ -14,6 +14,7 @@
  * - cubic.h: CUBIC for connections without a rate, for brf.h
  * - cap.h: caps the rate of the kernel's own congestion control, instead of brf.h
  * - designate.h: the reports of designated packets, for feedback.h
+ * - depart.h: egress of the cgroup: departure times of the first segments
  * - mark.h: tcx egress: states whether the application limits the flow
  * - padding.h: tcx ingress: the paper's wire format
  */
@@ -45,6 +46,7 @@
 #include "rate.h"
 #include "cubic.h"
 #include "brf.h"
+#include "depart.h"
 #include "segment.h"
 #include "mark.h"
 #include "padding.h"

@@ -41,6 +41,8 @@ pub struct SenderCounters {
     pub taken_over: u64,
     /// Data packets that were marked to state whether the application limits the flow.
     pub marked: u64,
+    /// First segments that the qdisc fq held until their departure time.
+    pub held: u64,
     /// Reports of designated packets (BDR).
     pub designated: u64,
     /// ACKs whose padding was restored (the paper's wire format).
@@ -87,6 +89,11 @@ impl Sender {
                 .map_err(refused(attach, REMEDY))?;
             links.push(link);
         }
+        if options.mode == Mode::Brf {
+            let link =
+                skel.progs.nrw_depart.attach_cgroup(cgroup.as_raw_fd()).map_err(refused(attach, REMEDY))?;
+            links.push(link);
+        }
         let link =
             skel.progs.nrw_sockops.attach_cgroup(cgroup.as_raw_fd()).map_err(refused(attach, REMEDY))?;
         links.push(link);
@@ -120,7 +127,7 @@ impl Sender {
     /// Reads the present counters.
     pub fn counters(&self) -> SenderCounters {
         counters!(self.counters.read(), nrw_host_counters => SenderCounters {
-            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, designated, restored
+            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, held, designated, restored
         })
     }
 }
@@ -194,6 +201,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
+    open.progs.nrw_depart.set_autoload(uses_brf);
     // This program needs a newer kernel than the programs for the mode `cap`.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {

@@ -91,7 +91,21 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     for (name, n) in &s.counters {
         writeln!(out, "  {name} {n}")?;
     }
+    if let Some(line) = first_segments(s) {
+        writeln!(out, "  first segments of connections: {line}")?;
+    }
     Ok(())
+}
+
+/// Returns whether the first ten segments of a sender's connections are paced. Returns `None` as long as no connection
+/// had a rate.
+fn first_segments(s: &Snapshot) -> Option<&'static str> {
+    let count = |name: &str| s.counters.iter().find(|(counter, _)| counter == name).map(|(_, n)| *n);
+    match (count("rated")?, count("held")?) {
+        (0, _) => None,
+        (_, 0) => Some("none waited; they are paced only if the interface has the qdisc fq"),
+        _ => Some("paced by the qdisc fq"),
+    }
 }
 
 /// Returns why an interface or a namespace is not used.
@@ -131,5 +145,16 @@ mod tests {
         };
         assert!(of(Some(2)).contains(", 2 subscribers\n"), "{}", of(Some(2)));
         assert!(!of(None).contains("subscribers"));
+    }
+
+    #[test]
+    fn a_sender_states_whether_first_segments_are_paced() {
+        let of = |rated, held| {
+            let counters = vec![("rated".into(), rated), ("held".into(), held)];
+            render(&Snapshot { counters, ..Snapshot::default() })
+        };
+        assert!(of(3, 7).ends_with("first segments of connections: paced by the qdisc fq\n"));
+        assert!(of(3, 0).contains("only if the interface has the qdisc fq"));
+        assert!(!of(0, 0).contains("first segments"));
     }
 }

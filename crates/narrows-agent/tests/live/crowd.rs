@@ -56,6 +56,16 @@ fn set_least_rto(net: &Net) {
     }
 }
 
+/// `NARROWS_CROWD_QDISC=fq` sets the qdisc of the senders' interface (default: the kernel's, which does not hold
+/// packets until their departure time).
+fn set_qdisc(net: &Net) {
+    if let Ok(qdisc) = std::env::var("NARROWS_CROWD_QDISC") {
+        // The default limits of fq are too small for a crowd on a single host.
+        let set = format!("tc qdisc replace dev r root {qdisc} limit 1000000");
+        net.says("s1", &set);
+    }
+}
+
 impl Crowd {
     /// Returns the number of bytes that each connection sends. It is twice the number that an equal share carries
     /// during the test.
@@ -143,6 +153,8 @@ pub(crate) fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(S
             );
             part.clear();
         }
+        // Between two samples, leave the processor to other programs. A guest has only one.
+        thread::sleep(Duration::from_millis(1));
     }
     all
 }
@@ -160,6 +172,7 @@ fn a_crowd_leaves_the_queue_short() {
         let crowd = crowd();
         let Some(net) = Net::star_alone(Forwarding::Router, 1) else { return };
         set_least_rto(&net);
+        set_qdisc(&net);
         let (_, files) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
         setrlimit(Resource::RLIMIT_NOFILE, files, files).expect("a limit up to its maximum");
         let switch = Agent::switch_with(&net, &format!("{}mbit", crowd.mbit), "max_flows = 16384", "");

@@ -4,10 +4,13 @@
 //! A key holds the complete event: time (64 bits), sequence number (36), kind (3) and index (25). One integer
 //! comparison therefore orders two events, without access to other memory.
 //!
-//! One key, the front key, stays outside the heap. It is the least key that was pushed since `pop` last removed the
-//! front key. An event that is due soon, such as an arrival at the end of a short link, is therefore usually processed
-//! without entering the heap. If the earliest event is in the heap, `pop` removes this event and puts the front key in
-//! its place. This needs one sift. Two sifts would be needed to remove one entry now and to insert another entry later.
+//! One key stays outside the heap: the front key. After each `pop`, the next event that is scheduled becomes the front
+//! key. An event that is earlier than the front key takes its place, and the old front key enters the heap. Events that
+//! are due soon, such as an arrival at the end of a short link, are therefore usually processed without entering the
+//! heap.
+//!
+//! If the earliest event is in the heap, `pop` fills the place of this event with the front key. This takes one sift.
+//! To remove one entry now and to insert the front key later would take two sifts.
 //!
 //! With few pending events, mispredicted branches cost more than comparisons. The code therefore compares siblings
 //! without branches.
@@ -30,14 +33,15 @@ pub(crate) enum Kind {
     /// A paced sender may send, an application has new data, or a congestion controller's timer expires. Index: flow
     /// slot.
     Send = 3,
-    /// A flow or a source of flows starts or stops. Index: flow plan.
+    /// A flow starts or stops, or a source of flows starts or stops. Index: flow plan.
     Source = 4,
-    /// A rate controller's timer. Index: switch.
+    /// A rate controller's timer expires, or an outage of this controller starts or ends. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: domain. An index
-    /// of `NOTICES_FROM` or more means that a notice (a message with a rate) arrives at a flow's sender.
+    /// A message of the control network arrives, an SDN controller's timer expires, or an outage of this controller
+    /// starts or ends. Index: SDN controller. An index of `NOTICES_FROM` or more stands for a notice, which is a
+    /// message that tells a flow's sender its rate.
     Domain = 6,
-    /// Samples are due, or the measurement interval starts. The index says which (see `samples`).
+    /// Samples are due, or the measurement interval starts. Index: which of the two (see `samples`).
     Sample = 7,
 }
 
@@ -53,8 +57,8 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// The value that one step of the sequence number adds to a key. The sequence number is in the upper 36 bits of the
-/// key's lower half.
+/// To increase the sequence number by one, add this value to the lower half of a key. The sequence number is in the
+/// upper 36 bits of this half.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -67,7 +71,7 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
-/// An empty entry. This key is greater than the key of any event.
+/// The key of an empty entry. It is greater than the key of any event.
 const NONE: u128 = u128::MAX;
 
 /// Four siblings of the heap, which fill a cache line.
@@ -76,8 +80,8 @@ const NONE: u128 = u128::MAX;
 struct Siblings([u128; 4]);
 
 impl Siblings {
-    /// Returns the position of the least key, and the key. The position is unpredictable, so the code does not branch
-    /// on it.
+    /// Returns the position of the least key, and the key itself. A branch on this position would often be
+    /// mispredicted, so the code has no such branch.
     #[inline]
     fn least(&self) -> (usize, u128) {
         let [a, b, c, d] = self.0;
@@ -95,12 +99,13 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 
 /// Pending events, earliest first.
 ///
-/// The heap has no root. Group `e + 1` of four siblings holds the children of entry `e`, and group 0 has no
-/// parent. The earliest event is either the front key or the least key of group 0.
+/// The heap is a forest without a common root. The entries of group 0 have no parent. The children of entry `e` are the
+/// four siblings in group `e + 1`. The earliest event is either the front key or the least key of group 0.
 pub(crate) struct EventQueue {
-    /// The front key: the least key that was pushed since `pop` last emptied this field, or [`NONE`].
+    /// The front key, or [`NONE`]. `pop` empties this field. Afterwards, it holds the least key that was pushed since
+    /// then.
     front: u128,
-    /// Entries `0..len` are keys; the entries after them are empty.
+    /// The first `len` entries contain keys. The other entries are empty.
     heap: Vec<Siblings>,
     len: usize,
     seq: u64,
@@ -113,7 +118,7 @@ impl EventQueue {
         EventQueue { front: NONE, heap, len: 0, seq: 0 }
     }
 
-    /// Schedules an event. An event at [`Time::NEVER`] is ignored.
+    /// Schedules an event. Does nothing if the time is [`Time::NEVER`].
     #[inline]
     pub(crate) fn push(&mut self, at: Time, kind: Kind, index: u32) {
         if at == Time::NEVER {
@@ -142,7 +147,7 @@ impl EventQueue {
         } else {
             let filler =
                 if self.front == NONE { self.last() } else { std::mem::replace(&mut self.front, NONE) };
-            // If the removed event was the last entry, its place is empty, and no key has to move.
+            // If the removed event was the last entry, no key has to move into its place.
             if filler != key {
                 self.sift_down(at, filler);
             }
@@ -154,7 +159,8 @@ impl EventQueue {
         })
     }
 
-    /// Adds the later of `key` and the front key to the heap. The earlier key becomes the front key.
+    /// Adds `key` when the front key is in use. The earlier of the two keys becomes the front key, and the later one
+    /// enters the heap.
     #[inline(never)]
     fn add(&mut self, mut key: u128) {
         if key < self.front {

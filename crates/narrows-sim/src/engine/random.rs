@@ -1,11 +1,11 @@
-//! Random numbers. Each link, flow and flow plan has its own streams. An additional flow therefore does not change the
-//! losses of a link.
+//! Random numbers. Each link, flow and flow plan has its own random streams. If a plan gets an additional flow, the
+//! losses on its links therefore stay the same.
 
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The purposes of random streams. Each entity (a link, flow or flow plan) has its own stream for each purpose. Links
-/// have several streams for impairments.
+/// The uses of random streams. Each link, flow and flow plan has a separate stream for each use. For impairments, a
+/// link has several streams.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.
@@ -14,11 +14,11 @@ pub(crate) enum Stream {
     Red,
     /// Arrivals of a Poisson source.
     Arrivals,
-    /// Seeds of a flow's congestion controller or external transport, and of its requests.
+    /// Seeds for a flow's congestion controller or external transport, and for the flow's requests.
     Flow,
-    /// Start times of the flows of a flow plan with jitter.
+    /// Start times of flows, if the flow plan has start jitter.
     Starts,
-    /// ECMP paths of the flows of a flow plan.
+    /// The choice among equal paths (ECMP) for the flows of a flow plan.
     Paths,
 }
 
@@ -29,22 +29,22 @@ impl Stream {
     }
 }
 
-/// A seeded stream of random numbers (PCG32), with the same values on every machine.
+/// A seeded stream of random numbers (PCG32). The numbers are the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg32);
 
 impl Random {
-    /// Creates the stream with number `stream` for a run with this `seed`.
+    /// Creates stream number `stream` of a run with this `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Creates a stream. Use this function if there are many streams with successive numbers, and only the first
-    /// values of each stream are used.
+    /// Creates a stream. Use this function instead of `new` if a run has many streams with successive numbers and uses
+    /// only the first values of each stream.
     ///
-    /// The first values of PCG32 streams with successive numbers are almost evenly spaced, so they are more
-    /// regular than random values. This function therefore also hashes the stream number into the state
-    /// (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure 16).
+    /// The first values of such PCG32 streams are almost evenly spaced, which random values are not. This function
+    /// therefore also hashes the stream number into the state (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure
+    /// 16).
     pub fn scattered(seed: u64, stream: u64) -> Self {
         let mut z = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -95,8 +95,8 @@ mod tests {
         assert_ne!(draw(1, 2), draw(2, 2));
     }
 
-    /// Returns chi-squared divided by its degrees of freedom, for the first value of many streams. For random values,
-    /// the result is about 1. If the result is far below 1, the values are too evenly distributed.
+    /// Takes the first value of many streams, and returns chi-squared divided by the degrees of freedom. For random
+    /// values, the result is about 1. If the result is far below 1, the values are too evenly distributed.
     fn evenness(streams: impl Fn(u64, u64) -> Random, choices: u64) -> f64 {
         let (seeds, each) = (60, 5_000);
         let of_seed = |seed| {

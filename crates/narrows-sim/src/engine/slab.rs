@@ -1,6 +1,6 @@
-//! Reusable storage: slots with a free list, and a ring buffer.
+//! Storage that reuses its slots, and a ring buffer.
 
-/// Values in slots. The slot that was freed last is reused first.
+/// Values in slots. A new value takes the slot that was freed last.
 pub(crate) struct Slab<T> {
     slots: Vec<T>,
     free: Vec<u32>,

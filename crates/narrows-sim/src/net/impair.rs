@@ -1,4 +1,4 @@
-//! Impairments of a link: a policer, random loss, duplication, jitter and aggregation, in this order.
+//! The impairments of a link. They are applied in this order: policer, random loss, duplication, jitter, aggregation.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -18,18 +18,18 @@ pub struct Impairments {
     random: [Random; 3],
 }
 
-/// A policer (token bucket). A token is a billionth of a byte, so a rate of whole bytes/s adds a whole number of tokens
-/// per nanosecond.
+/// A policer (token bucket). A token stands for a billionth of a byte. At a rate in whole bytes/s, the bucket therefore
+/// gets a whole number of tokens per nanosecond.
 #[derive(Clone, Debug)]
 struct Policer {
     rate: Rate,
     depth: u128,
     tokens: u128,
-    /// The time of the latest packet.
+    /// The latest time at which a packet has arrived.
     latest: Time,
 }
 
-/// Returns the number of tokens that stand for this number of bytes.
+/// Converts a number of bytes to tokens.
 fn tokens_of(size: Bytes) -> u128 {
     u128::from(size.get()) * 1_000_000_000
 }
@@ -40,9 +40,9 @@ impl Policer {
         Policer { rate: plan.rate, depth, tokens: depth, latest: Time::ZERO }
     }
 
-    /// Takes the tokens of a packet. If there are too few tokens, takes none and returns `false`.
+    /// Takes the tokens for a packet from the bucket. If there are not enough tokens, takes none and returns `false`.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
-        // The relay of the real-time backend may call this function with an earlier time than in the previous call.
+        // The relay of the real-time backend may pass an earlier time than in its previous call.
         let now = now.max(self.latest);
         let passed = now.since(self.latest);
         self.latest = now;
@@ -65,7 +65,7 @@ pub struct Fate {
     pub is_lost: bool,
     /// Whether the packet arrives twice.
     pub is_duplicated: bool,
-    /// Additional delay by jitter and aggregation.
+    /// Additional delay from jitter and aggregation.
     pub extra_delay: Span,
 }
 
@@ -87,7 +87,7 @@ impl Impairments {
         })
     }
 
-    /// Whether packets may overtake each other.
+    /// Whether a packet may overtake another packet on the link.
     pub fn can_reorder(&self) -> bool {
         self.jitter.as_ref().is_some_and(|j| j.reorder)
     }
@@ -138,8 +138,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any interval, the number of bytes that pass the policer is at most the burst plus the rate times the
-        /// length of the interval. The policer drops only packets that would exceed this limit.
+        /// In any interval, the policer passes at most the burst plus the rate times the length of the interval. It
+        /// drops only packets that would exceed this limit.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..60),

@@ -13,8 +13,8 @@ pub use service::Service;
 
 use narrows_control::units::{Span, Time};
 
-/// Returns the value that applies at `now`. `steps` are sorted by time. Before the first step, the first step's value
-/// applies. Without steps, the value is zero.
+/// Returns the value of the step that applies at `now`. `steps` are sorted by time. Before the first step, the first
+/// step's value applies. If there are no steps, the value is zero.
 #[inline]
 pub fn step_at(steps: &[(Time, Span)], now: Time) -> Span {
     match steps {

@@ -1,9 +1,12 @@
-//! A port: a queue, the link behind it, and the packets in flight on it.
+//! A port: a queue, the link behind it, and the packets in flight on this link.
 //!
-//! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending event. In a
-//! plain FIFO, a packet's departure time is known when the packet enters the queue. At a port with a plain FIFO, a
-//! packet therefore needs one event, for its arrival at the end of the link. At a port with a scheduling queue, it also
-//! needs an event for its departure from the queue.
+//! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending event. The
+//! number of events per packet depends on the queue:
+//!
+//! * Plain FIFO: the departure time of a packet is known when the packet enters the queue. A packet needs one event,
+//!   for its arrival at the end of the link.
+//! * Scheduling queue: this kind of queue chooses the next packet only when the link is free. A packet needs a second
+//!   event, for its departure from the queue.
 
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
@@ -22,18 +25,17 @@ use crate::probe::Histogram;
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortStats {
-    /// Packets offered to the queue, and packets dropped by the queue. Random losses on the link are not included
-    /// (MET-21).
+    /// Number of packets offered to the queue. `dropped` counts the packets that the queue dropped. Random losses on
+    /// the link are not included (MET-21).
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     pub(crate) random_losses: u64,
-    /// Congestion headers that the rate controller changed.
+    /// Number of congestion headers that the rate controller changed.
     pub(crate) rewritten: u64,
-    /// L3 bytes that the queue accepted. This number minus the backlog is the number of bytes whose transmission has
-    /// begun.
+    /// L3 bytes that the queue accepted. To get the number of bytes whose transmission has begun, subtract the backlog.
     pub(crate) accepted_bytes: u64,
-    /// In the measurement interval: the sum of the sojourn times, and the number of packets in this sum.
+    /// Sum of the sojourn times in the measurement interval. `sojourn_count` is the number of packets in this sum.
     pub(crate) sojourn_sum: u128,
     pub(crate) sojourn_count: u64,
     pub(crate) sojourn_max: u64,
@@ -42,8 +44,7 @@ pub(crate) struct PortStats {
 /// Statistics of a port over the measurement interval.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct PortTotals {
-    /// `departed` is the number of L3 bytes that left the port. `capacity` is the number that the link could have
-    /// carried.
+    /// L3 bytes that left the port. `capacity` is the number of L3 bytes that the link could have carried.
     pub(crate) departed: f64,
     pub(crate) capacity: f64,
     /// Length of the interval.
@@ -57,14 +58,14 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
-/// Bits of `Port::watch`: the reasons to examine packets at the end of a link. If no bit is set, a single test per
-/// packet is enough.
+/// Bits of `Port::watch`. Each bit is a reason to examine packets at the end of a link. If no bit is set, a
+/// packet needs only a single test.
 pub(crate) mod watch {
     /// The receiving node has a switch with a rate controller.
     pub(crate) const SWITCH: u8 = 1;
     /// Packets are captured at the end of the link.
     pub(crate) const CAPTURED_LINK: u8 = 1 << 1;
-    /// Packets that the node behind the link receives are captured.
+    /// Packets are captured at the node behind the link, when this node receives them.
     pub(crate) const CAPTURED_HOST: u8 = 1 << 2;
 }
 
@@ -79,23 +80,24 @@ pub(crate) struct Port {
     free_at: Time,
     queue: Queue,
     impair: Option<Box<Impairments>>,
-    /// Arrival time and packet, in order of arrival.
+    /// The packets in flight, in order of arrival: (arrival time, packet).
     flight: Ring<(Time, u32)>,
     pub(crate) stats: PortStats,
     /// Sojourn times, if the port is probed.
     pub(crate) sojourn: Option<Box<Histogram>>,
     measure_from: Time,
-    /// Bytes that had left the port by the start of the measurement interval, and by the last sample.
+    /// Bytes that had left the port when the measurement interval started. `departed_at_sample` is the same number at
+    /// the last sample.
     departed_at_start: u64,
     departed_at_sample: u64,
-    /// The switch whose rate controller controls this port.
+    /// Index of the switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
     /// The reasons to examine packets at the end of the link; see [`watch`].
     pub(crate) watch: u8,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
-    /// Whether the port has a rate controller but keeps the queue of the plan. In this queue, a packet's class selects
-    /// the band.
+    /// Whether the port has a rate controller and still uses the queue of the plan. In this case, a packet's class
+    /// selects its band in the queue.
     keeps_own_queue: bool,
 }
 
@@ -111,7 +113,7 @@ struct Scheduled {
     wake_at: Option<Time>,
 }
 
-/// Subtracts a packet from the counters after the packet has left the queue, or after the queue has dropped it.
+/// Subtracts a packet from the counters. Called when the packet has left the queue, or when the queue has dropped it.
 fn remove_queued(counters: &mut PortCounters, leaf: usize, size: Bytes) {
     counters.queued[leaf] -= size;
     counters.queued_packets[leaf] -= 1;
@@ -145,8 +147,8 @@ impl Port {
         }
     }
 
-    /// Attaches a rate controller to the port. If the controller needs classes, an HTB replaces the port's
-    /// queue. The port is shaped if the plan has a `shape`.
+    /// Attaches a rate controller to the port. If the controller needs classes, an HTB replaces the port's queue. If
+    /// the plan has a `shape`, the `shape` replaces the rate of the link.
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
@@ -165,8 +167,9 @@ impl Port {
                 let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
-            // The rate controller must see each packet when it leaves. A plain FIFO computes the departure when the
-            // packet arrives, and has no event at that time. A scheduling queue therefore replaces the FIFO.
+            // The rate controller must see each packet when the packet leaves the queue. A plain FIFO computes the
+            // departure time in advance, and has no event when the packet leaves. A scheduling queue therefore replaces
+            // the FIFO.
             (Queueing::Own, QueuePlan::Fifo { limit: own, mark: MarkPlan::None }) => {
                 if limit == LimitPlan::default() {
                     limit = *own;
@@ -256,8 +259,8 @@ impl Port {
         Enqueue::Accepted
     }
 
-    /// Handles a Ready event of a scheduling queue: transmits the next packet, or schedules the next attempt for the
-    /// time at which a packet may leave.
+    /// Handles a Ready event of a scheduling queue. Transmits the next packet. If no packet may leave yet, schedules
+    /// another Ready event for the time at which a packet may leave.
     pub(crate) fn ready(
         &mut self,
         now: Time,
@@ -275,9 +278,8 @@ impl Port {
             Next::Packet(w) => {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
-                // If the link follows a trace, the transmission may start some time after the scheduler has chosen the
-                // packet. The time between the scheduler's choice and the start of the transmission is part of the
-                // sojourn time.
+                // If the link follows a trace, the transmission may start after the scheduler has chosen the packet.
+                // The wait in between is part of the sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -296,7 +298,7 @@ impl Port {
                 self.transmit(finish, me, w.packet, packets, events);
             }
             Next::Wait(until) if until != Time::NEVER => {
-                // The next attempt must be later than `now`. Otherwise the run would not advance.
+                // The next attempt must be later than `now`. Otherwise the simulated time would not advance.
                 let at = until.max(now + Span::from_nanos(1));
                 scheduled.wake_at = Some(at);
                 events.push(at, Kind::Ready, me);
@@ -321,8 +323,9 @@ impl Port {
         }
     }
 
-    /// Lets the rate controller change the header of a packet that has just left the queue. ACKs have no header, but a
-    /// controller may also measure the queue when an ACK leaves it (XCP-3).
+    /// Lets the rate controller change the congestion header of a packet that has just left the queue. The controller
+    /// is also called for ACKs. They have no congestion header, but the controller may measure the queue when an ACK
+    /// leaves (XCP-3).
     fn update_header(
         &mut self,
         now: Time,
@@ -340,7 +343,7 @@ impl Port {
         }
     }
 
-    /// Starts a packet's propagation on the link: applies the impairments, and adds the packet to the packets in
+    /// Starts the propagation of a packet on the link. Applies the impairments, and adds the packet to the packets in
     /// flight.
     #[inline]
     fn transmit(
@@ -400,8 +403,9 @@ impl Port {
         }
     }
 
-    /// Inserts a packet among the packets in flight, in order of arrival. If the packet becomes the first packet in
-    /// flight, an event is scheduled for it. The pending event of the previous first packet stays valid.
+    /// Inserts a packet into the packets in flight, which are sorted by arrival time. If the packet becomes the first
+    /// one, the function schedules an event for its arrival. The pending event for the previous first packet stays
+    /// valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
@@ -410,8 +414,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if the packet of this event
-    /// was already delivered by an earlier event.
+    /// Removes the first packet in flight and returns it. Returns `None` if no packet has arrived by now. In this case,
+    /// an earlier event has already delivered the packet for which this event was scheduled.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;
@@ -438,7 +442,7 @@ impl Port {
         }
     }
 
-    /// Returns the numbers of packets and bytes that wait.
+    /// Returns the numbers of packets and bytes in the queue.
     pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
         match &mut self.queue {
             Queue::Fifo(fifo) => fifo.backlog(now),
@@ -456,8 +460,8 @@ impl Port {
         self.departed_at_start = self.departed_bytes(now);
     }
 
-    /// Returns the bytes that left the port since the last call, and the bytes that could have left it in `[from,
-    /// now)`.
+    /// Returns the number of bytes that have left the port since the last call. Also returns the number of bytes that
+    /// the link could have carried in `[from, now)`.
     pub(crate) fn take_sample(&mut self, from: Time, now: Time) -> (u64, f64) {
         let departed = self.departed_bytes(now);
         let bin = departed - self.departed_at_sample;
@@ -470,7 +474,7 @@ impl Port {
         let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
         let seconds = now.since(self.measure_from).as_secs_f64();
         if seconds == 0.0 {
-            // The run was stopped before the measurement interval began.
+            // The run was stopped before the start of the measurement interval.
             return PortTotals { departed: f64::NAN, capacity: f64::NAN, seconds };
         }
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
@@ -484,7 +488,7 @@ impl Port {
         }
     }
 
-    /// Gives every class the full rate after the rate controller has failed.
+    /// Gives every class the full rate. Called when the rate controller has failed.
     pub(crate) fn release(&mut self, now: Time) {
         let rate = self.service.configured_rate(now);
         if let Some(htb) = self.htb() {
@@ -494,7 +498,7 @@ impl Port {
         }
     }
 
-    /// Schedules a Ready event after a class has changed, because the change may permit waiting packets to leave.
+    /// Schedules a Ready event. Called when a class has changed, because waiting packets may then be allowed to leave.
     pub(crate) fn wake(&mut self, now: Time, me: u32, events: &mut EventQueue) {
         if let Queue::Scheduled(s) = &mut self.queue {
             let ready = now.max(self.free_at);
@@ -505,8 +509,8 @@ impl Port {
         }
     }
 
-    /// Returns the port's counters for its rate controller; `None` at a port without a rate controller. The counters
-    /// include the current capacity if `capacity_is_configured`.
+    /// Returns the counters that the port's rate controller reads; `None` at a port without a rate controller. If
+    /// `capacity_is_configured` is true, the counters include the current capacity.
     pub(crate) fn counters(&mut self, now: Time, capacity_is_configured: bool) -> Option<&PortCounters> {
         let counters = self.counters.as_deref_mut()?;
         counters.capacity = capacity_is_configured.then(|| self.service.configured_rate(now));

@@ -1,6 +1,6 @@
-//! Static shortest-path routing. A route is computed when a flow starts. All flows between the same nodes
-//! share the route. With ECMP, flows share a route if the same links were drawn for them. A packet finds its next link
-//! by one table look-up.
+//! Routing by static shortest paths. A route is computed when a flow starts, and all flows between the same two nodes
+//! share this route. With ECMP, each link of a route is drawn at random among the best ones. A packet finds its next
+//! link by one look-up in a table.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,12 +12,12 @@ use crate::engine::Random;
 use crate::error::Error;
 use crate::plan::{FlowPlan, Plan};
 
-/// Marks the end of a path. A packet whose next link is this mark has reached its host.
+/// Marks the end of a path in the table. A packet that reaches this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
-/// First element of a key that lists the links of a path.
+/// First element of a key in `known`, if the key lists the links of a path.
 const BY_LINKS: u32 = u32::MAX - 1;
 
-/// The paths of a flow. Each path is given by its start in the table of paths.
+/// The paths of a flow. A path is given by the position in the table of paths at which it starts.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct BothWays {
     /// Path from the sender to the receiver.
@@ -26,32 +26,33 @@ pub(crate) struct BothWays {
     pub(crate) reverse: u32,
 }
 
-/// All paths in use, in one table: the links of each path are followed by [`HOST`].
+/// The table of paths. It contains the links of each path in use, followed by [`HOST`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of each known path, by a key. The key lists the path's nodes or links. The key of a shortest path lists
-    /// only its two ends.
+    /// The position at which each known path starts in the table. The key of a shortest path consists of its two end
+    /// nodes. Other keys list the nodes or the links of the path.
     known: FxHashMap<Vec<u32>, u32>,
-    /// (from, to, delay) of each link. `out` and `into` list the links that leave and enter each node.
+    /// Each link as (from, to, delay). `out` and `into` list the links that leave and enter each node.
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
     into: Vec<Vec<u32>>,
-    /// For each node at which paths start: the last links of the shortest paths to all other nodes.
+    /// The shortest paths from a node to all other nodes. The key is the start node. For each other node, the vector
+    /// contains the last link of the path to this node.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
-    /// For ECMP: the distances from all nodes to each node at which paths end.
+    /// For ECMP: the distances from all nodes to a destination. The key is the destination.
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// The maximum number of elements in all `trees` together, and in all `distances` together. This number limits memory.
-/// When a map reaches this limit, all its elements are discarded. They are computed again on demand. A fat tree with k
-/// = 32 needs 5 million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
+/// Largest number of elements in `trees`, and also in `distances`. The limit bounds the memory. Before a map would
+/// exceed the limit, the map is cleared, and its elements are computed again on demand. A fat tree with k = 32 needs 5
+/// million elements. An element takes 8 bytes in `trees` and 24 bytes in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
-/// Delay and number of hops of a shortest path; `None` if there is no path.
+/// Delay and number of hops of a shortest path. `None` if no path exists.
 type Distance = Option<(Span, u32)>;
 
-/// Whether paths start at a node or lead to it.
+/// Whether a search looks for the paths from a node or to a node.
 #[derive(Copy, Clone)]
 enum Way {
     From,
@@ -76,14 +77,14 @@ impl Paths {
         Paths { edges, out, into, ..Paths::default() }
     }
 
-    /// Returns the link at position `hop` of the table, or [`HOST`].
+    /// Returns the link at position `hop` of the table. The result is [`HOST`] at the end of a path.
     #[inline]
     pub(crate) fn link(&self, hop: u32) -> u32 {
         self.links[hop as usize]
     }
 
-    /// Returns the start of the shortest path between two nodes (least delay, then fewest hops, then lowest link
-    /// numbers).
+    /// Returns the shortest path between two nodes. This is the path with the least delay, then the fewest hops, then
+    /// the lowest link numbers. The result is the path's position in the table.
     pub(crate) fn shortest(&mut self, from: u32, to: u32) -> Option<u32> {
         if let Some(&start) = self.known.get([from, to].as_slice()) {
             return Some(start);
@@ -92,8 +93,8 @@ impl Paths {
         Some(self.add(vec![from, to], &links))
     }
 
-    /// Returns the paths that the flows of a flow plan take without ECMP. With ECMP, [`spread`](Self::spread)
-    /// chooses the paths.
+    /// Returns the paths that the flows of a flow plan take if the plan does not use ECMP. With ECMP,
+    /// [`spread`](Self::spread) chooses the paths.
     pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<BothWays, Error> {
         let unreachable = |from: u32, to: u32| Error::Unreachable {
             flow: flow.name.clone(),
@@ -108,7 +109,7 @@ impl Paths {
         Ok(BothWays { forward, reverse: reverse.ok_or_else(|| unreachable(flow.to, flow.from))? })
     }
 
-    /// Returns the paths of a flow that may use ECMP. `usual` contains the flow's paths without ECMP.
+    /// Draws the paths of a flow with ECMP. `usual` contains the paths that the flow takes without ECMP.
     pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, random: &mut Random) -> BothWays {
         let forward = self.one_of_equal(flow.from, flow.to, random).unwrap_or(usual.forward);
         let reverse = if flow.return_path.is_some() {
@@ -119,15 +120,15 @@ impl Paths {
         BothWays { forward, reverse }
     }
 
-    /// Chooses one of the best paths at random, and returns its start. The best paths have the least delay and, among
-    /// the paths with this delay, the fewest hops.
+    /// Draws one of the best paths at random. The best paths are those with the least delay. If several paths have this
+    /// delay, only those with the fewest hops count. The result is the path's position in the table.
     ///
     /// At each node, a random draw chooses one of the links towards the receiver. Real switches hash the addresses and
     /// ports of a packet instead (RFC 2992, section 2). With both methods, all packets of a flow take the same path.
-    /// The draws of two nodes are independent, like independent hash functions of two switches.
+    /// The draws at two nodes are independent, as if the two switches had independent hash functions.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
-        // If the host has one neighbour, every path to the host ends with the same link. The search therefore starts at
-        // the neighbour, and all hosts behind this neighbour share the result.
+        // If the host has only one neighbour, every path to the host ends with the same link. The search therefore uses
+        // the neighbour as destination. All hosts behind this neighbour share the result of the search.
         let last = match self.into.get(to as usize)?.as_slice() {
             &[only] if self.edges[only as usize].0 != from => Some(only),
             _ => None,
@@ -161,9 +162,10 @@ impl Paths {
         }
     }
 
-    /// Returns the start of the path along these nodes.
+    /// Returns the path along these nodes. The result is the path's position in the table.
     pub(crate) fn along(&mut self, nodes: &[u32]) -> Option<u32> {
-        // Without a leading marker, a list of two nodes could mean "shortest path" or "this link".
+        // The key begins with a marker that is not a node. Without the marker, a key of two nodes would also be the key
+        // of the shortest path between them.
         let key: Vec<u32> = std::iter::once(HOST).chain(nodes.iter().copied()).collect();
         if let Some(&start) = self.known.get(&key) {
             return Some(start);
@@ -175,7 +177,7 @@ impl Paths {
         Some(self.add(key, &links?))
     }
 
-    /// Returns the links of the path that starts at `start`.
+    /// Returns the links of the path that starts at position `start` of the table.
     pub(crate) fn links_of(&self, start: u32) -> &[u32] {
         let rest = &self.links[start as usize..];
         let end = rest.iter().position(|&l| l == HOST).unwrap_or(rest.len());
@@ -191,8 +193,8 @@ impl Paths {
     }
 
     fn links_between(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
-        // If the host has one neighbour, every path from the host begins with the same link. The search therefore
-        // starts at the neighbour, and all hosts behind this neighbour share the result.
+        // If the host has only one neighbour, every path from the host begins with the same link. The search therefore
+        // starts at the neighbour. All hosts behind this neighbour share the result of the search.
         let first = match self.out.get(from as usize)?.as_slice() {
             &[only] if from != to => Some(only),
             _ => None,
@@ -216,9 +218,10 @@ impl Paths {
         Some(links)
     }
 
-    /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`). For each node, also returns the link of this shortest path that ends at the node (`Way::From`) or
-    /// begins at it (`Way::To`).
+    /// Runs Dijkstra's algorithm. Both results have one element per node:
+    ///
+    /// * `Way::From`: the distance from `root` to the node, and the last link of the shortest path.
+    /// * `Way::To`: the distance from the node to `root`, and the first link of the shortest path.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,
@@ -252,7 +255,7 @@ impl Paths {
     }
 }
 
-/// Clears `memory` if another entry of `len` elements would exceed [`MOST_REMEMBERED`].
+/// Clears `memory` if it would exceed [`MOST_REMEMBERED`] with another entry of `len` elements.
 fn forget_if_many<T>(memory: &mut FxHashMap<u32, Vec<T>>, len: usize) {
     if (memory.len() + 1) * len > MOST_REMEMBERED {
         memory.clear();

@@ -1,21 +1,21 @@
-//! Computes transmission times at constant rates, at rates that change over time, and from recorded delivery
-//! opportunities.
+//! Computes the transmission times of packets. A link has a constant rate, a rate that changes over time, or recorded
+//! delivery opportunities.
 //!
-//! All changes of a link's rate are known when the run starts. The end of a packet's transmission is therefore known
-//! as soon as its start is known, and a plain FIFO needs only one event per hop.
+//! All changes of a link's rate are known when the run starts. The end of a transmission can therefore be computed as
+//! soon as its start is known. For this reason, a plain FIFO needs only one event per hop.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::plan::RatePlan;
 
-/// The transmission service of a link.
+/// The way in which a link transmits packets.
 #[derive(Clone, Debug)]
 pub enum Service {
     /// A constant rate.
     Constant {
         /// L3 bytes/s.
         rate: Rate,
-        /// Size and transmission time of the last packet.
+        /// Size and transmission time of the previous packet.
         last: (u32, Span),
     },
     /// A rate that changes.
@@ -24,25 +24,26 @@ pub enum Service {
     Opportunities(Opportunities),
 }
 
-/// Piecewise constant rate.
+/// A piecewise constant rate.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step that applied at the last call. `base` is the start of the repetition that contained this step.
+    /// Index of the step that applied at the last call. If the steps repeat, `base` is the time at which this
+    /// repetition started.
     cursor: usize,
     base: Time,
 }
 
-/// A mahimahi trace. An opportunity is a point in time, in whole milliseconds, at which `bytes` bytes may
-/// leave.
+/// A mahimahi trace. It lists delivery opportunities, which are times in whole milliseconds. At each of them, the link
+/// can send `bytes` bytes.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     millis: Vec<u32>,
     period: u64,
     bytes: u32,
-    /// Number of the current opportunity. Opportunities are counted from the start of the run, and the count continues
-    /// when the trace repeats. `left` is the number of bytes that the current opportunity can still carry.
+    /// Number of the current opportunity, counted from the start of the run. The count continues when the trace
+    /// repeats. `left` is the number of bytes that the current opportunity can still carry.
     next: u64,
     left: u32,
 }
@@ -69,16 +70,16 @@ impl Service {
         }
     }
 
-    /// Serves a packet that is ready at `turn`. Returns when its transmission starts and when it ends.
-    /// `turn` must not decrease from call to call.
+    /// Transmits a packet that is ready at the time `turn`. Returns the times at which its transmission starts and
+    /// ends. `turn` must not be earlier than in the previous call.
     #[inline]
     pub fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         match self {
             Service::Constant { rate, last } => {
                 // Successive packets often have the same size, and a division costs more than a comparison.
                 if last.0 != bytes {
-                    // A transmission takes at least a nanosecond. Otherwise a link with an infinite rate could send
-                    // infinitely many packets at the same time.
+                    // A transmission takes at least a nanosecond. Otherwise a link with an infinite rate could send any
+                    // number of packets at the same time.
                     *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
@@ -97,9 +98,9 @@ impl Service {
         }
     }
 
-    /// Returns the capacity at `now` for a rate controller that reads the configured capacity. If the rate comes from a
-    /// trace of opportunities, the result is the mean rate from 100 ms before `now` to 100 ms after `now`. This models
-    /// a radio scheduler, which can report both its recent and its planned grants.
+    /// Returns the capacity at `now`, for a rate controller that reads the configured capacity. For a trace of
+    /// opportunities, this is the mean rate from 100 ms before `now` to 100 ms after `now`. This mean models a radio
+    /// scheduler, which can report both its recent and its planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -133,8 +134,8 @@ impl Service {
 }
 
 impl Steps {
-    /// Returns the start, rate and end of the step that applies at `now`. The times in `steps` are relative to the
-    /// start of a repetition; the returned times are absolute.
+    /// Returns the step that applies at `now`, as (start, rate, end). The times in `steps` count from the start of a
+    /// repetition. The returned times count from the start of the run.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
         let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
@@ -167,8 +168,8 @@ impl Steps {
         (self.steps[i].0 + offset, self.steps[i].1, end)
     }
 
-    /// Returns the time at which all `bytes` have left, if their transmission starts at `turn`. The function integrates
-    /// the rate over the steps.
+    /// Returns the time at which the last of `bytes` bytes has left, if the transmission starts at `turn`. The function
+    /// integrates the rate over the steps.
     fn finish(&mut self, turn: Time, bytes: u32) -> Time {
         let (base, local) = self.split(turn);
         if base != self.base {
@@ -191,7 +192,7 @@ impl Steps {
             if i == self.steps.len() {
                 let Some(period) = self.period else { return Time::NEVER };
                 (i, base) = (0, base + period);
-                // Skip whole repetitions in one step. If the rate is zero in all steps, the packet never leaves.
+                // Skip all whole repetitions at once. If the rate is zero in all steps, the packet never leaves.
                 let each = self.per_period(period);
                 if each <= 0.0 {
                     return Time::NEVER;
@@ -237,14 +238,14 @@ impl Opportunities {
         let ms = t.as_nanos().div_ceil(1_000_000);
         let (whole, local) = (ms / self.period, ms % self.period);
         let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
-        // A mahimahi trace ends with an opportunity at the end of its period. This opportunity belongs to the beginning
-        // of the next repetition.
+        // A mahimahi trace ends with an opportunity at the end of its period. This time is also the start of the next
+        // repetition, and the opportunity is counted as part of the next repetition.
         let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
         previous + before(local)
     }
 
-    /// Serves a packet; see [`Service::serve`]. Unused opportunities are lost. One opportunity may serve several
-    /// small packets, and a packet may need several opportunities.
+    /// Transmits a packet; see [`Service::serve`]. One opportunity may carry several small packets, and a packet may
+    /// need several opportunities. Opportunities that no packet uses are lost.
     fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         let first = self.count(turn);
         if first > self.next {
@@ -279,8 +280,8 @@ mod tests {
 
     #[test]
     fn a_transmission_across_a_rate_change_uses_both_rates() {
-        // The link has 12 Mbit/s until 10 ms, and 6 Mbit/s from 10 ms on. A packet of 1500 bytes starts at 9.5 ms. Half
-        // of the packet has left at 10 ms, when the rate changes.
+        // The link has 12 Mbit/s until 10 ms, and 6 Mbit/s afterwards. The transmission of 1500 bytes starts at 9.5 ms.
+        // At 10 ms, half of the packet has left.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);

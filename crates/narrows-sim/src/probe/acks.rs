@@ -1,4 +1,4 @@
-//! A log of ACKs, with the flow's state after each ACK. The size of the log is bounded.
+//! A log of ACKs. Each row contains an ACK and the state of its flow after the ACK. The number of rows is limited.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,8 +12,8 @@ use super::table::row;
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct AckRow {
     pub(crate) at: Time,
-    /// Segments that this ACK newly delivered. `lost` is the number of segments that were newly marked lost at this
-    /// ACK.
+    /// Number of segments that this ACK newly delivered. `lost` is the number of segments that were marked lost because
+    /// of this ACK.
     pub(crate) acked: u32,
     pub(crate) lost: u32,
     pub(crate) rtt: Option<Span>,
@@ -29,7 +29,7 @@ pub(crate) struct AckRow {
     pub(crate) phase: Option<f64>,
 }
 
-/// Adds a row for each ACK of a flow to the log of the run. The ACKs are numbered from 1.
+/// Adds a row to the log of the run for each ACK of one flow. The first ACK of the flow has number 1.
 #[derive(Debug)]
 pub(crate) struct AckRecorder {
     flow: u32,
@@ -38,7 +38,7 @@ pub(crate) struct AckRecorder {
 }
 
 impl AckRecorder {
-    /// Creates the recorder of the flow with this number.
+    /// Creates the recorder for this flow number.
     pub(crate) fn new(flow: u32, log: Rc<RefCell<AckLog>>) -> Self {
         AckRecorder { flow, count: 0, log }
     }
@@ -50,7 +50,7 @@ impl AckRecorder {
     }
 }
 
-/// A row with the number of its flow, and the number of its ACK within the flow, counted from 1.
+/// A row, with the number of its flow and the number of the ACK within this flow. The first ACK has number 1.
 #[derive(Debug)]
 struct Numbered {
     flow: u32,
@@ -58,18 +58,19 @@ struct Numbered {
     row: AckRow,
 }
 
-/// Collects rows. Each time the log reaches its limit, it drops every second row of each flow. From then on, it adds
-/// rows for only half as many ACKs as before. The rows of a flow therefore cover the whole run, with the same number of
-/// ACKs between any two successive rows.
+/// Collects rows, up to a limit. When the log reaches the limit, it drops every second row of each flow. From then on,
+/// it adds rows for only half as many ACKs as before. The rows of a flow therefore cover the whole run, with the same
+/// number of ACKs between any two successive rows.
 #[derive(Debug, Default)]
 pub(crate) struct AckLog {
     rows: Vec<Numbered>,
     /// Maximum number of rows.
     most: usize,
-    /// Number of times that the log has reached its limit. ACK number `n` is kept if `n - 1` is a multiple of
+    /// Number of times that the log has reached its limit. The log keeps ACK number `n` if `n - 1` is a multiple of
     /// 2^halvings.
     halvings: u32,
-    /// Whether the log is full of rows for the first ACKs of flows, so that a halving frees no row.
+    /// Whether the log is full and contains only first ACKs of flows. The log never drops these rows, so it accepts no
+    /// more rows.
     is_full: bool,
 }
 
@@ -90,7 +91,7 @@ impl AckLog {
             if !keeps(halvings, row.ack) {
                 return;
             }
-            // Another halving would free no row either, because all rows are first ACKs.
+            // If dropping has freed no row, all rows are first ACKs, and later attempts would free no row either.
             self.is_full = self.rows.len() == self.most;
             if self.is_full {
                 return;
@@ -125,7 +126,7 @@ impl AckLog {
     }
 }
 
-/// Whether the ACK with this number is kept.
+/// Whether the log keeps the ACK with this number.
 fn keeps(halvings: u32, ack: u64) -> bool {
     (ack - 1).trailing_zeros() >= halvings
 }
@@ -195,7 +196,7 @@ mod tests {
             for (flow, count) in counts.iter().enumerate() {
                 let kept: Vec<u64> = log.rows.iter().filter(|r| r.flow == flow as u32).map(|r| r.ack).collect();
                 let expected: Vec<u64> = (1..=*count).filter(|a| keeps(log.halvings, *a)).collect();
-                // If there are more flows than rows, some flows have no rows.
+                // If there are more flows than rows, some flows have no row.
                 prop_assert!(kept == expected || counts.len() > most as usize);
             }
             prop_assert!(total == 0 || !log.rows.is_empty());

@@ -33,12 +33,12 @@ impl Table {
 
 impl Results {
     /// Writes each table to `<folder>/<table>.arrow`, in Arrow's IPC file format (Feather version 2). Creates the
-    /// folder if it is missing, and replaces existing files of these names.
+    /// folder if it is missing. Replaces existing files of these names.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be written. Each table is written to `<table>.arrow.part` and then renamed. If
-    /// the program is killed, every `.arrow` file is therefore complete.
+    /// Returns an error if a file cannot be written. Each table is first written to `<table>.arrow.part`. When this
+    /// file is complete, it is renamed. Every `.arrow` file is therefore complete, even if the program is killed.
     pub fn write_arrow(&self, folder: &Path) -> Result<(), ArrowError> {
         fs::create_dir_all(folder)?;
         for table in &self.tables {

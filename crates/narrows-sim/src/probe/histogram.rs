@@ -2,21 +2,21 @@
 
 use hdrhistogram::Histogram as Hdr;
 
-/// A histogram of durations from 1 microsecond to 10 minutes with a relative error of at most 0.8 % (two significant
-/// digits, HdrHistogram).
+/// A histogram of durations from 1 microsecond to 10 minutes (HdrHistogram). It stores two significant digits, so the
+/// relative error is at most 0.8 %.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u32>,
-    /// Exact minimum and maximum in nanoseconds; quantiles are clamped to them.
+    /// Exact minimum and maximum in nanoseconds. Quantiles are clamped to this range.
     least: u64,
     most: u64,
 }
 
 /// Nanoseconds per unit of `hdr`.
 const UNIT_NANOS: u64 = 1_000;
-/// Largest value of the first bucket, in units.
+/// Largest value for which a new histogram has memory, in units.
 const FIRST_BUCKET: u64 = 255;
-/// Longest duration, in units. A duration of [`BEYOND`] or more is recorded as this duration.
+/// Longest duration of the nominal range, in units. A duration of [`BEYOND`] or more is recorded as this duration.
 const LONGEST: u64 = 600_000_000;
 /// The upper end, in units, of the bucket of `hdr` that contains [`LONGEST`].
 const BEYOND: u64 = 1 << 30;
@@ -24,8 +24,8 @@ const BEYOND: u64 = 1 << 30;
 impl Histogram {
     /// Creates an empty histogram.
     pub fn new() -> Option<Box<Self>> {
-        // The memory for the counts grows with the largest sample. If all histograms of a network with many links had
-        // memory for the whole range, they would not fit into the processor's caches.
+        // The memory for the counts grows with the largest sample. In a network with many links, histograms with memory
+        // for the whole range would not fit into the processor's caches.
         let mut hdr = Hdr::new_with_bounds(1, FIRST_BUCKET, 2).ok()?;
         hdr.auto(true);
         Some(Box::new(Histogram { hdr, least: u64::MAX, most: 0 }))
@@ -53,17 +53,17 @@ impl Histogram {
         }
     }
 
-    /// Adds a sample that is above the range of the allocated counts, and allocates more counts. The function is not
+    /// Adds a sample for which the histogram has no memory yet, and allocates this memory. This function is not
     /// inlined, so that the code for all other samples stays short.
     #[cold]
     #[inline(never)]
     fn record_and_grow(&mut self, value: u64, times: u32) {
         let value = if value < BEYOND { value } else { LONGEST };
-        // This fails only if the counts do not fit into the address space.
+        // Recording fails only if the counts do not fit into the address space.
         let _ = self.hdr.record_n(value, times);
     }
 
-    /// Returns the quantile `q` in seconds; NaN without samples.
+    /// Returns the quantile `q` in seconds. Returns NaN if there are no samples.
     pub fn quantile(&self, q: f64) -> f64 {
         if self.hdr.is_empty() {
             return f64::NAN;

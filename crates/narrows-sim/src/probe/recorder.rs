@@ -1,11 +1,11 @@
-//! The tables of a run. Units: seconds, bit/s, bytes, packets. Undefined values are NaN.
+//! The result tables of a run. Units: seconds, bit/s, bytes, packets. Undefined values are NaN.
 
 use narrows_control::rate::kit::features;
 
 use super::{Histogram, Table, acks};
 use crate::probe::table::row;
 
-/// Tables under construction.
+/// Result tables to which the run still adds rows.
 pub struct Recorder {
     /// A row per flow.
     pub flows: Table,
@@ -15,16 +15,16 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per controlled port, with the numbers of packets and messages that carry the port's feedback.
+    /// A row per port with a rate controller. The row counts the packets and messages that carry the port's feedback.
     pub signalling: Table,
-    /// For each measured flow that has ended: a row for each BRF port on its path. These rows are training data for
-    /// bandwidth models.
+    /// Training data for bandwidth models. For each measured flow that has ended, the table has one row for each BRF
+    /// port on the flow's path.
     pub flow_records: Table,
-    /// Quantiles of the RTTs of flows and of the sojourn times of links.
+    /// Quantiles of the flows' RTTs and of the links' sojourn times.
     pub distributions: Table,
-    /// Events with their times.
+    /// Events, each with its time.
     pub events: Table,
-    /// Variables of controllers over time.
+    /// Internal variables of controllers over time.
     pub traces: Table,
     /// A row per recorded ACK.
     pub acks: Table,
@@ -172,7 +172,7 @@ impl Recorder {
         }
     }
 
-    /// Adds the quantiles of a histogram: one quantile for each whole per cent, and further quantiles in the tail.
+    /// Adds the quantiles of a histogram: one for each whole per cent, and three more above 99 %.
     pub fn record_distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
         if histogram.is_empty() {
             return;
@@ -189,7 +189,7 @@ impl Recorder {
         growing.into_iter().find(|table| table.name == name)
     }
 
-    /// Returns the finished tables. The tables of ACKs and of requests are left out if they have no rows.
+    /// Returns the finished tables. Leaves out the tables of ACKs and of requests if they have no rows.
     pub fn into_tables(self) -> Vec<Table> {
         let mut tables = vec![
             self.flows,

@@ -1,4 +1,4 @@
-//! A table of typed columns that can be converted to a data frame.
+//! A table of typed columns, which can be converted to a data frame.
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub enum Column {
 pub struct Table {
     /// Name, e.g. `flows`.
     pub name: &'static str,
-    /// Columns in order, with their names. All have the same length.
+    /// The columns in order: (name, values). All columns have the same length.
     pub columns: Vec<(&'static str, Column)>,
 }
 
@@ -74,8 +74,8 @@ impl Table {
         Table { name, columns }
     }
 
-    /// Adds a row. If a cell is missing or its type differs from the column's type, builds with debug
-    /// assertions panic. Other builds store NaN, 0 or an empty string.
+    /// Adds a row. Each cell must have the type of its column, and no cell may be missing. If this rule is violated,
+    /// builds with debug assertions panic. Other builds store NaN, 0 or an empty string.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for (name, column) in &mut self.columns {

@@ -1,5 +1,5 @@
-//! The sending application. The time alone determines how much data the application has produced. A timer is therefore
-//! necessary only if the sender waits for data.
+//! The sending application. How much data it has produced depends only on the time. A timer is therefore needed only
+//! while the sender waits for data.
 //!
 //! `transmit` takes the data of each new segment from the application. `world::flows` creates the application when it
 //! starts the flow.
@@ -12,7 +12,7 @@ use crate::plan::AppPlan;
 #[derive(Clone, Debug)]
 pub struct App {
     source: Source,
-    /// Time from which the application produces no more data. At this time it closes the stream.
+    /// At this time, the application stops producing data and closes the stream.
     stop: Time,
     start: Time,
     taken: u64,
@@ -23,7 +23,8 @@ pub struct App {
 enum Source {
     Bulk,
     Size(u64),
-    /// The rate during the on periods, and the lengths of the on and off periods.
+    /// Data at a limited rate. The application produces data at `rate` during on periods, and no data during off
+    /// periods.
     Limited {
         rate: Rate,
         on: Span,
@@ -31,19 +32,19 @@ enum Source {
     },
 }
 
-/// The application's answer when the sender asks for a segment.
+/// The answer of the application when the sender asks for the data of a segment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
     /// Data to send.
     Data {
         /// Number of bytes.
         len: u16,
-        /// Whether the stream ends after these bytes. If so, `len` may be 0.
+        /// Whether the stream ends after these bytes. At the end of the stream, `len` may be 0.
         last: bool,
     },
     /// The application has no data until this time.
     Wait(Time),
-    /// The sender has taken all data and the end of the stream.
+    /// The stream has ended, and the sender has already taken all of its data.
     Finished,
 }
 
@@ -60,12 +61,12 @@ impl App {
         App { source, stop, start, taken: 0, is_finished: false }
     }
 
-    /// Creates the application of a flow that sends this number of bytes.
+    /// Creates the application of a flow that sends exactly this number of bytes.
     pub fn sized(bytes: Bytes, start: Time) -> Self {
         App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, is_finished: false }
     }
 
-    /// Returns the number of bytes to transfer; 0 if the application has no such limit.
+    /// Returns the number of bytes to transfer. Returns 0 if the plan does not set this number.
     pub fn size(&self) -> u64 {
         match self.source {
             Source::Size(bytes) => bytes,
@@ -78,7 +79,7 @@ impl App {
         matches!(self.source, Source::Limited { .. })
     }
 
-    /// Whether the sender has taken all data and the end of the stream.
+    /// Whether the stream has ended and the sender has taken all of its data.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_finished
     }
@@ -120,15 +121,14 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // The application closes the stream at its stop time, even if the next chunk would be ready after that
-                // time.
+                // The application closes the stream at its stop time. It does not wait for a chunk that is ready later.
                 Chunk::Wait(next.min(self.stop))
             }
         }
     }
 }
 
-/// Returns the part of `elapsed` that lies in on periods.
+/// Returns how much of the time `elapsed` since the start lies in on periods.
 fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX {
         return elapsed;
@@ -139,7 +139,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// Returns the elapsed time after which the on periods add up to `busy`. This is the inverse of `on_time`.
+/// Returns the time after which the on periods add up to `busy`. This function is the inverse of `on_time`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

@@ -1,7 +1,7 @@
-//! The congestion controller of a sender, its window, and the use of the window.
+//! The congestion controller of a sender, its window, and the measurement of how much of the window is used.
 //!
-//! `sender` passes ACKs to the controller, `recovery` notifies it of congestion, and `transmit` notifies the controller
-//! when the sender restarts after an idle time.
+//! `sender` passes ACKs to the controller. `recovery` notifies it of congestion. `transmit` notifies it when the sender
+//! restarts after an idle time.
 
 use narrows_control::congestion::{Congestion, Controller, Recovery, Signal, State, Window};
 use narrows_control::units::{Span, Time};
@@ -10,14 +10,14 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::usage::Usage;
 
-/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio): the pacing rate divided by cwnd per srtt.
+/// Pacing ratios of Linux (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio). The pacing rate is this ratio times cwnd / srtt.
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
 
 pub(crate) struct Control {
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
-    /// Window of a new connection, and of a connection after a long idle time, in segments.
+    /// Window of a new connection in segments. After a long idle time, the window is reduced to this value.
     initial_segments: u32,
     usage: Usage,
 }
@@ -27,7 +27,8 @@ impl Control {
         Control { cc, window: Window::new(initial_segments), initial_segments, usage: Usage::default() }
     }
 
-    /// Whether the transport, not the controller, sets the window during recovery and shrinks an unused window.
+    /// Whether the transport sets the window during recovery, and shrinks an unused window. If not, the controller does
+    /// both.
     #[inline]
     pub(super) fn is_window_of_transport(&self) -> bool {
         self.cc.recovery() == Recovery::Transport
@@ -39,8 +40,8 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the time after which an unused window shrinks. This function is called when the window has changed, and
-    /// for each ACK that may grow the window.
+    /// Restarts the time after which an unused window shrinks. Called when the window has changed, and for each ACK
+    /// that may grow the window.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);
@@ -56,8 +57,8 @@ impl Control {
         self.window.ssthresh = self.window.ssthresh.max(1);
     }
 
-    /// Returns the slow-start threshold. Outside a reduction, the threshold is at least three quarters of the window
-    /// (Linux `tcp_current_ssthresh`).
+    /// Returns the slow-start threshold. If no reduction of the window is in progress, the result is at least three
+    /// quarters of the window (Linux `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self, state: State) -> u32 {
         if matches!(state, State::Cwr | State::Recovery) {
             self.window.ssthresh
@@ -70,8 +71,8 @@ impl Control {
         self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
     }
 
-    /// Records whether the window limited the transmission that has just ended. Shrinks a window that was unused for a
-    /// retransmission timeout (Linux `tcp_cwnd_validate`).
+    /// Records whether the window limited the last transmission. If the window has not limited the sender for one
+    /// retransmission timeout, shrinks the window (Linux `tcp_cwnd_validate`).
     pub(super) fn validate(&mut self, now: Time, limited: bool, state: State, board: &Scoreboard, rtt: &Rtt) {
         let out = board.packets_out();
         self.usage.record(board.una, board.nxt(), out, limited);
@@ -84,7 +85,7 @@ impl Control {
         }
     }
 
-    /// Shrinks the window half-way to its used part (RFC 2861 section 3.1, as in Linux
+    /// Reduces the window to the mean of its size and its used part (RFC 2861 section 3.1, as in Linux
     /// `tcp_cwnd_application_limited`).
     fn shrink_unused(&mut self, now: Time, state: State) {
         let used = self.usage.used().max(self.initial_segments);
@@ -95,8 +96,8 @@ impl Control {
         self.usage.restart(now);
     }
 
-    /// Adapts the window before the first transmission after an idle time, by RFC 2861 (as in Linux) and by the
-    /// controller's own rule.
+    /// Adapts the window before the first transmission after an idle time. First applies RFC 2861, as in Linux, and
+    /// then the controller's own rule.
     pub(super) fn restart_after_idle(&mut self, now: Time, idle: Span, rto: Span, app_limited: bool) {
         if self.is_window_of_transport() && idle > rto {
             let restart = self.window.cwnd.min(self.initial_segments);
@@ -112,7 +113,7 @@ impl Control {
         self.cc.on_restart(now, idle, app_limited, &mut self.window);
     }
 
-    /// Returns the pacing rate in windows per srtt (Linux `tcp_update_pacing_rate`).
+    /// Returns the ratio of the pacing rate to cwnd / srtt (Linux `tcp_update_pacing_rate`).
     pub(super) fn pacing_ratio(&self) -> f64 {
         if self.window.cwnd < self.window.ssthresh / 2 { PACING_SLOW_START } else { PACING_AVOIDANCE }
     }

@@ -1,6 +1,6 @@
-//! The segments in flight, and the measurements of their path: RTT, delivery rate, losses.
+//! The segments in flight, and what ACKs tell about their path: RTT, delivery rate and losses.
 //!
-//! `sender` calls `deliver` for the segments that an ACK delivers, `recovery` looks for losses, and `transmit` adds
+//! `sender` calls `deliver` for each segment that an ACK delivers. `recovery` searches for losses. `transmit` adds
 //! segments to the scoreboard.
 
 use narrows_control::congestion::State;
@@ -23,7 +23,7 @@ pub(crate) struct Flight {
 pub(super) struct Losses {
     /// Whether a retransmission was lost.
     pub(super) retransmission: bool,
-    /// The time of the next search, if no ACK arrives before this time.
+    /// The time at which the search is repeated, if no ACK arrives earlier.
     pub(super) timeout: Option<Time>,
 }
 
@@ -53,8 +53,8 @@ impl Flight {
         Losses { retransmission: self.board.retrans_out < before, timeout: found.timeout }
     }
 
-    /// Marks the first segment as lost. Also marks each later segment as lost, except SACKed segments and segments that
-    /// are not yet overdue by RACK's rule.
+    /// Marks segments as lost after a timeout. Marks the first segment, and each later segment that RACK considers
+    /// overdue. SACKed segments are not marked.
     pub(super) fn mark_all_lost(&mut self, now: Time, control: &mut Control) {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {

@@ -1,10 +1,15 @@
 //! TCP as in Linux, without I/O. The inputs are packets and timers, and the outputs are packets.
 //!
-//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection). The module
-//! [`flight`] combines these four. Then read [`control`] (the controller and its window), and [`recovery`] (the
-//! congestion states and the timer, modelled on Linux `tcp_input.c`) with [`prr`] and [`undo`]. The remaining modules
-//! are [`sender`] (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and [`offer`] (the receiver's
-//! window). Sequence numbers count segments. LIMITATIONS.md lists the parts of TCP that the simulator does not model.
+//! A reader can take the modules in this order:
+//!
+//! * [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] (delivery rate) and [`rack`] (loss detection). The
+//!   module [`flight`] combines these four.
+//! * [`control`]: the controller and its window.
+//! * [`recovery`]: the congestion states and the timer, modelled on Linux `tcp_input.c`. It uses [`prr`] and [`undo`].
+//! * [`sender`] handles ACKs. [`transmit`] sends segments, and uses [`pacer`].
+//! * [`receiver`], and [`offer`] (the receiver's window).
+//!
+//! Sequence numbers count segments. LIMITATIONS.md lists the parts of TCP that the simulator does not model.
 
 mod app;
 mod control;
@@ -40,11 +45,11 @@ use narrows_control::units::Time;
 use crate::packet::Packet;
 use crate::packets::Packets;
 
-/// The time, and the output of an endpoint.
+/// The current time, and the packets that an endpoint sends.
 pub(crate) struct Io<'a> {
     pub(crate) now: Time,
     pub(crate) packets: &'a mut Packets,
-    /// Packets that the endpoint sends, in the order of sending.
+    /// Packets that the endpoint has sent, in the order of sending.
     pub(crate) out: &'a mut Vec<u32>,
 }
 
@@ -55,9 +60,9 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// Returns the time of the timestamp clock. If segments were retransmitted and no SACK gives an RTT, Linux measures
-    /// the RTT by timestamps. Such an RTT can be up to one tick (1 ms) shorter than the real RTT. A path with an RTT of
-    /// 20.7 ms can therefore show a minimum of 20.0 ms.
+    /// Returns the current time of the timestamp clock, whose tick is 1 ms. If segments were retransmitted and no SACK
+    /// gives an RTT, Linux measures the RTT by timestamps. Such an RTT can be up to one tick shorter than the real RTT.
+    /// A path with an RTT of 20.7 ms can therefore show a minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

@@ -1,30 +1,30 @@
-//! The window that a Linux receiver offers. It starts at 64 KiB, and grows by two segments for each segment that
+//! The receive window that a Linux receiver offers. It starts at 64 KiB. It grows by two segments for each segment that
 //! arrives, up to a maximum.
 //!
-//! Packets do not carry the window. The sender derives the window from the segments that ACKs report.
+//! Packets do not carry the receive window. The sender therefore computes the window from the segments that ACKs
+//! report.
 
 use narrows_control::units::Bytes;
 
-/// Largest window that can be offered without window scaling (RFC 7323 section 2.2; Linux tcp_select_initial_window).
+/// Largest window without window scaling (RFC 7323 section 2.2; Linux tcp_select_initial_window).
 const FIRST_BYTES: u32 = u16::MAX as u32;
-/// Largest receive buffer by default (Linux tcp_rmem).
+/// Largest default size of the receive buffer (Linux tcp_rmem).
 const BUFFER: Bytes = Bytes::new(6 << 20);
-/// Largest window that can be offered with window scaling (RFC 7323 section 2.3).
+/// Largest window with window scaling (RFC 7323 section 2.3).
 const LARGEST_BYTES: u32 = 65_535 << 14;
-/// Growth of the window for each segment that arrives (Linux tcp_grow_window).
+/// Number of segments by which the window grows for each segment that arrives (Linux tcp_grow_window).
 const GROWTH_SEGMENTS: u32 = 2;
 
-/// Overhead that Linux allocates together with the payload: headroom, headers and `skb_shared_info` (SKB_TRUESIZE).
-/// Linux rounds the sum of payload and overhead up to a power of two.
+/// Memory that Linux allocates together with the payload, for headroom, headers and `skb_shared_info` (SKB_TRUESIZE).
+/// Linux rounds the sum of the payload and this memory up to a power of two.
 const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
-/// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
+/// Size of `struct sk_buff`. Linux allocates it separately (SKB_TRUESIZE).
 const SKB_STRUCT_BYTES: u32 = 256;
 
-/// The size of a receiver's window and its maximum, in segments (Linux `rcv_ssthresh` and half of
-/// `sk_rcvbuf`).
+/// The current and the maximum size of a receiver's window, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
 ///
-/// Deviation from Linux's default: the buffer has its maximum size from the start (possible in Linux with `tcp_rmem`).
-/// By default, Linux enlarges the buffer as the application reads more data per RTT.
+/// Deviation from Linux: the buffer has its maximum size from the start, as if `tcp_rmem` were set to this size. By
+/// default, Linux enlarges the buffer when the application reads more data per RTT.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Opening {
     segments: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Opens the window after segments have arrived. Returns whether the window grew.
+    /// Enlarges the window because `arrived` segments have arrived. Returns whether the window grew.
     #[inline]
     pub(crate) fn grow(&mut self, arrived: u32) -> bool {
         let before = self.segments;
@@ -41,28 +41,29 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if neither memory nor the scenario limits the window. Such a window limits the sender only
-/// until the window has reached its maximum.
+/// Value of `Offer::cost` if neither the receive memory nor the scenario limits the window. The window then limits the
+/// sender only until it has grown to its maximum.
 const UNLIMITED: u32 = u32::MAX;
 
-/// The receiver's offered window, as the sender derives it from ACKs.
+/// The receive window as the sender computes it from ACKs.
 ///
-/// The receiver offers half of the free memory of its receive buffer. Each out-of-order segment occupies the memory of
-/// its socket buffer. The receiver never reduces an offered window (Linux `__tcp_select_window`). If the scenario
-/// limits the window, the limit does not depend on the free memory. Without `receive_memory` in the plan, a window that
-/// has reached its maximum no longer limits the sender.
+/// The receiver offers half of the free memory of its receive buffer. An out-of-order segment occupies memory in this
+/// buffer. The receiver never takes back a window that it has offered (Linux `__tcp_select_window`).
+///
+/// If the scenario limits the window, the window does not depend on the free memory. If the plan has no
+/// `receive_memory`, the window no longer limits the sender after it has grown to its maximum.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
-    /// Amount by which each out-of-order segment reduces the window, in 1/1024 of a segment.
+    /// Reduction of the window for each out-of-order segment, in 1/1024 of a segment.
     cost: u32,
     edge: u32,
 }
 
 impl Offer {
-    /// Creates the offer of a new connection. `mss` is in bytes, and `limit` is the scenario's limit in segments. The
-    /// receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). `buffer_limits` is true if the buffer
-    /// still limits the sender after the window has reached its maximum.
+    /// Creates the offer of a new connection. `mss` is in bytes. `limit` is the scenario's limit of the window, in
+    /// segments. The receiver offers half of the socket's `buffer` (Linux tcp_win_from_space). If `buffer_limits` is
+    /// true, the buffer still limits the sender after the window has grown to its maximum.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));
@@ -76,8 +77,8 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// Returns the current and the maximum size of the window. The receiver keeps its own copy of this state and
-    /// updates it in the same way.
+    /// Returns the current and the maximum size of the window. The receiver has its own copy of this state, and updates
+    /// it in the same way.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }
@@ -88,8 +89,8 @@ impl Offer {
         self.edge
     }
 
-    /// Handles an ACK. After this ACK, `una` is the first unacknowledged segment, and `out_of_order` segments are
-    /// SACKed. The ACK is the first to report `arrived` of the segments.
+    /// Handles an ACK that newly reports `arrived` segments. After this ACK, `una` is the first unacknowledged segment,
+    /// and `out_of_order` segments are SACKed.
     #[inline]
     pub(crate) fn on_ack(&mut self, una: u32, out_of_order: u32, arrived: u32) {
         self.opening.grow(arrived);

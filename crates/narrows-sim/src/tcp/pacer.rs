@@ -1,6 +1,6 @@
-//! The pacer: the time of the next transmission that the pacing rate allows.
+//! The pacer. It computes the earliest time of the next transmission from the pacing rate.
 //!
-//! `transmit` reads this time before it sends a segment, and advances it after each packet.
+//! `transmit` reads this time before it sends a segment, and advances the time after each packet.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -14,15 +14,16 @@ impl Pacer {
         Pacer { next: now }
     }
 
-    /// Returns the time of the next transmission.
+    /// Returns the earliest time of the next transmission.
     #[inline]
     pub(super) fn next(&self) -> Time {
         self.next
     }
 
-    /// Advances the time of the next transmission by one gap: the packet's size divided by the rate. A packet may leave
-    /// some time after the pacer has permitted it. If this delay is shorter than a gap, it is subtracted from the gap.
-    /// (Linux subtracts at most half a gap.) If the delay is a gap or longer, a full gap begins at `now`.
+    /// Advances the time of the next transmission after a packet was sent. The gap between packets is the packet's size
+    /// divided by the rate. A packet may be sent later than the pacer allowed. If this delay is shorter than the gap,
+    /// the next gap is shortened by the delay. (Linux shortens a gap by at most one half.) If the delay is longer, the
+    /// next gap has its full length.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

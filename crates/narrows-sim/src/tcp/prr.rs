@@ -3,14 +3,14 @@
 //! `recovery` starts PRR at each reduction, and `transmit` counts the segments that were sent. At each ACK in the
 //! states CWR and Recovery, `sender` sets the window to the result of PRR.
 
-/// State of one reduction.
+/// The state of one window reduction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prr {
     /// Window at the start of the reduction, in segments. RFC 6937 uses the flight size instead, but Linux uses the
     /// window.
     prior_cwnd: u32,
     delivered: u32,
-    /// Segments sent since the start of the reduction.
+    /// Number of segments sent since the start of the reduction.
     pub(crate) out: u32,
 }
 
@@ -19,8 +19,8 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
 
-    /// Returns the window after an ACK that delivered `delivered` segments and showed that `lost` segments were lost;
-    /// `None` if the ACK delivered nothing.
+    /// Returns the window after an ACK. The ACK has delivered `delivered` segments, and `lost` segments were marked
+    /// lost because of this ACK. Returns `None` if the ACK has delivered no segment.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -37,12 +37,13 @@ impl Prr {
             let share = (ssthresh as u64 * self.delivered as u64).div_ceil(self.prior_cwnd as u64) as u32;
             share.saturating_sub(self.out)
         } else {
-            // Slow-start reduction bound: one segment more if the ACK advances `una` and shows no loss.
+            // Slow-start reduction bound: the window grows by one additional segment if the ACK advances `una` and
+            // shows no loss.
             let bound = self.delivered.saturating_sub(self.out).max(delivered);
             let bound = bound + (una_advanced && lost == 0) as u32;
             bound.min(ssthresh - in_flight)
         };
-        // Force a retransmission upon entering recovery.
+        // At the start of the recovery, always allow one retransmission.
         let send = if self.out == 0 { send.max(1) } else { send };
         Some(in_flight + send)
     }

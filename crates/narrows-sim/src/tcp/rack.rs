@@ -1,6 +1,7 @@
-//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). RACK considers a segment lost if two conditions hold. A
-//! segment that was sent later has been delivered, and the RTT plus a reordering window has passed since the segment
-//! itself was sent.
+//! RACK finds lost segments (RFC 8985, Linux `tcp_recovery.c`). RACK considers a segment lost if two conditions hold:
+//!
+//! * A segment that was sent later has been delivered.
+//! * The RTT plus a reordering window has passed since the segment itself was sent.
 //!
 //! `flight` calls `deliver` for each segment that an ACK delivers. `recovery` searches for losses after ACKs that may
 //! indicate a loss, and when the reordering timer expires.
@@ -13,29 +14,30 @@ use super::scoreboard::{Scoreboard, Segment};
 
 /// DupThresh of RFC 8985, which is also Linux's initial degree of reordering.
 const REORDERING_SEGMENTS: u32 = 3;
-/// RFC 8985 section 7.2: an enlarged reordering window stays enlarged for this many recoveries.
+/// After a DSACK, the enlarged reordering window is kept for this many recoveries (RFC 8985 section 7.2).
 const PERSIST_RECOVERIES: u8 = 16;
 
 /// State of the detector.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Transmission time and number of the delivered segment that was sent last.
+    /// Transmission time of the newest delivered segment, which is the delivered segment that was sent last. `seq` is
+    /// the number of this segment.
     sent: Time,
     seq: u32,
     /// RTT of the segment that was delivered last.
     rtt: Span,
     advanced: bool,
-    /// Whether reordering was observed on this connection.
+    /// Whether segments have been reordered on this connection.
     pub(crate) reordering_seen: bool,
-    /// Number of the highest delivered segment plus 1, to detect reordering. `prior_fack` is the value before the ACK
-    /// that is being processed.
+    /// Number after the highest delivered segment, to detect reordering. `prior_fack` is the value before the current
+    /// ACK.
     fack: u32,
     prior_fack: u32,
     window_mult: u32,
     persist: u8,
     dsack_round: Option<u32>,
     dsack_seen: bool,
-    /// Each segment below this number is SACKed or marked lost, or was retransmitted.
+    /// Each segment below this number is SACKed, is marked lost, or was retransmitted.
     scan: u32,
 }
 
@@ -43,8 +45,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// Consider the segments in flight that were sent before the newest delivered segment (the delivered segment that
-    /// was sent last). At `timeout`, all of these segments are overdue. `None` if there is no such segment.
+    /// RACK waits for the segments in flight that were sent before the newest delivered segment. At `timeout`, all of
+    /// these segments are overdue, and RACK must check for losses again. `None` if there are no such segments.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -66,9 +68,9 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. The arrival order of the segments that one ACK reports is unknown, so RACK does
-    /// not check these segments for reordering among each other (Linux `prior_fack`). Example: a receiver delays the
-    /// ACK of an in-order segment, and the next segment arrives out of order. One ACK then reports both segments.
+    /// Starts the processing of an ACK. An ACK does not tell in which order its segments arrived, so RACK does not
+    /// compare the segments of one ACK with each other (Linux `prior_fack`). Example: a receiver delays the ACK of an
+    /// in-order segment, and the next segment arrives out of order. One ACK then reports both segments.
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -78,13 +80,13 @@ impl Rack {
     #[inline]
     pub(crate) fn deliver(&mut self, now: Time, seq: u32, segment: &Segment, min_rtt: Span) {
         if seq < self.prior_fack && !segment.was_retransmitted() {
-            // Step 3: an original transmission arrived after a higher segment, so the network has reordered packets.
+            // Step 3: this original transmission arrived after a higher segment, so the network has reordered packets.
             self.reordering_seen = true;
         }
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
-        // An RTT below the minimum shows that the ACK is for the original transmission and arrived after the
-        // retransmission was sent. Such an RTT gives no information about the retransmission.
+        // If the RTT is below the minimum, the ACK must be for the original transmission. It merely arrived after the
+        // retransmission was sent. Such an RTT says nothing about the retransmission.
         if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }
@@ -95,8 +97,8 @@ impl Rack {
         }
     }
 
-    /// Records a DSACK, which shows that the reordering window was too small (section 7.2). `adapt_window` enlarges the
-    /// window at most once per round trip.
+    /// Records a DSACK. It shows that the reordering window was too small (section 7.2). `adapt_window` then enlarges
+    /// the window, but at most once per round trip.
     pub(crate) fn on_dsack(&mut self) {
         self.dsack_seen = true;
     }
@@ -134,21 +136,21 @@ impl Rack {
         rtt.min.scale(self.window_mult as u64, 4).min(rtt.srtt)
     }
 
-    /// Restarts the scan after an undo or a timeout has changed which segments are lost.
+    /// Restarts the scan from the first segment. Called when an undo or a timeout has changed the loss marks.
     pub(crate) fn restart_scan(&mut self) {
         self.advanced = true;
         self.scan = 0;
     }
 
-    /// Whether the RTT and the reordering window have passed since `sent`, the time at which a segment was sent.
+    /// Whether a segment that was sent at `sent` is overdue: the RTT and the reordering window have passed since then.
     pub(crate) fn is_overdue(&self, now: Time, sent: Time, window: Span) -> bool {
         now >= sent + self.rtt + window
     }
 
     /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in the order
-    /// of segment numbers, and retransmissions in the order in which they were sent. Each list is scanned only up to
-    /// the first segment that is not overdue. The returned timeout is the time at which the last of the remaining
-    /// segments becomes overdue. (Linux walks one list sorted by time.)
+    /// of their numbers, and retransmissions in the order in which they were sent. Each scan ends at the first segment
+    /// that is not overdue. The returned timeout is the time at which all remaining segments are overdue. (Linux scans
+    /// a single list, which is sorted by time.)
     pub(crate) fn detect(
         &mut self,
         now: Time,
@@ -176,8 +178,8 @@ impl Rack {
                 break;
             }
             if !self.is_overdue(now, s.sent, window) {
-                // The original transmissions were sent in the order of segment numbers. If the newest delivered segment
-                // is an original transmission, all original transmissions of higher segments were sent after it.
+                // Original transmissions are sent in the order of their numbers. If the newest delivered segment is an
+                // original transmission, original transmissions with higher numbers were therefore sent after it.
                 let original = board.get(self.seq).is_some_and(|s| !s.was_retransmitted());
                 let above = if original { self.seq } else { board.nxt() };
                 due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);
@@ -215,7 +217,7 @@ impl Rack {
         }
         found.timeout = due;
         if due.is_some() {
-            // When the timer expires, detection must run even if no segment has been delivered since the last
+            // When the timer expires, detection must run again, even if no segment has been delivered since this
             // detection.
             self.advanced = true;
         }
@@ -227,8 +229,8 @@ impl Rack {
 mod tests {
     use super::*;
 
-    /// TV-S13: min_rtt is 40 ms, and the reordering window is 10 ms. Two segments are sent at 0 and 2 ms, and the
-    /// second is delivered at 42 ms. The first segment is marked lost at 50 ms.
+    /// TV-S13: min_rtt is 40 ms, and the reordering window is 10 ms. Two segments are sent at 0 and 2 ms. The second is
+    /// delivered at 42 ms, and the first is marked lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);
@@ -248,8 +250,8 @@ mod tests {
         assert!(board.get(0).unwrap().is_lost());
     }
 
-    /// As in Linux, the timeout is the maximum over the remaining segments (`tcp_rack_detect_loss`: max_t(*reo_timeout,
-    /// remaining)).
+    /// As in Linux, the timeout is the latest of the times at which the remaining segments become overdue
+    /// (`tcp_rack_detect_loss`: max_t(*reo_timeout, remaining)).
     #[test]
     fn the_timeout_is_for_the_last_segment_that_is_not_overdue() {
         let ms = |n| Time::ZERO + Span::from_millis(n);

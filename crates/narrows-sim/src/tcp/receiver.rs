@@ -1,8 +1,8 @@
-//! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN
-//! echo.
+//! The receiving end. It reassembles the data, sends delayed ACKs after an initial quick-ACK phase, and reports SACKs
+//! and DSACKs (RFC 2018, 2883) and ECN marks.
 //!
-//! `Flow` calls the receiver for each packet that travels from the sender to the receiver, and when the
-//! receiver's timer expires.
+//! `Flow` calls the receiver for each packet that travels from the sender to the receiver, and when the receiver's
+//! timer expires.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Custom, Echo, Header};
@@ -13,15 +13,15 @@ use super::offer::Opening;
 use crate::engine::Ring;
 use crate::packet::{HEADER_BYTES, Packet, RATE_OPTION_BYTES, SackBlock, Template, flag, sack_bytes};
 
-/// Linux TCP_DELACK_MIN.
+/// Delay of a delayed ACK (Linux TCP_DELACK_MIN).
 const DELAYED_ACK: Span = Span::from_millis(40);
-/// Linux TCP_MAX_QUICKACKS.
+/// Number of ACKs without delay in a quick-ACK phase (Linux TCP_MAX_QUICKACKS).
 const QUICK_ACKS: u32 = 16;
-/// A delayed ACK covers this many full segments.
+/// Number of full segments that a delayed ACK covers.
 const SEGMENTS_PER_ACK: u32 = 2;
 /// Number of SACK blocks that the receiver stores (Linux selective_acks).
 const BLOCKS: usize = 4;
-/// Transmissions of a SYN-ACK or FIN before the receiver gives up.
+/// Number of transmissions of a SYN-ACK or FIN before the receiver gives up.
 const TRIES: u32 = 8;
 
 /// State of the connection.
@@ -30,12 +30,12 @@ pub(crate) enum Phase {
     Listen,
     SynReceived,
     Established,
-    /// All data and the FIN have arrived. The receiver has sent its own FIN, which is not acknowledged yet.
+    /// All data and the FIN have arrived. The receiver has sent its own FIN, but has not got an ACK for it yet.
     LastAck,
     Closed,
 }
 
-/// The part of an ACK that returns information from received congestion headers.
+/// The response to received congestion headers, which an ACK carries to the sender.
 #[derive(Default)]
 enum Answer {
     #[default]
@@ -44,12 +44,12 @@ enum Answer {
     Echo(Echo),
     /// A copy of the newest custom header (a congestion header that another crate defines).
     Copy(Box<Custom>),
-    /// The memory of a copy that was sent. The next copy reuses this memory.
+    /// The copy was sent. Its memory is kept for the next copy.
     Sent(Box<Custom>),
 }
 
 impl Answer {
-    /// Writes the answer into an ACK, and adds the answer's bytes to the size.
+    /// Writes the response into an ACK, and adds the response's bytes to the ACK's size.
     #[inline(never)]
     fn write(&self, io: &mut Io<'_>, ack: &mut Packet) {
         match self {
@@ -59,7 +59,7 @@ impl Answer {
         }
     }
 
-    /// Returns what remains of the answer after it was sent.
+    /// Returns the new state after the response was sent.
     fn after_sending(self) -> Self {
         match self {
             Answer::Nothing | Answer::Echo(_) => Answer::Nothing,
@@ -67,7 +67,7 @@ impl Answer {
         }
     }
 
-    /// Returns an answer with a copy of this header.
+    /// Returns a response with a copy of this header.
     fn copy(self, header: &Custom) -> Self {
         let memory = match self {
             Answer::Copy(memory) | Answer::Sent(memory) => Some(memory),
@@ -81,22 +81,23 @@ impl Answer {
 
 /// The receiving end of a connection.
 pub(crate) struct Receiver {
-    /// Header fields of all packets of the receiver.
+    /// Header fields that all packets of the receiver share.
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
-    /// Whether the receiver echoes CE exactly for each packet (RFC 8257). If not, the receiver sets ECE in all ACKs
-    /// from a CE mark on, until the sender sets CWR.
+    /// Whether the receiver echoes the CE mark of each packet exactly (RFC 8257). If not, a CE mark makes the receiver
+    /// set ECE in all ACKs until the sender sets CWR.
     exact_ce: bool,
-    /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
+    /// Whether the sender has requested rates. If it has, the SYN-ACK carries the rate option.
     rate_option: bool,
     /// Whether ACKs after the SYN-ACK also carry the rate option.
     rate_in_acks: bool,
-    /// The answer to received congestion headers, which the next ACK returns.
+    /// The response to received congestion headers, which the next ACK carries.
     answer: Answer,
-    /// Next expected segment.
+    /// The next segment that the receiver expects.
     next: u32,
-    /// The segments from `next` on: 0 if the segment is missing, otherwise its payload in bytes plus 1.
+    /// One element for each segment from `next` on. The element is 0 if the segment is missing. Otherwise it is the
+    /// segment's payload in bytes plus 1.
     out_of_order: Ring<u16>,
     /// SACK blocks, most recent first.
     blocks: [SackBlock; BLOCKS],
@@ -107,24 +108,24 @@ pub(crate) struct Receiver {
     pub(crate) window: Opening,
     /// Number of segments received since the receiver last sent an ACK.
     unacked: u32,
-    /// Number of further ACKs that are sent without delay.
+    /// Number of ACKs that the receiver will still send without delay.
     quick: u32,
     ack_at: Time,
     last_acked: u32,
     ts_recent: u32,
     echo_ce: bool,
     last_data: Time,
-    /// The timeout, computed from the RTT of the handshake. Before the handshake, the timeout is RFC 6298's initial
-    /// timeout.
+    /// The retransmission timeout of the SYN-ACK and the FIN. It is computed from the RTT of the handshake. Before the
+    /// handshake, it is the initial timeout of RFC 6298.
     rto: Span,
     syn_ack_at: Time,
     tries: u32,
     retry_at: Time,
-    /// Application bytes delivered in order so far.
+    /// Number of application bytes delivered in order so far.
     pub(crate) delivered: u64,
-    /// L3 bytes received, duplicates included.
+    /// Number of L3 bytes received, including duplicates.
     pub(crate) received_bytes: u64,
-    /// Time at which the last byte arrived, if the stream is complete.
+    /// Time at which the last byte arrived. `None` while the stream is incomplete.
     pub(crate) completed_at: Option<Time>,
 }
 
@@ -162,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the header fields of all packets of the receiver.
+    /// Returns the header fields that all packets of the receiver share.
     pub(crate) fn template(&self) -> &Template {
         &self.template
     }
@@ -215,8 +216,8 @@ impl Receiver {
         self.send_syn_ack(io);
     }
 
-    /// Writes the answer to received congestion headers into an ACK. The check for an answer is inlined, so that an ACK
-    /// without an answer needs no further call.
+    /// Writes the response to received congestion headers into an ACK. Only the check for a response is inlined. An ACK
+    /// without a response therefore needs no call.
     #[inline]
     fn write_answer(&mut self, io: &mut Io<'_>, ack: &mut Packet) {
         if !matches!(self.answer, Answer::Nothing) {
@@ -230,7 +231,7 @@ impl Receiver {
         self.answer = std::mem::take(&mut self.answer).after_sending();
     }
 
-    /// Stores the congestion header of a packet, so that the next ACK returns it.
+    /// Stores the response to the congestion header of a packet, for the next ACK.
     #[inline(never)]
     fn read_header(&mut self, io: &Io<'_>, p: &Packet) {
         let header = io.packets.arrived().map_or_else(|| p.header(), |custom| Header::Custom(*custom));
@@ -257,7 +258,7 @@ impl Receiver {
         if self.ecn {
             p.flags |= flag::ECE;
         }
-        // The answer is kept, because the SYN-ACK may have to be retransmitted.
+        // The response is kept, because the SYN-ACK may have to be retransmitted.
         self.answer.write(io, &mut p);
         io.send(p);
         self.syn_ack_at = io.now;
@@ -273,17 +274,17 @@ impl Receiver {
     fn on_data(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.received_bytes += p.size as u64;
         if io.now.since(self.last_data) > self.rto {
-            // After a pause, the sender may start again with a small window. The next ACKs are therefore not delayed
-            // (Linux tcp_event_data_recv).
+            // After a pause, the sender may restart with a small window. The receiver therefore does not delay the next
+            // ACKs (Linux tcp_event_data_recv).
             self.quick = self.quick.max(QUICK_ACKS);
         }
         self.last_data = io.now;
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // This packet's CE mark differs from the mark of the earlier segments. The receiver first acknowledges
-                // the earlier segments and echoes their mark (RFC 8257 section 3.2). As in Linux, it also acknowledges
-                // this packet without delay and echoes the packet's own mark.
+                // The CE mark of this packet differs from that of the earlier segments. The receiver first acknowledges
+                // the earlier segments and echoes their mark (RFC 8257 section 3.2). As in Linux, it then acknowledges
+                // this packet without delay and echoes this packet's mark.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }
@@ -339,7 +340,7 @@ impl Receiver {
         self.send_ack(io);
     }
 
-    /// Opens the window. While the window opens, the receiver acknowledges each segment at once (Linux
+    /// Enlarges the window. While the window grows, the receiver acknowledges each segment without delay (Linux
     /// tcp_grow_window).
     fn grow_window(&mut self) {
         if self.window.grow(1) {
@@ -352,7 +353,7 @@ impl Receiver {
         self.delivered += payload as u64;
     }
 
-    /// Removes the stored segments that are now in order.
+    /// Removes the stored segments that are in order now.
     fn drain(&mut self) {
         while let Some(&stored) = self.out_of_order.front() {
             if stored == 0 {
@@ -380,7 +381,7 @@ impl Receiver {
         }
         self.out_of_order[at] = payload + 1;
         self.grow_window();
-        // Linux tcp_sack_new_ofo_skb: extend an adjacent block, merge, move the block to the front.
+        // As in Linux tcp_sack_new_ofo_skb: extend an adjacent block, merge blocks, and move the block to the front.
         let mut block = SackBlock { start: seq, end: seq + 1 };
         for b in &self.blocks[..self.block_count] {
             if b.start <= block.end && block.start <= b.end {
@@ -431,9 +432,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // A header with the rate option has room for two SACK blocks. At 10 % loss, every ACK has more than two blocks
-        // to report. The option takes precedence over the third block, because without the option the sender would
-        // assume that its switch has failed. (BRF-11 leaves the choice open.)
+        // A TCP header with the rate option has room for only two SACK blocks. At 10 % loss, every ACK has more than
+        // two blocks to report. The third block is left out and the option is kept. Without the option, the sender
+        // would assume that its switch has failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {

@@ -1,9 +1,9 @@
-//! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC
-//! 6675), and the timer.
+//! Loss recovery: the timer, and the congestion states with their transitions (Linux `tcp_fastretrans_alert()` and the
+//! functions that it calls; RFC 6675).
 //!
-//! If an ACK may signal congestion or the end of a recovery, the sender calls `update_state` before it updates the
-//! window. If an ACK restarts the timer, the sender calls `arm` after this update. `transmit` handles the timer and
-//! calls `enter_loss` and `enter_by_timer`.
+//! If an ACK may signal congestion or the end of a recovery, the sender calls `update_state`. It then updates the
+//! window. If the ACK restarts the timer, the sender finally calls `arm`. When the timer expires, `transmit` calls
+//! `enter_loss` or `enter_by_timer`.
 
 use narrows_control::congestion::{INFINITE_SSTHRESH, Signal, State};
 use narrows_control::units::{Span, Time};
@@ -17,28 +17,29 @@ use super::sender::Progress;
 use super::timer::Timer;
 use super::undo::{Rexmit, Undo};
 
-/// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
+/// Worst-case delay of an ACK (RFC 8985 section 7.2). Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
-/// Time added to the timers of probes and of RACK, so that ACKs arrive before the timer expires: Linux
-/// TCP_TIMEOUT_MIN_US (6.1: `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux rounds the resulting time up to a
-/// jiffy, but the simulator does not.
+/// Time that is added to the timers of probes and of RACK, so that ACKs can arrive before the timer expires. This is
+/// TCP_TIMEOUT_MIN_US of Linux (6.1: `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux rounds the resulting time
+/// up to a jiffy. The simulator does not.
 const SLACK: Span = Span::from_millis(2);
-/// Shortest time until a timer expires. In Linux, the shortest time is a microsecond, rounded up to a jiffy.
+/// Shortest time until the timer expires. In Linux, this time is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
 
 /// The state of loss recovery.
 pub(crate) struct LossRecovery {
     pub(crate) state: State,
-    /// The scoreboard's `nxt` at the start of the current episode of reduction, recovery or loss.
+    /// The scoreboard's `nxt` when the current reduction, recovery or loss state began.
     pub(super) high_seq: u32,
     /// Whether F-RTO is testing whether the timeout was spurious.
     pub(super) frto: bool,
-    /// The outstanding tail loss probe: `nxt` after it was sent, and whether the probe was a retransmission.
+    /// The outstanding tail loss probe: the scoreboard's `nxt` after the probe was sent, and whether the probe was a
+    /// retransmission.
     pub(super) probe: Option<(u32, bool)>,
     pub(super) timer: Timer,
     pub(super) prr: Prr,
     pub(super) undo: Undo,
-    /// Whether the next new segment carries the CWR flag, because the window was reduced (RFC 3168).
+    /// Whether the next new segment must carry the CWR flag, because the window was reduced (RFC 3168).
     pub(super) send_cwr: bool,
 }
 
@@ -67,7 +68,7 @@ impl LossRecovery {
         matches!(self.timer, Timer::Probe(_))
     }
 
-    /// Whether the transport currently sets the window by PRR.
+    /// Whether PRR currently sets the window.
     #[inline]
     pub(super) fn uses_prr(&self, control: &Control) -> bool {
         matches!(self.state, State::Cwr | State::Recovery) && control.is_window_of_transport()
@@ -82,7 +83,7 @@ impl LossRecovery {
         control: &mut Control,
     ) -> Rexmit {
         if progress.ece {
-            // Do not undo a reduction if the ACK has an ECN echo.
+            // If an ACK has an ECN echo, the current reduction must not be undone.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
@@ -97,8 +98,8 @@ impl LossRecovery {
                         self.end_reduction(now, control);
                     } else if control.is_window_of_transport() {
                         // With SACK, Linux's tcp_try_undo_recovery() returns false, so Linux also calls
-                        // tcp_end_cwnd_reduction(). The undo has cleared the marker, so this call leaves the window
-                        // unchanged. Its only effect is that the controller receives CA_EVENT_COMPLETE_CWR.
+                        // tcp_end_cwnd_reduction(). This call does not change the window, because the undo has cleared
+                        // the marker. Its only effect is that the controller receives CA_EVENT_COMPLETE_CWR.
                         control.cc.on_recovered(now, &mut control.window);
                         control.window.cwnd = control.window.cwnd.max(1);
                     }
@@ -112,8 +113,8 @@ impl LossRecovery {
                     && self.is_of_original(progress.ts_echo)
                     && self.undo.marker.is_some()
                 {
-                    // A partial ACK of an original transmission shows that the network reordered packets, and that
-                    // the segment was not lost (Linux tcp_try_undo_partial).
+                    // This partial ACK is for an original transmission. The segment was therefore not lost, but the
+                    // network has reordered packets (Linux tcp_try_undo_partial).
                     flight.rack.reordering_seen = true;
                     if flight.board.retrans_out > 0 {
                         return Rexmit::Nothing;
@@ -132,7 +133,7 @@ impl LossRecovery {
                 if self.state != State::Open && !retransmission_lost {
                     return rexmit;
                 }
-                // Treat a lost retransmission as a new congestion event.
+                // A lost retransmission is a new congestion event.
             }
             _ => {
                 self.try_undo_by_dsack(now, flight, control);
@@ -155,7 +156,8 @@ impl LossRecovery {
         found.retransmission
     }
 
-    /// Updates the state in Open, Disorder or CWR: an ECN echo causes CWR (Linux `tcp_try_to_open`).
+    /// Updates the state if it is Open, Disorder or CWR. An ECN echo changes the state to CWR (Linux
+    /// `tcp_try_to_open`).
     fn try_to_open(&mut self, now: Time, ece: bool, flight: &Flight, control: &mut Control) {
         if !flight.board.has_retransmissions() {
             self.undo.retransmitted_at = None;
@@ -168,7 +170,7 @@ impl LossRecovery {
         }
     }
 
-    /// Sets the state to Disorder while segments are SACKed, lost or retransmitted, otherwise to Open (Linux
+    /// Sets the state to Disorder if segments are SACKed, lost or retransmitted. Otherwise sets it to Open (Linux
     /// `tcp_try_keep_open`).
     fn update_open_state(&mut self, board: &Scoreboard) {
         let is_disordered = board.sacked_out + board.lost_out > 0 || board.has_retransmissions();
@@ -194,8 +196,8 @@ impl LossRecovery {
         self.state = State::Recovery;
     }
 
-    /// Enters recovery after RACK's timer has found a loss. Also sets the window by PRR, because there is no
-    /// ACK that would set it (Linux `tcp_rack_reo_timeout`).
+    /// Enters recovery because RACK's timer has found a loss. Also sets the window by PRR. Without an ACK, nothing else
+    /// would set the window (Linux `tcp_rack_reo_timeout`).
     pub(super) fn enter_by_timer(&mut self, now: Time, flight: &Flight, control: &mut Control) {
         self.enter_recovery(now, false, flight, control);
         if control.is_window_of_transport() {
@@ -223,14 +225,14 @@ impl LossRecovery {
         control.signal(now, signal, false, flight.board.in_flight(), flight.rtt.srtt);
     }
 
-    /// Ends a reduction of the window, and notifies the controller. If the transport sets the window, this function
-    /// sets it to the slow-start threshold (Linux `tcp_end_cwnd_reduction`).
+    /// Ends a reduction of the window, and notifies the controller. If the transport sets the window, the window
+    /// becomes the slow-start threshold (Linux `tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time, control: &mut Control) {
         if control.is_window_of_transport() && control.window.ssthresh < INFINITE_SSTHRESH {
             control.window.cwnd = control.window.ssthresh.max(1);
         }
         control.postpone_shrinking(now);
-        // The undo marker stays set, because the DSACKs of spurious retransmissions arrive an RTT later.
+        // The undo marker stays set, because DSACKs of spurious retransmissions arrive one RTT later.
         self.state = State::Open;
         control.cc.on_recovered(now, &mut control.window);
     }
@@ -243,7 +245,7 @@ impl LossRecovery {
         flight.mark_all_lost(now, control);
         let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
         if reduced && flight.board.una < self.high_seq {
-            // Each timeout is reported to the controller, but the threshold is reduced only once per window.
+            // The controller is notified of each timeout, but the threshold is reduced only once per window.
             let ssthresh = control.window.ssthresh;
             control.signal(now, Signal::Timeout, true, flight.board.in_flight(), flight.rtt.srtt);
             control.window.ssthresh = ssthresh;
@@ -262,8 +264,8 @@ impl LossRecovery {
         self.send_cwr = true;
     }
 
-    /// Handles an ACK in the Loss state: undoes a spurious timeout (F-RTO, RFC 5682; Eifel), or leaves the
-    /// state when all losses are repaired (Linux `tcp_process_loss`).
+    /// Handles an ACK in the Loss state (Linux `tcp_process_loss`). If the timeout was spurious, undoes it (F-RTO, RFC
+    /// 5682; Eifel). If all losses are repaired, leaves the Loss state.
     fn process_loss(
         &mut self,
         now: Time,
@@ -308,7 +310,7 @@ impl LossRecovery {
         }
     }
 
-    /// Undoes the reduction if DSACKs have reported every retransmission as a duplicate.
+    /// Undoes the reduction if DSACKs have reported that all retransmissions were duplicates.
     fn try_undo_by_dsack(&mut self, now: Time, flight: &mut Flight, control: &mut Control) {
         if self.undo.marker.is_some() && self.undo.outstanding == Some(0) {
             self.restore(now, false, flight, control);
@@ -351,7 +353,7 @@ impl LossRecovery {
         if !retransmitted || progress.dsack {
             self.probe = None;
         } else if ack > end {
-            // The probe repaired a loss. The window is reduced once, and the sender does not enter the state Recovery.
+            // The probe has repaired a loss. The window is reduced once, but the sender does not enter Recovery.
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
                 self.undo.marker = None;
@@ -365,14 +367,14 @@ impl LossRecovery {
         }
     }
 
-    /// Whether the ACK is for an original transmission that was considered lost. This is the case if its
-    /// timestamp echo is older than the first retransmission (Eifel), or if nothing was retransmitted (Linux
-    /// `tcp_packet_delayed`).
+    /// Whether the ACK is for an original transmission that was considered lost. This is the case if its timestamp echo
+    /// is older than the first retransmission (Eifel), or if nothing was retransmitted (Linux `tcp_packet_delayed`).
     fn is_of_original(&self, ts_echo: u32) -> bool {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
 
-    /// Sets the timer after an ACK with progress or after a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    /// Sets the timer. Called after an ACK with progress, and after a transmission (Linux `tcp_set_xmit_timer`,
+    /// `tcp_rearm_rto`).
     pub(super) fn arm(&mut self, now: Time, flight: &Flight) {
         let out = flight.board.packets_out();
         if let Timer::Reordering(at) = self.timer
@@ -399,7 +401,7 @@ impl LossRecovery {
         };
     }
 
-    /// Sets the retransmission timer to one timeout after the last transmission of the first unacknowledged segment.
+    /// Sets the retransmission timer. The timeout begins at the last transmission of the first unacknowledged segment.
     /// Called after RACK's timer has expired (Linux `tcp_rearm_rto`).
     pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
         if let Some(first) = flight.board.get(flight.board.una) {

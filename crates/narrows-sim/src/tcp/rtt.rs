@@ -1,6 +1,6 @@
-//! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor).
+//! Estimates the RTT and the retransmission timeout (RFC 6298, with Linux's minimum of 200 ms).
 //!
-//! The handshake and each ACK that gives an RTT sample update the estimate. Each timeout doubles the retransmission
+//! The handshake, and each ACK with an RTT sample, update the estimate. Each timeout doubles the retransmission
 //! timeout.
 
 use narrows_control::units::Span;
@@ -9,7 +9,7 @@ use narrows_control::units::Span;
 pub(crate) const RTO_MIN: Span = Span::from_millis(200);
 /// Linux TCP_RTO_MAX.
 const RTO_MAX: Span = Span::from_secs(120);
-/// Timeout before the first sample, also for the first SYN (RFC 6298, 2.1).
+/// Timeout before the first RTT sample. It is also the timeout of the first SYN (RFC 6298, 2.1).
 pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
 
 /// The smoothed RTT, its mean deviation, and the timeout.
@@ -18,8 +18,8 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Minimum sample; [`Span::MAX`] before the first sample. Linux discards a minimum that is older than 300 s. The
-    /// simulator keeps it for the whole connection.
+    /// The least sample, or [`Span::MAX`] before the first sample. The simulator keeps the minimum for the whole
+    /// connection. Linux discards a minimum that is older than 300 s.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,
@@ -30,9 +30,9 @@ impl Rtt {
         Rtt { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, last: Span::ZERO, backoff: 0 }
     }
 
-    /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT (`tcp_rtt_estimator`),
-    /// but here each sample can lower it. Linux also keeps 4 * rttvar at 200 ms or more. The simulator applies this
-    /// bound in [`rto`](Rtt::rto) instead of to rttvar itself.
+    /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). There are two deviations from Linux (`tcp_rtt_estimator`).
+    /// Linux lowers rttvar at most once per RTT, but here each sample can lower it. Linux keeps 4 * rttvar at 200 ms or
+    /// more, but here [`rto`](Rtt::rto) applies this minimum.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);
@@ -62,7 +62,7 @@ impl Rtt {
         self.backoff += 1;
     }
 
-    /// Ends the backoff after an ACK of new data.
+    /// Ends the backoff. Called after an ACK of new data.
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

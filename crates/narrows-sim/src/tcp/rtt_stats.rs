@@ -1,4 +1,4 @@
-//! The RTTs of a connection in the measurement interval, for the results (MET-14).
+//! RTT statistics of a connection over the measurement interval, for the results (MET-14).
 //!
 //! The sender adds each sample of its estimator. The run reads the sums when it writes the flow's row.
 
@@ -9,8 +9,8 @@ use crate::probe::Histogram;
 #[derive(Debug)]
 pub(crate) struct RttStats {
     from: Time,
-    /// Sum, number and maximum of the samples, and the sum of the absolute differences between successive samples. Sums
-    /// are in ns; 64 bits are enough for 584 years.
+    /// Sum of the samples in ns; 64 bits are enough for 584 years. `jitter_sum` adds up the absolute differences
+    /// between successive samples, also in ns.
     pub(crate) sum: u64,
     pub(crate) count: u64,
     pub(crate) max: Span,

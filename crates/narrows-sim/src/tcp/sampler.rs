@@ -1,24 +1,24 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
 //!
-//! Each transmission stores the sampler's state in the segment that is sent. Each delivered segment updates a draft of
-//! the sample. The sample is complete when all segments that the ACK delivers have updated the draft.
+//! When a segment is sent, the sampler's state is stored in it. When an ACK arrives, each segment that it delivers
+//! updates a draft of the sample. After the last of these segments, the sample is complete.
 
 use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};
 
 use super::scoreboard::Segment;
 
-/// Per-connection state. Amounts are in segments.
+/// The sampler's state for a connection. Amounts are in segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sampler {
     /// Number of segments that have been acknowledged or SACKed so far.
     pub(crate) delivered: u64,
     delivered_time: Time,
     first_sent: Time,
-    /// Segments marked lost so far.
+    /// Number of segments that have been marked lost so far.
     pub(crate) lost: u64,
-    /// BBR-5: the flow is application-limited until `delivered` exceeds this number. The number is 0 if the flow is
-    /// not application-limited.
+    /// BBR-5: the flow is application-limited until `delivered` exceeds this number. If the flow is not
+    /// application-limited, the number is 0.
     app_limited: u64,
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct Draft {
     prior: Option<Prior>,
 }
 
-/// The sampler's state that was stored in one of the segments that the ACK delivers: the segment that was sent last.
+/// The sampler's state when a segment was sent. If the ACK delivers several segments, this is the state of the segment
+/// that was sent last.
 #[derive(Clone, Debug)]
 struct Prior {
     delivered: u64,
@@ -42,7 +43,7 @@ struct Prior {
 }
 
 impl Sampler {
-    /// BBR-2: stores the sampler's state in a segment that is sent.
+    /// BBR-2: stores the sampler's state in a segment that is about to be sent.
     #[inline]
     pub(crate) fn stamp(
         &mut self,
@@ -71,8 +72,8 @@ impl Sampler {
             return;
         }
         draft.prior = Some(Prior {
-            // A segment stores only the lower 32 bits of the count. These 32 bits are enough, because far fewer than
-            // 2^32 segments are delivered while a segment is in flight.
+            // A segment stores only the lower 32 bits of the count. They are enough, because far fewer than 2^32
+            // segments are delivered while a segment is in flight.
             delivered: widen(self.delivered, segment.delivered),
             time: segment.delivered_time,
             sent: segment.sent,
@@ -84,8 +85,8 @@ impl Sampler {
         });
     }
 
-    /// BBR-4: completes the sample of an ACK that has been processed. `min_rtt` includes the ACK's own RTT, as in
-    /// Linux, where tcp_ack() calls tcp_rate_gen() after tcp_clean_rtx_queue().
+    /// BBR-4: completes the sample of an ACK. `min_rtt` already includes the RTT of this ACK. This is the order of
+    /// Linux: tcp_ack() calls tcp_rate_gen() after tcp_clean_rtx_queue().
     #[inline]
     pub(crate) fn finish(&mut self, now: Time, draft: &Draft, min_rtt: Span) -> RateSample {
         if self.app_limited != 0 && self.delivered > self.app_limited {
@@ -104,7 +105,7 @@ impl Sampler {
         sample
     }
 
-    /// Counts a lost segment, and returns the loss for the congestion controller.
+    /// Counts a lost segment. Returns the data about this loss for the congestion controller.
     pub(crate) fn record_loss(&mut self, now: Time, segment: &Segment) -> Lost {
         self.lost += 1;
         let mut lost = Lost::new(now, segment.tx_in_flight);

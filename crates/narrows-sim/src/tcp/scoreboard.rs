@@ -1,7 +1,6 @@
-//! The scoreboard: one record for each segment, from the first unacknowledged segment to the last
-//! segment sent.
+//! The scoreboard. It has one record for each segment, from the first unacknowledged segment to the last segment sent.
 //!
-//! `transmit` adds segments, ACKs remove or mark them, and RACK and timeouts mark losses.
+//! `transmit` adds segments. ACKs remove or mark them. RACK and timeouts mark lost segments.
 
 use narrows_control::units::Time;
 
@@ -18,12 +17,12 @@ const FIN: u8 = 1 << 5;
 /// The segment carries the rate option.
 const OPTION: u8 = 1 << 6;
 
-/// A segment that was sent and is not cumulatively acknowledged yet.
+/// The record of a segment that was sent and is not cumulatively acknowledged yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     /// Time of the last transmission or retransmission.
     pub(crate) sent: Time,
-    /// State of the delivery-rate sampler at the time `sent`.
+    /// The sampler's state when the segment was last sent. The fields up to `tx_in_flight` belong to this state.
     pub(crate) first_sent: Time,
     pub(crate) delivered_time: Time,
     pub(crate) delivered: u32,
@@ -74,7 +73,7 @@ impl Segment {
     }
 }
 
-/// The segments in `[una, nxt)`, with the same counters as in Linux.
+/// The records of the segments in `[una, nxt)`, with the same counters as in Linux.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: Ring<Segment>,
@@ -83,19 +82,19 @@ pub(crate) struct Scoreboard {
     pub(crate) sacked_out: u32,
     pub(crate) lost_out: u32,
     pub(crate) retrans_out: u32,
-    /// No segment below this number waits for retransmission.
+    /// No segment below this number is waiting to be retransmitted.
     lost_hint: u32,
-    /// Highest SACKed segment + 1.
+    /// Number after the highest SACKed segment.
     pub(crate) high_sacked: u32,
     /// SACK blocks of the previous ACK, which have already been processed.
     known: [SackBlock; 3],
-    /// Retransmissions in order of time: (time, segment). An entry is stale if, after this retransmission, the segment
-    /// was delivered, marked lost or retransmitted again. Readers skip stale entries.
+    /// The retransmissions in the order of sending: (time, segment). An entry becomes stale when the segment is
+    /// delivered, marked lost or retransmitted again. Readers skip stale entries.
     pub(crate) retransmissions: Ring<(Time, u32)>,
 }
 
 impl Scoreboard {
-    /// Returns the number of the next segment to be sent for the first time.
+    /// Returns the number of the next new segment.
     #[inline]
     pub(crate) fn nxt(&self) -> u32 {
         self.una + self.segments.len() as u32
@@ -106,7 +105,7 @@ impl Scoreboard {
         self.segments.len() as u32
     }
 
-    /// Returns the number of segments in flight: the pipe of RFC 6675, as Linux counts it.
+    /// Returns the number of segments in flight. RFC 6675 calls it pipe; this function counts it as Linux does.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         (self.packets_out() + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
@@ -123,13 +122,13 @@ impl Scoreboard {
         self.segments.get_mut(seq.wrapping_sub(self.una) as usize)
     }
 
-    /// Adds a segment that is sent for the first time.
+    /// Adds the record of a segment that is sent for the first time.
     #[inline]
     pub(crate) fn push(&mut self, segment: Segment) {
         self.segments.push_back(segment);
     }
 
-    /// Removes the first segment, which was acknowledged, and returns its record.
+    /// Removes the first segment after its acknowledgement, and returns its record.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Segment> {
         let s = self.segments.pop_front()?;
@@ -143,7 +142,7 @@ impl Scoreboard {
         Some(s)
     }
 
-    /// Marks a segment as SACKed. Returns its record before the change, or `None` if it was SACKed already.
+    /// Marks a segment as SACKed. Returns its record before the change. Returns `None` if it was already SACKed.
     pub(crate) fn sack(&mut self, seq: u32) -> Option<Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -177,8 +176,8 @@ impl Scoreboard {
         self.known = std::array::from_fn(|i| blocks.get(i).copied().unwrap_or_default());
     }
 
-    /// Marks a segment, or its retransmission, as lost. Returns `None` if the segment is SACKed or was already marked
-    /// as lost.
+    /// Marks a segment as lost. If the segment was already retransmitted, marks this retransmission as lost. Returns
+    /// `None` if the segment is SACKed or was already marked.
     pub(crate) fn mark_lost(&mut self, seq: u32) -> Option<&Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -196,7 +195,7 @@ impl Scoreboard {
         Some(s)
     }
 
-    /// Clears all loss marks (undo). Retransmissions stay in flight.
+    /// Clears all loss marks. Called when a reduction is undone. Retransmissions stay in flight.
     pub(crate) fn unmark_lost(&mut self) {
         for s in &mut self.segments {
             s.flags &= !LOST;
@@ -226,8 +225,8 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// Returns the time of the last original transmission before `newest`. Considers only segments below `above` that
-    /// are in flight and were never retransmitted.
+    /// Returns the time of the last original transmission before `newest`. A segment counts only if it is below
+    /// `above`, is in flight, and was never retransmitted.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
             let s = self.get(seq)?;
@@ -237,8 +236,8 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// Returns the time of the last retransmission before `newest`. Considers only retransmissions that are still in
-    /// flight.
+    /// Returns the time of the last retransmission before `newest`. Only retransmissions that are still in flight
+    /// count.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)
@@ -257,12 +256,12 @@ impl Scoreboard {
     }
 
     /// Whether a retransmission is in flight, or the first segment has ever been retransmitted (Linux
-    /// `tcp_any_retrans_done`, without its SYN case).
+    /// `tcp_any_retrans_done` without its case for SYNs).
     pub(crate) fn has_retransmissions(&self) -> bool {
         self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.was_retransmitted())
     }
 
-    /// Returns the segments from `from` on, in order: (number, record).
+    /// Returns the segments from number `from` on, in order, as (number, record).
     pub(crate) fn segments_from(&self, from: u32) -> impl Iterator<Item = (u32, &Segment)> {
         let skip = from.max(self.una).wrapping_sub(self.una) as usize;
         self.segments.iter().enumerate().skip(skip).map(|(i, s)| (self.una + i as u32, s))

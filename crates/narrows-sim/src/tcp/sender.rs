@@ -1,9 +1,14 @@
 //! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
 //!
-//! `Flow` calls the sender for each packet that travels from the receiver to the sender. Each part of the
-//! sender owns its state: `flight` (segments and the path), `control` (the controller and its window),
-//! `recovery` (congestion states, timer) and `pacer`. The module `transmit` contains the methods of the sender that
-//! send packets.
+//! `Flow` calls the sender for each packet that travels from the receiver to the sender. Each part of the sender has
+//! its own state:
+//!
+//! * `flight`: the segments and measurements of the path.
+//! * `control`: the congestion controller and its window.
+//! * `recovery`: the congestion states and the timer.
+//! * `pacer`: the time of the next transmission.
+//!
+//! The methods that send packets are in the module `transmit`.
 
 use narrows_control::congestion::{
     Ack, Connection, Controller, Departing, INFINITE_SSTHRESH, RateSample, State, Timestamps,
@@ -29,16 +34,16 @@ use crate::probe::{AckRecorder, AckRow};
 /// The constant parameters of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Header fields of all packets of the sender.
+    /// Header fields that all packets of the sender share.
     pub(crate) template: Template,
     pub(crate) mss: u16,
-    /// Window of a new connection, and of a connection after a long idle time, in segments.
+    /// Window of a new connection in segments. After a long idle time, the window is reduced to this value.
     pub(crate) initial_segments: u32,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
-    /// Receive window before the first data.
+    /// The receive window before the first data.
     pub(crate) offer: Offer,
-    /// Seed for the controller.
+    /// Seed for the random choices of the controller.
     pub(crate) seed: u64,
 }
 
@@ -47,23 +52,25 @@ pub(crate) struct Config {
 pub(crate) enum Phase {
     SynSent,
     Established,
-    /// The connection has failed, or it is complete: all data and the FIN are acknowledged, and the peer has closed.
+    /// The connection has failed or is complete. It is complete when all data and the FIN are acknowledged and the
+    /// receiver has sent its own FIN.
     Closed,
 }
 
 /// Counters of a sender since its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
-    /// Data segments sent, including retransmissions, and their L3 bytes.
+    /// Number of data segments sent, including retransmissions. `sent_bytes` is the number of their L3 bytes.
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) retransmits: u64,
-    /// Duplicates reported by DSACKs: spurious retransmissions, or duplicates made by the network.
+    /// Number of duplicates that DSACKs have reported. These are spurious retransmissions, or duplicates made by the
+    /// network.
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
 }
 
-/// The SYNs that were sent.
+/// The number of SYNs sent, and the time of the last one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshake {
     pub(super) tries: u32,
@@ -76,29 +83,30 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     pub(super) handshake: Handshake,
     pub(crate) app: App,
-    /// The application has no data until this time; [`Time::NEVER`] if the sender does not wait for data.
+    /// If the sender waits for the application, the time at which the application has new data. Otherwise
+    /// [`Time::NEVER`].
     pub(super) app_wait: Time,
-    /// The receiver's window, as of the last processed ACK.
+    /// The receive window after the last processed ACK.
     pub(super) offer: Offer,
     pub(crate) flight: Flight,
     pub(crate) control: Control,
     pub(crate) recovery: LossRecovery,
     pub(super) pacer: Pacer,
     pub(super) last_sent: Time,
-    /// The most recent rate from a switch. `option_at` is the earliest time at which a segment carries the rate option
-    /// again.
+    /// The most recent rate from a switch. `option_at` is the earliest time at which another segment carries the rate
+    /// option.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
     /// Whether the flow's packets carry congestion headers.
     pub(super) uses_headers: bool,
     /// Whether the controller has a timer.
     pub(super) uses_timer: bool,
-    /// The newest received timestamp. The sender's packets echo it.
+    /// The newest timestamp from the receiver. The sender's packets echo this timestamp.
     ts_recent: u32,
     fin_received: bool,
     pub(crate) counters: Counters,
     pub(crate) rtts: RttStats,
-    /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. `Option<Time>` would take 8 bytes more per
+    /// Time at which the last byte was acknowledged, or [`Time::NEVER`]. An `Option<Time>` would need 8 more bytes per
     /// flow.
     completed_at: Time,
     /// Records each ACK; `None` if the plan does not record the ACKs of this flow.
@@ -110,17 +118,17 @@ pub(crate) struct Sender {
 pub(super) struct Progress {
     pub(super) una_advanced: bool,
     pub(super) data_sacked: bool,
-    /// Whether a segment that was never retransmitted was newly SACKed.
+    /// Whether the ACK newly reports a segment below `LossRecovery::high_seq` that was never retransmitted (for F-RTO).
     pub(super) original_sacked: bool,
     pub(super) dsack: bool,
     pub(super) ece: bool,
     lost_before: u64,
-    /// Timestamp of the ACK, and its timestamp echo.
+    /// Timestamp of the ACK. `ts_echo` is the timestamp that the ACK echoes.
     ts: u32,
     pub(super) ts_echo: u32,
     draft: Draft,
     rtt: Option<Span>,
-    /// RTTs of the first and of the last newly SACKed segment that was never retransmitted.
+    /// RTTs of the first and the last segment among the newly SACKed segments that were never retransmitted.
     sack_rtt: Option<(Span, Span)>,
 }
 
@@ -182,7 +190,7 @@ impl Sender {
             return;
         }
         if self.phase == Phase::Closed {
-            // In TIME_WAIT, another FIN shows that the sender's last ACK was lost. The sender sends this ACK again.
+            // In TIME_WAIT, a repeated FIN shows that the sender's last ACK was lost. The sender sends this ACK again.
             if p.is(flag::FIN) {
                 let ack = self.packet(io, flag::ACK | flag::FIN);
                 io.send(ack);
@@ -196,7 +204,7 @@ impl Sender {
             return;
         }
         if p.is(flag::SYN) {
-            // Another SYN-ACK shows that the handshake's ACK was lost. The sender sends this ACK again.
+            // A repeated SYN-ACK shows that the last ACK of the handshake was lost. The sender sends this ACK again.
             let ack = self.packet(io, flag::ACK);
             io.send(ack);
             return;
@@ -214,7 +222,7 @@ impl Sender {
         }
     }
 
-    /// Handles a rate that has arrived for this flow in a separate message (PAC-3b).
+    /// Handles a notice, which is a separate message with a rate for this flow (PAC-3b).
     pub(crate) fn on_rate(&mut self, io: &mut Io<'_>, rate: Rate) {
         if self.phase == Phase::Closed {
             return;
@@ -227,7 +235,7 @@ impl Sender {
         }
     }
 
-    /// Asks the controller for the congestion header of this packet.
+    /// Gets the congestion header of this packet from the controller.
     fn header_for(&mut self, now: Time, p: &Packet, again: bool) -> Header {
         let mut departing = Departing::new(now, u64::from(p.seq), self.config.mss as u32 + HEADER_BYTES);
         departing.syn = p.is(flag::SYN);
@@ -250,8 +258,8 @@ impl Sender {
         }
     }
 
-    /// If an ACK carries a copy of a custom header (one that another crate defines), passes the copy to the congestion
-    /// controller.
+    /// Passes a custom header to the congestion controller, if the ACK carries a copy of one. A custom header is a
+    /// congestion header that another crate defines.
     #[inline(never)]
     fn pass_header(&mut self, io: &Io<'_>) {
         if let Some(header) = io.packets.arrived() {
@@ -271,8 +279,8 @@ impl Sender {
         }
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
-        // With timestamps, the handshake gives an RTT sample even if the SYN was retransmitted, because the
-        // echo identifies the SYN that was answered.
+        // With timestamps, the handshake gives an RTT sample even if the SYN was retransmitted. The timestamp echo
+        // shows which SYN was answered.
         let is_first = self.handshake.tries == 1;
         let rtt = if is_first {
             Some(io.now.since(self.handshake.sent_at))
@@ -283,7 +291,7 @@ impl Sender {
             self.take_rtt(io.now, rtt);
         }
         self.config.ecn &= p.is(flag::ECE);
-        // If the SYN-ACK has no rate, a rate from an earlier message stays valid.
+        // If the SYN-ACK has no rate, the rate from an earlier notice stays valid.
         self.feedback = read_rate(p).or(self.feedback);
         let mut connection = Connection::new(io.now, self.config.mss as u32 + HEADER_BYTES, rtt);
         connection.feedback = self.feedback;
@@ -343,11 +351,11 @@ impl Sender {
             self.recovery.on_probe_ack(io.now, p.ack, &progress, &self.flight, &mut self.control);
         }
 
-        // Linux tcp_ack_is_dubious().
+        // As in Linux tcp_ack_is_dubious().
         let is_alert = progress.data_sacked || progress.ece || progress.dsack;
         let is_dubious = !progress.una_advanced || is_alert || self.recovery.state != State::Open;
         let delivered_now = (self.flight.sampler.delivered - prior_delivered) as u32;
-        // The sender derives the offered window from the segments that the ACK reports.
+        // The sender computes the receive window from the segments that the ACK reports.
         self.offer.on_ack(self.flight.board.una, self.flight.board.sacked_out, delivered_now);
         let rexmit = if is_dubious {
             self.recovery.update_state(io.now, &progress, &mut self.flight, &mut self.control)
@@ -361,8 +369,8 @@ impl Sender {
             self.record_ack(io.now, &progress, delivered_now, &rate);
         }
         // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the
-        // first unacknowledged segment. If every SACK postponed the timeout, a lost retransmission would never time out
-        // while later segments arrive (Linux tcp_clean_rtx_queue).
+        // first unacknowledged segment. Otherwise SACKs of later segments could postpone the timeout forever, and a
+        // lost retransmission would never time out (Linux tcp_clean_rtx_queue).
         let head_sent = self.flight.board.get(self.flight.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced
@@ -384,7 +392,7 @@ impl Sender {
         Some(self.completed_at).filter(|at| *at < Time::NEVER)
     }
 
-    /// Adds a row to the table of ACKs. `acked` is the number of segments that the ACK newly delivered.
+    /// Adds a row to the log of ACKs. `acked` is the number of segments that the ACK has newly delivered.
     #[cold]
     fn record_ack(&mut self, now: Time, progress: &Progress, acked: u32, rate: &RateSample) {
         let Some(recorder) = &mut self.acks else { return };
@@ -423,8 +431,8 @@ impl Sender {
             if d.end <= p.ack || inside {
                 progress.dsack = true;
                 self.counters.spurious += 1;
-                // If there are more duplicates than retransmissions, the network duplicates packets. If so, a DSACK
-                // does not indicate a spurious retransmission (Linux tcp_dsack_seen).
+                // If DSACKs have reported more duplicates than there were retransmissions, the network duplicates
+                // packets. In this case, a DSACK does not show a spurious retransmission (Linux tcp_dsack_seen).
                 if self.counters.spurious <= self.counters.retransmits {
                     self.recovery.undo.on_dsack(d, p.ack);
                     self.flight.rack.on_dsack();
@@ -467,21 +475,21 @@ impl Sender {
             if !segment.was_retransmitted() {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
-                // F-RTO (RFC 5682): record that the ACK delivers a segment that was sent before the timeout and never
+                // For F-RTO (RFC 5682): the ACK delivers a segment that was sent before the timeout and never
                 // retransmitted.
                 progress.original_sacked |= seq < self.recovery.high_seq;
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
-        // Karn's rule: a cumulative ACK that covers a retransmission gives no RTT sample. In this case, the RTT comes
-        // from the SACKs. If the SACKs give no RTT, it comes from the timestamp echo.
+        // Karn's rule: a cumulative ACK that covers a retransmission gives no RTT sample. In this case, the SACKs give
+        // the RTT. If there is no RTT from SACKs, the timestamp echo gives the RTT.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
             Some((rtt, rtt))
         };
-        // Linux updates srtt with the RTT of the first segment that an ACK covers, and passes the RTT of the last
-        // segment to controllers.
+        // As in Linux, the RTT of the first segment that an ACK covers updates srtt. The RTT of the last segment is
+        // passed to the controller.
         let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
         let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
         progress.rtt = Some(last);
@@ -520,8 +528,8 @@ impl Sender {
         ack.rate = rate;
         ack.state = self.recovery.state;
         ack.cwnd_limited = self.control.is_window_limited();
-        // `delayed` means that the ACK is for the only segment in flight, so the receiver may have delayed it. Linux
-        // sets this flag only if the segment is shorter than the MSS. The simulator sets it for any length.
+        // `delayed` means that the ACK is for the only segment in flight. The receiver may have delayed such an ACK.
+        // Linux sets this flag only if the segment is shorter than the MSS, but the simulator sets it for any length.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;
@@ -540,7 +548,8 @@ impl Sender {
             self.control.window.cwnd = w.unwrap_or(self.control.window.cwnd).max(1);
             return;
         }
-        // Linux tcp_may_raise_cwnd: without reordering, an ACK that only SACKs segments does not grow the window.
+        // As in Linux tcp_may_raise_cwnd: if no reordering was seen, the window grows only after an ACK that advances
+        // `una`.
         let progressed = progress.una_advanced || (self.flight.rack.reordering_seen && acked > 0);
         if !progressed && self.control.is_window_of_transport() {
             return;
@@ -548,7 +557,8 @@ impl Sender {
         self.control.cc.on_ack(&ack, &mut self.control.window);
         self.control.window.cwnd = self.control.window.cwnd.max(1);
         if self.control.is_window_of_transport() {
-            self.control.postpone_shrinking(now); // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
+            // As in Linux `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive.
+            self.control.postpone_shrinking(now);
         }
     }
 }
@@ -558,14 +568,14 @@ fn read_timestamps(ts: u32, ts_echo: u32) -> Option<Timestamps> {
     (ts_echo != 0).then_some(Timestamps { value: ts, echo: ts_echo })
 }
 
-/// Returns the RTT from the timestamp echo, at least one tick (RFC 7323, RTTM).
+/// Returns the RTT that the timestamp echo gives. It is at least one tick (RFC 7323, RTTM).
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
     (ts_echo != 0 && !before(now, ts_echo))
         .then(|| Timestamps::TICK.scale(now.wrapping_sub(ts_echo).max(1).into(), 1))
 }
 
-/// Returns the rate in a packet's rate option. Without such a rate, returns the rate in the packet's echo of a
-/// congestion header.
+/// Returns the rate in a packet's rate option. If there is none, returns the rate in the packet's echo of a congestion
+/// header.
 pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
     if p.is(flag::RATE)
         && let Some(rate) = RateCode::from_bits(p.rate_code).decode()

@@ -2,14 +2,14 @@
 
 use narrows_control::units::Time;
 
-/// Purpose and expiry of the timer.
+/// The purpose of the timer, and the time at which it expires.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     Off,
     Retransmit(Time),
-    /// Tail loss probe.
+    /// The timer of a tail loss probe.
     Probe(Time),
-    /// RACK's reordering timer: expires when a segment is overdue.
+    /// RACK's reordering timer. It expires when segments are overdue.
     Reordering(Time),
 }
 
@@ -21,7 +21,8 @@ impl Timer {
         }
     }
 
-    /// Sets RACK's timer, which replaces any other timer. If `at` is `None`, clears the timer if it is RACK's.
+    /// Sets RACK's timer, which replaces any other timer. If `at` is `None`, turns RACK's timer off, but no other
+    /// timer.
     pub(super) fn set_reordering(&mut self, at: Option<Time>) {
         if let Some(at) = at {
             *self = Timer::Reordering(at);

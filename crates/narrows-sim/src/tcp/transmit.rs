@@ -1,5 +1,5 @@
-//! Transmission. The sender first retransmits lost segments and then sends new data, as far as the congestion window,
-//! the pacer and the receiver's window allow it.
+//! Transmission. The sender first retransmits lost segments, and then sends new data. The congestion window, the pacer
+//! and the receive window limit both.
 //!
 //! The sender calls `send_after_ack` when it has processed an ACK. A Send event of the flow calls `transmit` when the
 //! pacer or the application permits the next segment. A Timer event calls `on_timer`.
@@ -18,17 +18,17 @@ use super::timer::Timer;
 use super::undo::Rexmit;
 use crate::packet::{RATE_OPTION_BYTES, flag};
 
-/// SYNs before the sender gives up (Linux tcp_syn_retries 6).
+/// Number of SYNs before the sender gives up (Linux tcp_syn_retries 6).
 const SYN_TRIES: u32 = 7;
 /// Number of consecutive timeouts after which the sender gives up (Linux tcp_retries2 15).
 const RETRIES: u32 = 15;
 
 impl Sender {
-    /// Returns the next time at which the pacer or the application may allow a transmission, or the controller's timer
-    /// expires.
+    /// Returns the time of the next Send event. At this time, the pacer or the application may allow a transmission, or
+    /// the controller's timer expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A time in the past needs no event. If a segment could not be sent at that time, it waits for an ACK.
+        // A time in the past needs no event. If a segment could not be sent at that time, it must wait for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
@@ -67,7 +67,8 @@ impl Sender {
         }
         if self.counters.sent != sent_before {
             self.validate_window(io.now, limited_by_window);
-            // Transmissions restart the probe timer, but not a retransmission timer that is already set.
+            // A transmission restarts the timer of a probe. It does not restart a retransmission timer that is already
+            // set.
             if self.recovery.deadline() == Time::NEVER || self.recovery.has_pending_probe() {
                 self.recovery.arm(io.now, &self.flight);
             }
@@ -94,8 +95,8 @@ impl Sender {
         }
     }
 
-    /// Retransmits the segments that RACK's timer finds lost. New data is sent only after the next ACK (Linux
-    /// `tcp_rack_reo_timeout`).
+    /// Handles the expiry of RACK's timer. Retransmits the segments that RACK now considers lost. New data is sent only
+    /// after the next ACK (Linux `tcp_rack_reo_timeout`).
     fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
         let in_flight = self.flight.board.in_flight();
         self.recovery.find_losses(io.now, &mut self.flight, &mut self.control);
@@ -121,13 +122,13 @@ impl Sender {
         self.counters.timeouts += 1;
         self.recovery.enter_loss(io.now, &mut self.flight, &mut self.control);
         self.flight.rtt.back_off();
-        // The first unacknowledged segment is retransmitted without pacing.
+        // The pacer does not delay this retransmission of the first unacknowledged segment.
         self.retransmit(io, self.flight.board.una);
         self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
     }
 
-    /// Sends a tail loss probe: new data if available, otherwise a retransmission of the last segment (RFC 8985
-    /// section 7.3).
+    /// Sends a tail loss probe. The probe is new data if there is some. Otherwise it is a retransmission of the last
+    /// segment (RFC 8985 section 7.3).
     fn send_probe(&mut self, io: &mut Io<'_>) {
         if self.flight.board.packets_out() == 0 {
             return;
@@ -141,7 +142,7 @@ impl Sender {
         self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
     }
 
-    /// Sends the segments that the updated window allows after an ACK.
+    /// Sends the segments that the window allows after an ACK has updated it.
     pub(super) fn send_after_ack(&mut self, io: &mut Io<'_>, rexmit: Rexmit) {
         if rexmit == Rexmit::New {
             self.transmit_new(io);
@@ -157,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits lost segments, without new data (Linux `tcp_xmit_retransmit_queue`).
+    /// Retransmits lost segments, but sends no new data (Linux `tcp_xmit_retransmit_queue`).
     fn retransmit_lost(&mut self, io: &mut Io<'_>) {
         while self.flight.board.in_flight() < self.control.window.cwnd && self.pacer.next() <= io.now {
             let Some(seq) = self.flight.board.next_lost() else { break };
@@ -165,7 +166,7 @@ impl Sender {
         }
     }
 
-    /// Retransmits a segment. If it is the first unacknowledged segment, the timer is set again.
+    /// Retransmits a segment. If this is the first unacknowledged segment, sets the timer again.
     fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
         self.retransmit(io, seq);
         if seq == self.flight.board.una {
@@ -173,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// Sends new data only (F-RTO).
+    /// Sends only new data.
     fn transmit_new(&mut self, io: &mut Io<'_>) {
         while self.flight.board.in_flight() < self.control.window.cwnd
             && self.pacer.next() <= io.now
@@ -186,7 +187,7 @@ impl Sender {
         self.control.validate(now, limited, self.recovery.state, board, rtt);
     }
 
-    /// Prepares the first transmission after an idle time.
+    /// Adapts the window, if the next transmission is the first one after an idle time.
     fn restart_after_idle(&mut self, now: Time) {
         let is_idle = self.flight.board.packets_out() == 0 && self.counters.sent != 0;
         if is_idle && self.app.has_data(now, self.config.mss) {
@@ -196,11 +197,13 @@ impl Sender {
         }
     }
 
-    /// Notifies the controller if a transmission begins while no segment is in flight. Linux treats such a transmission
-    /// as a start (`tcp_event_data_sent`, CA_EVENT_TX_START), even if SACKed or lost segments are outstanding, for
-    /// example after a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified
-    /// only after idle times. For rate-controlled flows, the reason is that switches do not need to know of losses. For
-    /// BBR, the reason is that Linux's BBR reacts to a start only if the application limited the flow.
+    /// Called before each transmission. Notifies the controller of a restart if no segment is in flight, but SACKed or
+    /// lost segments are outstanding, for example after a timeout. Linux also treats this transmission as a start
+    /// (`tcp_event_data_sent`, CA_EVENT_TX_START).
+    ///
+    /// Controllers that set the window themselves are notified only after idle times. These are the controllers of
+    /// rate-controlled flows, and BBR. For rate-controlled flows, the reason is that switches do not need to know of
+    /// losses. For BBR, the reason is that Linux's BBR reacts to a start only if the application has limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -225,12 +228,12 @@ impl Sender {
         if self.flight.board.nxt() >= self.offer.edge() {
             return false;
         }
-        // BRF-100: once per RTT, a segment carries an option of eight bytes. This option reports that the application
-        // does not limit the flow.
+        // BRF-100: once per RTT, a segment carries the rate option. This option takes eight bytes. It reports that the
+        // application does not limit the flow.
         let option = self.control.cc.wants_feedback()
             && io.now >= self.option_at
             && !self.flight.sampler.is_app_limited();
-        // All full packets have the same size, because headers and options reduce the payload.
+        // Headers and options reduce the payload, so that all full packets have the same size.
         let header =
             if self.uses_headers { self.control.cc.header_bytes().min(Custom::MAX_BYTES) } else { 0 };
         let room = self.config.mss - header - if option { RATE_OPTION_BYTES as u16 } else { 0 };
@@ -260,8 +263,8 @@ impl Sender {
         true
     }
 
-    /// BBR-5: called when the application has no data. The flow is application-limited if the window has room and no
-    /// lost segment waits for its retransmission.
+    /// BBR-5: called when the application has no data. Marks the flow as application-limited, if the window has room
+    /// and no lost segment waits for its retransmission.
     fn record_app_limit(&mut self) {
         let in_flight = self.flight.board.in_flight();
         if in_flight < self.control.window.cwnd && self.flight.board.lost_out <= self.flight.board.retrans_out
@@ -296,8 +299,8 @@ impl Sender {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNLIMITED.to_bits();
         }
-        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and only new data carries the CWR flag. By RFC
-        // 8257 (DCTCP), retransmissions are ECN-capable.
+        // By RFC 3168 section 6.1.5, retransmissions are not ECN-capable, and only new data carries the CWR flag. DCTCP
+        // is an exception: by RFC 8257, its retransmissions are ECN-capable.
         if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
             if !again && std::mem::take(&mut self.recovery.send_cwr) {
@@ -313,7 +316,7 @@ impl Sender {
         io.send(p);
     }
 
-    /// Advances the pacer by one packet.
+    /// Advances the pacer after one packet.
     fn pace(&mut self, now: Time, size: u32) {
         let rate = match self.control.window.pacing_rate {
             Some(rate) => rate,
@@ -323,7 +326,7 @@ impl Sender {
         self.pacer.charge(now, size, rate);
     }
 
-    /// Returns the pacing rate that follows from the window (Linux `tcp_update_pacing_rate`).
+    /// Computes the pacing rate from the window (Linux `tcp_update_pacing_rate`).
     fn window_pacing_rate(&self) -> Rate {
         let segments = self.control.window.cwnd.max(self.flight.board.packets_out());
         let window = segments as u64 * (self.config.mss as u64 + 52);

@@ -14,7 +14,7 @@ pub(crate) struct StackFlow {
     pub(crate) reverse: Template,
     pub(crate) rtts: RttStats,
     pub(crate) delays: Delays,
-    /// Datagrams that the sender has sent, and their L3 bytes.
+    /// Number of datagrams that the sender has sent, and their L3 bytes.
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
     outgoing: Vec<(End, Datagram)>,
@@ -45,7 +45,8 @@ impl StackFlow {
         &*self.transport
     }
 
-    // The event loop calls the methods below. They are marked as cold, so that they do not slow down TCP.
+    // The event loop calls the methods below. They are marked as cold, so that the compiler keeps the code for TCP
+    // fast.
 
     #[cold]
     pub(crate) fn next_timer(&self) -> Time {
@@ -62,7 +63,7 @@ impl StackFlow {
         self.drive(io, |transport, output| transport.start(output));
     }
 
-    /// Passes a datagram to the end that it has reached.
+    /// Passes a datagram to the end that the datagram has reached.
     #[cold]
     pub(crate) fn on_datagram(&mut self, io: &mut Io<'_>, p: &Packet, contents: Vec<u8>) {
         let ecn = match (p.is(flag::CE), p.is(flag::ECT)) {
@@ -84,7 +85,8 @@ impl StackFlow {
         }
     }
 
-    /// Runs `act` on the transport, and turns the datagrams that the transport sends into packets of the simulator.
+    /// Calls `act` with the transport. Then converts the datagrams that the transport has sent to packets of the
+    /// simulator.
     fn drive(&mut self, io: &mut Io<'_>, act: impl FnOnce(&mut dyn Transport, &mut Output<'_>)) {
         let mut output = Output {
             now: io.now,
@@ -115,7 +117,7 @@ impl StackFlow {
     }
 }
 
-/// Stores the time of sending in packet fields that are unused in datagrams.
+/// Stores the time of sending in packet fields that a datagram does not use.
 fn set_sent_at(packet: &mut Packet, now: Time) {
     let nanos = now.as_nanos();
     packet.ts = nanos as u32;

@@ -1,10 +1,12 @@
-//! External transport protocols: implementations from other crates that run as flows of a simulation.
+//! External transport protocols. These are implementations from other crates that run as flows of a simulation.
 //!
 //! A [`Transport`] implements both ends of one flow, without I/O. Its inputs are datagrams and timers, and its outputs
 //! are datagrams. The simulator carries the datagrams through the network, with queues, losses and ECN marks. Flows of
-//! the simulator's own TCP can share this network. Pass a [`Transports`] to
-//! [`Run::transports`](crate::Run::transports). The [`Transports`] builds the [`Transport`] of each flow whose
-//! transport in the plan is a [`StackPlan`]. The crate `narrows-quinn` is an example.
+//! the simulator's own TCP can share this network.
+//!
+//! In the plan, a flow selects an external transport by a [`StackPlan`]. Pass a [`Transports`] to
+//! [`Run::transports`](crate::Run::transports). It builds a [`Transport`] for each of these flows. The crate
+//! `narrows-quinn` is an example.
 
 mod flow;
 mod requests;
@@ -23,7 +25,8 @@ pub use crate::tcp::{App, Chunk};
 /// Largest number of bytes that a UDP datagram over IPv4 can carry.
 pub const MAX_CONTENTS_BYTES: usize = u16::MAX as usize - UDP_HEADER_BYTES as usize;
 
-/// Prefix of an event's kind, if the event reports that a flow's connection has failed. The reason follows the prefix.
+/// If a flow's connection fails, the results contain an event. The kind of this event begins with this prefix, and the
+/// reason of the failure follows.
 pub const CONNECTION_LOST: &str = "connection-lost: ";
 
 /// An end of a flow.
@@ -56,8 +59,8 @@ pub struct Datagram {
     pub ecn: Ecn,
 }
 
-/// A transport protocol between the two ends of a flow. The methods that handle an event send datagrams and report RTTs
-/// through an [`Output`].
+/// A transport protocol between the two ends of a flow. The methods that handle an event get an [`Output`]. They use
+/// this [`Output`] to send datagrams and to report RTTs.
 pub trait Transport: Send {
     /// Called once, when the flow starts.
     fn start(&mut self, output: &mut Output<'_>);
@@ -66,15 +69,15 @@ pub trait Transport: Send {
     fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>);
 
     /// Returns the time at which [`on_timer`](Transport::on_timer) must be called; [`Time::NEVER`] if no call is
-    /// needed. The simulator calls this method after each method that takes an [`Output`].
+    /// needed. The simulator asks for this time again after each call that passes an [`Output`].
     fn next_timer(&self) -> Time;
 
     /// Called at the time that [`next_timer`](Transport::next_timer) has returned. After this call, `next_timer` must
-    /// return a later time than the current time.
+    /// return a time later than the current time.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
-    /// Returns whether both ends have finished. If so, the flow ends, after the simulator has read the transport's
-    /// final state.
+    /// Returns whether both ends have finished. If they have, the simulator reads the transport's final state and ends
+    /// the flow.
     fn is_finished(&self) -> bool;
 
     /// Returns the application bytes that the receiver has delivered in order so far.
@@ -83,7 +86,7 @@ pub trait Transport: Send {
     /// Returns the state for samples and results.
     fn state(&self) -> TransportState;
 
-    /// Passes the names and values of the congestion controller's internal state to `trace`.
+    /// Calls `trace` with the name and the value of each internal variable of the congestion controller.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -91,7 +94,7 @@ pub trait Transport: Send {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TransportState {
-    /// Bytes of a full datagram without its IP and UDP headers. The results give windows in packets of this size.
+    /// Bytes of a full datagram without its IP and UDP headers. The results give windows in units of this size.
     pub datagram: Bytes,
     /// Congestion window.
     pub window: Option<Bytes>,
@@ -103,7 +106,7 @@ pub struct TransportState {
     pub in_flight: Bytes,
     /// Smoothed RTT.
     pub srtt: Option<Span>,
-    /// Mean deviation of the RTT.
+    /// Mean deviation of the RTT (`rttvar`).
     pub rttvar: Option<Span>,
     /// The most recent RTT.
     pub latest_rtt: Option<Span>,
@@ -117,11 +120,11 @@ pub struct TransportState {
     pub acked_at: Option<Time>,
     /// The time at which the receiver had all data.
     pub received_at: Option<Time>,
-    /// Time and reason of the failure, if the connection failed. The results contain the failure as an event.
+    /// Time and reason of the failure, if the connection has failed. The failure is an event in the results.
     pub failure: Option<(Time, String)>,
 }
 
-/// The time, and the datagrams and RTTs that a transport produces.
+/// Collects the datagrams, RTTs and object times that a transport produces, and provides the current time.
 #[derive(Debug)]
 pub struct Output<'a> {
     now: Time,
@@ -136,21 +139,21 @@ impl Output<'_> {
         self.now
     }
 
-    /// Sends a datagram from an end to the other end. A datagram with more bytes than [`MAX_CONTENTS_BYTES`] is not
-    /// sent.
+    /// Sends a datagram from the end `from` to the other end. Does not send a datagram with more than
+    /// [`MAX_CONTENTS_BYTES`] bytes.
     pub fn send(&mut self, from: End, datagram: Datagram) {
         if datagram.contents.len() <= MAX_CONTENTS_BYTES {
             self.sent.push((from, datagram));
         }
     }
 
-    /// Records a request of the receiver, and returns the number of its object in this flow.
+    /// Records that the receiver has requested an object of this size. Returns the number of the object in this flow.
     pub fn record_request(&mut self, size: Bytes) -> usize {
         self.objects.push(Object { requested_at: self.now, received_at: None, size });
         self.objects.len() - 1
     }
 
-    /// Records that the receiver has the whole object with this number.
+    /// Records that the receiver now has the whole object with this number.
     pub fn record_object(&mut self, number: usize) {
         if let Some(object) = self.objects.get_mut(number) {
             object.received_at = Some(self.now);
@@ -163,16 +166,16 @@ impl Output<'_> {
     }
 }
 
-/// The properties of a flow that its transport needs.
+/// The data from which a flow's transport is built.
 #[non_exhaustive]
 pub struct FlowSetup<'a> {
     /// The stack, its congestion controller and its settings.
     pub stack: &'a StackPlan,
     /// The sending application.
     pub app: App,
-    /// The receiver's requests. If there are any, the sender sends only the requested objects.
+    /// The receiver's requests. If a flow has requests, the sender sends only the requested objects.
     pub requests: Option<Requests>,
-    /// Seed for all random choices. Each flow has its own seed, which is derived from the plan's seed.
+    /// Seed for all random choices. The simulator derives a different seed for each flow from the plan's seed.
     pub seed: u64,
     /// The flow's number.
     pub flow: FlowNumber,
@@ -182,7 +185,7 @@ pub struct FlowSetup<'a> {
     pub controllers: &'a dyn Controllers,
 }
 
-/// Builds the transports of a run from the names of their stacks.
+/// Builds the transports of a run. A transport is selected by the name of its stack.
 pub trait Transports: Sync {
     /// Checks the name of a stack, its congestion controller and its settings.
     ///
@@ -190,17 +193,17 @@ pub trait Transports: Sync {
     /// Returns the first invalid part.
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem>;
 
-    /// Builds the transport of a flow. The flow's stack has passed [`check`](Transports::check). If this method returns
-    /// `None`, the flow sends nothing.
+    /// Builds the transport of a flow. The flow's stack has already passed [`check`](Transports::check). If this method
+    /// returns `None`, the flow sends nothing.
     fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>>;
 
-    /// Whether the flows of a plan may be programs. The simulator runs no programs.
+    /// Whether a flow of a plan may be an external program. The simulator cannot run programs.
     fn has_programs(&self) -> bool {
         false
     }
 }
 
-/// A run without external transports. Its plan can use only TCP and UDP.
+/// The transports of a run that has no external transports. The plan of this run can use only TCP and UDP.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct NoTransports;
 
@@ -216,9 +219,11 @@ impl Transports for NoTransports {
     }
 }
 
-/// Returns the name of a flow's congestion controller in the results. For TCP this is the controller's name with the
-/// given parameters. For an external stack, the name of the stack comes first (`quinn:bbr`). For UDP, and for a program
-/// without a congestion controller in the plan, the result is `udp`.
+/// Returns the name that the results give to a flow's congestion controller:
+///
+/// * TCP: the controller's name with the given parameters.
+/// * An external stack: the name of the stack and then the controller (`quinn:bbr`).
+/// * UDP, and programs without a congestion controller in the plan: `udp`.
 pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
     match transport {
         TransportPlan::Tcp { cc, .. } => controllers.label(cc),

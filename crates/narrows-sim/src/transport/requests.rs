@@ -1,4 +1,4 @@
-//! Requests for objects on one connection, and the record of their times.
+//! The requests for objects on one connection, and the times of these objects.
 
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -6,7 +6,7 @@ use crate::engine::Random;
 use crate::plan::{AppPlan, SizePlan};
 use crate::world::draw_size;
 
-/// The requests of a flow: their sizes, and when the receiver sends them.
+/// The requests of a flow: the sizes of the objects, and the rules for when the receiver sends a request.
 #[derive(Clone, Debug)]
 pub struct Requests {
     random: Random,
@@ -18,8 +18,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Returns the requests of an application that stops at the time `stop`; `None` if the application has no requests.
-    /// Equal seeds give equal sizes.
+    /// Returns the requests of an application; `None` if the application has no requests. No request is sent at or
+    /// after the time `stop`. Equal seeds give equal sizes.
     pub(crate) fn new(plan: &AppPlan, seed: u64, stop: Time) -> Option<Self> {
         let AppPlan::Requests { size, parallel, count, think } = plan else { return None };
         Some(Requests {
@@ -32,12 +32,12 @@ impl Requests {
         })
     }
 
-    /// Returns the number of requests that are open at the same time.
+    /// Returns the largest number of requests that may be open at the same time.
     pub fn parallel(&self) -> u32 {
         self.parallel
     }
 
-    /// Returns the time from the last byte of an object to the next request.
+    /// Returns the time that the receiver waits between the last byte of an object and the next request.
     pub fn think(&self) -> Span {
         self.think
     }
@@ -47,7 +47,7 @@ impl Requests {
         at < self.stop && self.left != Some(0)
     }
 
-    /// Returns the size of the next object; `None` if there are no more requests.
+    /// Returns the size of the object for the next request; `None` if there are no more requests.
     pub fn next_size(&mut self, now: Time) -> Option<Bytes> {
         if !self.has_more(now) {
             return None;

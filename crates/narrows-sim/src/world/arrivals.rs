@@ -1,12 +1,12 @@
-//! Start times of the flows of a flow plan with a `count`, and arrival times and sizes of the flows of a Poisson
-//! source.
+//! Decides when flows start. If a flow plan has a `count`, this module computes the start times of its flows. If it is
+//! a Poisson source, this module draws the arrival times and the sizes of its flows.
 
 use narrows_control::units::{Span, Time};
 
 use crate::engine::{Random, Stream};
 use crate::plan::{AppPlan, FlowPlan, SizePlan};
 
-/// The random process behind a flow plan with Poisson arrivals.
+/// The random process of a flow plan with Poisson arrivals.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     random: Random,
@@ -27,13 +27,13 @@ impl Arrivals {
         Span::from_secs_f64(self.random.exponential(self.mean_gap))
     }
 
-    /// Draws the next flow's size in bytes, at least one.
+    /// Draws the size of the next flow in bytes. The size is at least 1.
     pub fn draw_size(&mut self) -> u64 {
         draw_size(&self.size, &mut self.random)
     }
 
-    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, the iterator first draws the gap to
-    /// the next flow and then the flow's size, as the simulator does.
+    /// Draws all arrivals from `start` to `stop` as (time, bytes). At each arrival, the iterator first draws the gap to
+    /// the next arrival. It then draws the size of the flow that arrives. The simulator uses the same order.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {
@@ -46,7 +46,7 @@ impl Arrivals {
     }
 }
 
-/// Draws a size in bytes, at least one.
+/// Draws a size in bytes. The size is at least 1.
 pub(crate) fn draw_size(size: &SizePlan, random: &mut Random) -> u64 {
     let bytes = match size {
         SizePlan::Fixed { bytes } => *bytes,
@@ -57,16 +57,17 @@ pub(crate) fn draw_size(size: &SizePlan, random: &mut Random) -> u64 {
     (bytes.min(1e15) as u64).max(1)
 }
 
-/// Returns the size that this share of the flows does not exceed. Sizes between two points are interpolated linearly.
-/// The share must be below 1. The points must come from a plan that has passed [`check`](crate::plan::check).
+/// Returns a quantile of the size: a flow has at most this size with probability `share`. Sizes between two points are
+/// interpolated linearly. `share` must be below 1. The points must come from a plan that has passed
+/// [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];
     low + (high - low) * (share - from) / (to - from)
 }
 
-/// Returns the start times of a flow plan's flows, in order of time. Each start is an evenly spaced time plus a random
-/// delay of up to the plan's jitter. `index` is the number of the flow plan.
+/// Returns the start times of the flows of a flow plan, earliest first. The flows start at even intervals, and each
+/// start is delayed by a random time of up to the plan's jitter. `index` is the number of the flow plan.
 pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
     let even = (0..u64::from(plan.count)).map(|i| plan.start + plan.spacing.scale(i, 1));
     if plan.start_jitter == Span::ZERO {

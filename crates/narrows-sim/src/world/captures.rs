@@ -1,8 +1,8 @@
-//! Captured packets: this module converts packets of the simulator to packets of real TCP.
+//! Captures packets, and converts them to packets of real TCP.
 //!
-//! A packet in the simulator has a segment number, and the flow's slot in the table of flows. Captured packets need
-//! byte numbers and the flow's name. This module therefore records the length of each new segment and the name of each
-//! flow. It keeps these records after the flow has ended, because packets of the flow may still be in the network.
+//! A packet in the simulator has a segment number, and the slot of its flow. A captured packet needs byte numbers and
+//! the name of its flow. This module therefore records the length of each new segment and the name of each flow. When a
+//! flow has ended, its records are kept, because packets of the flow may still be in the network.
 
 use std::ops::ControlFlow;
 
@@ -22,16 +22,16 @@ use crate::transport::label;
 const CLIENT_PORTS: std::ops::Range<u32> = 32_768..61_000;
 /// The first port of servers.
 const SERVER_PORT: u32 = 5001;
-/// Bytes of the timestamp option with its padding, which the maximum segment size in a SYN includes.
+/// Bytes of the timestamp option with its padding. The maximum segment size in a SYN counts these bytes as payload.
 const TIMESTAMP_BYTES: u32 = 12;
 
 /// The captures of a run.
 pub(super) struct Captures<'p> {
     tap: Box<dyn Tap + 'p>,
-    /// For each node: whether the packets that it sends or receives are captured.
+    /// For each node: whether the packets that the node sends or receives are captured.
     is_captured: Vec<bool>,
-    /// The flows whose packets may still be in the network, by slot and generation. There are at most two flows for
-    /// each slot.
+    /// The flows whose packets may still be in the network. The key is (slot, generation). Each slot has at most two
+    /// such flows.
     flows: FxHashMap<(u32, u16), Known>,
 }
 
@@ -42,9 +42,10 @@ struct Known {
     destination: u32,
     ports: (u16, u16),
     mss: Option<u16>,
-    /// Byte sequence number at which each segment starts, and at which the next new segment will start.
+    /// For each segment sent so far: the byte sequence number at which it starts. The last element is the number at
+    /// which the next new segment will start.
     starts: Vec<u32>,
-    /// The segment with the FIN.
+    /// The segment that carries the FIN.
     fin: Option<u32>,
 }
 
@@ -82,8 +83,8 @@ impl Known {
         self.starts.push(start.wrapping_add(u32::from(p.payload) + u32::from(p.is(flag::FIN))));
     }
 
-    /// Returns the byte sequence number of a segment's start. For a segment that was not sent yet, returns the number
-    /// after the last byte sent.
+    /// Returns the byte sequence number at which a segment starts. If the segment has not been sent yet, returns the
+    /// number after the last byte sent.
     fn start(&self, segment: u32) -> u32 {
         self.starts.get(segment as usize).or(self.starts.last()).copied().unwrap_or(1)
     }
@@ -113,8 +114,8 @@ impl Known {
                 *block = (self.start(from.start), self.start(from.end));
             }
         } else if !segment.syn {
-            // In the simulator, the sender's last ACK also has a FIN flag. In real TCP, only the last segment of the
-            // stream has this flag.
+            // In the simulator, the last ACK of the sender also has the FIN flag. In real TCP, only the last segment of
+            // the stream has this flag.
             let is_last_ack = segment.fin && self.fin.is_some_and(|fin| p.seq > fin);
             segment.fin &= !is_last_ack;
             segment.seq = self.start(p.seq);
@@ -155,8 +156,8 @@ impl Captures<'_> {
 }
 
 impl<'p> World<'p> {
-    /// Begins to pass captured packets to `tap`. If the plan has no `capture`, or its `capture` names no places, no
-    /// packets are captured.
+    /// Starts to capture packets and to pass them to `tap`. If the plan has no `capture`, or if this `capture` lists
+    /// neither links nor hosts, no packets are captured.
     pub(super) fn start_captures(&mut self, tap: Box<dyn Tap + 'p>) {
         let Some(plan) = &self.plan.capture else { return };
         if plan.links.is_empty() && plan.hosts.is_empty() {
@@ -175,7 +176,7 @@ impl<'p> World<'p> {
         self.captures = Some(Box::new(Captures { tap, is_captured, flows: FxHashMap::default() }));
     }
 
-    /// Captures a packet at the end of a link, and at the host behind it.
+    /// Captures a packet at the end of a link, at the receiving host, or at both. `watch` says which.
     pub(super) fn capture_arrival(&mut self, link: u32, packet: u32, watch: u8) {
         let Some(captures) = &mut self.captures else { return };
         let p = self.packets.get(packet);
@@ -192,7 +193,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Records the packets that a flow has just sent, and captures them if the plan captures packets at the sending
+    /// Records the packets that a flow has just sent. Also captures them, if the plan captures packets at the sending
     /// host.
     #[cold]
     pub(super) fn capture_departures(&mut self, slot: u32) {
@@ -202,8 +203,7 @@ impl<'p> World<'p> {
         for &packet in &self.outbox {
             let p = self.packets.get(packet);
             if !captures.flows.contains_key(&(slot, p.generation)) {
-                // Packets of the slot's previous flow may still be in the network. Packets of still earlier flows are
-                // not.
+                // Packets of the slot's previous flow may still be in the network. Packets of earlier flows cannot be.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
                 let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));

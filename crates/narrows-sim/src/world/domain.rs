@@ -1,7 +1,8 @@
-//! The SDN controllers. There is at most one SDN controller for each kind of rate controller. Every message between
-//! an SDN controller and a switch is delayed by the plan's control delay.
+//! The SDN controllers. There is at most one SDN controller for each kind of rate controller. An SDN controller and its
+//! switches exchange messages. A message arrives after the control delay of the plan.
 //!
-//! The event loop calls `message_event`. Actions of rate controllers call `send_to_domain`.
+//! The event loop calls `message_event` for each Domain event. If a rate controller has a message for its SDN
+//! controller, `switches` calls `send_to_domain`.
 
 use narrows_control::parameter::Values;
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
@@ -16,16 +17,15 @@ use crate::flow::FlowIndex;
 use crate::net::{Paths, Port};
 use crate::plan::{Plan, SdnPlan};
 
-/// Domain events with this index or a higher index are notices to sources.
+/// Lowest index of Domain events that deliver notices. Lower indices are those of SDN controllers.
 pub(super) const NOTICES_FROM: u32 = 16;
 
 /// A message between a rate controller and its SDN controller.
 pub(super) type Message = rate::Message<FlowIndex>;
 
-/// An SDN controller, its control network and its outages.
+/// An SDN controller, the messages between it and its switches, and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers that this SDN controller serves. `ports` lists the ports of these rate controllers
-    /// with their parameters.
+    /// The SDN controller serves all rate controllers of this kind. `ports` lists their ports and parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
     /// The controller; `None` during an outage.
@@ -42,8 +42,8 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Creates the SDN controller for all ports whose rate controller is of this kind. Returns `None` if this kind has
-    /// no SDN controller.
+    /// Creates the SDN controller for all rate controllers of this kind. Returns `None` if this kind has no SDN
+    /// controller.
     fn new(plan: &Plan, sdn: &SdnPlan, kind: &str, now: Time) -> Result<Option<Self>, Error> {
         let numbered = (0..).zip(&plan.rate_controllers);
         let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| (port, c.params.clone()));
@@ -63,7 +63,7 @@ impl Domain {
         Ok(domain.controller.is_some().then_some(domain))
     }
 
-    /// Builds a new controller for these ports. The new controller knows no flows.
+    /// Builds a new SDN controller. The new controller does not know any flows.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
             |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),
@@ -74,19 +74,19 @@ impl Domain {
         self.ports.iter().any(|(controlled, _)| *controlled == port)
     }
 
-    /// Starts or ends an outage. After an outage, the controller restarts without state.
+    /// Starts or ends an outage, if one is due. After an outage, the SDN controller restarts without state.
     fn fail_or_recover(&mut self, now: Time) {
         let has_failed = self.outages.iter().any(|&(from, to)| from <= now && now < to);
         if has_failed {
             self.controller = None;
         } else if self.controller.is_none() {
-            // The parameters were valid at the start of the run, so they are valid now.
+            // The parameters cannot be invalid, because the run has already built a controller from them.
             self.controller = self.build(now).ok().flatten();
         }
     }
 
-    /// Lets the controller handle its timer and the messages that have arrived. Adds the controller's answers to
-    /// `out`.
+    /// Passes the messages that have arrived to the SDN controller, and runs its timer if it is due. Adds the
+    /// controller's answers to `out`.
     fn react(&mut self, now: Time, routes: &Routes<'_>) {
         while let Some((_, from, message)) = take_arrived(&mut self.to_controller, now) {
             if let Some(controller) = &mut self.controller {
@@ -100,7 +100,8 @@ impl Domain {
         }
     }
 
-    /// Returns the time of the next event after `now`; `None` if the pending event is due at this time or earlier.
+    /// Returns the time at which a new Domain event must be scheduled. Returns `None` if the pending event is early
+    /// enough.
     fn schedule(&mut self, now: Time) -> Option<Time> {
         let heads = [&self.to_controller, &self.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
         let timer = self.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());
@@ -114,12 +115,12 @@ impl Domain {
     }
 }
 
-/// Removes the first message from the queue and returns it, if it has arrived.
+/// If the first message in the queue has arrived, removes this message and returns it.
 fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
 
-/// The routes, as the SDN controllers see them.
+/// Tells the SDN controllers which ports the path of a flow uses.
 struct Routes<'w> {
     flows: &'w FlowTable,
     paths: &'w Paths,
@@ -157,8 +158,7 @@ impl World<'_> {
         self.schedule_domain(index);
     }
 
-    /// Handles a Domain event: a notice to a source, a message on the control network, a controller's timer, or an
-    /// outage.
+    /// Handles a Domain event. The event delivers a notice to a source, or it concerns an SDN controller.
     pub(super) fn message_event(&mut self, index: u32) {
         match index.checked_sub(NOTICES_FROM) {
             Some(notice) => self.notice_event(notice),
@@ -166,7 +166,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles the controller's timer, its outages, and messages that arrive at the controller or at a switch.
+    /// Handles an event of an SDN controller. The event can be an expired timer, or the start or end of an outage. It
+    /// can also be a message that arrives at the controller or at a switch.
     fn domain_event(&mut self, index: usize) {
         let World { domains, flows, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);

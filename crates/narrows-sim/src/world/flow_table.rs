@@ -1,7 +1,7 @@
 //! The table of flows. When a flow has ended, a later flow may use its slot.
 //!
-//! The module `flows` adds a flow when a source starts it, and frees its slot when it ends. The other modules find a
-//! flow by its slot (for a packet, an event or a sample), or by the identity that rate controllers use for the flow.
+//! The module `flows` adds a flow when its source starts it, and frees the flow's slot when the flow ends. Packets,
+//! events and samples refer to a flow by its slot. Rate controllers refer to a flow by its [`FlowIndex`].
 
 use std::ops::{Index, IndexMut, Range};
 
@@ -10,11 +10,12 @@ use narrows_control::rate::Proto;
 use crate::flow::{Flow, FlowIndex};
 use crate::packet::{Packet, flag};
 
-/// The flows of a run, including flows that have ended and whose slots are free.
+/// The flows of a run. A slot keeps its flow after the flow has ended, until another flow takes the slot.
 #[derive(Default)]
 pub(super) struct FlowTable {
     flows: Vec<Flow>,
-    /// For each slot: the number of flows in this slot that have ended. `live` says whether the slot is in use.
+    /// For each slot: the number of flows in this slot that have ended. `live` says whether the slot has a running
+    /// flow.
     generations: Vec<u16>,
     live: Vec<bool>,
     free: Vec<u32>,
@@ -23,8 +24,8 @@ pub(super) struct FlowTable {
 }
 
 impl FlowTable {
-    /// Reserves a slot for the next flow. [`insert`](FlowTable::insert) later adds the flow to this slot. Returns the
-    /// flow's number, the slot and the slot's generation.
+    /// Reserves a slot for the next flow. Returns the flow's number, the slot and the slot's generation. The caller
+    /// then adds the flow by [`insert`](FlowTable::insert).
     pub(super) fn reserve(&mut self) -> (u32, u32, u16) {
         let id = self.next_id;
         self.next_id += 1;
@@ -36,7 +37,7 @@ impl FlowTable {
         (id, slot, self.generations[slot as usize])
     }
 
-    /// Adds a flow in its reserved slot.
+    /// Adds a flow. The slot must have been reserved for this flow.
     pub(super) fn insert(&mut self, slot: u32, flow: Flow) {
         if slot as usize == self.flows.len() {
             self.flows.push(flow);
@@ -46,15 +47,15 @@ impl FlowTable {
         self.live[slot as usize] = true;
     }
 
-    /// Frees a slot. The slot's generation changes, so that packets of the old flow that are still in flight are not
-    /// delivered to the slot's next flow.
+    /// Frees a slot and changes its generation. Packets of the old flow may still be in flight. Because of the new
+    /// generation, they are not delivered to the next flow in this slot.
     pub(super) fn free(&mut self, slot: u32) {
         self.live[slot as usize] = false;
         self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
         self.free.push(slot);
     }
 
-    /// Returns the number of slots in use.
+    /// Returns the number of running flows.
     pub(super) fn in_use(&self) -> u64 {
         (self.flows.len() - self.free.len()) as u64
     }
@@ -88,7 +89,7 @@ impl FlowTable {
         self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
 
-    /// Returns the identity of a packet's flow for rate controllers.
+    /// Returns the identity of a packet's flow, as rate controllers see it.
     pub(super) fn key_of(&self, p: &Packet) -> FlowIndex {
         if self.is_current(p.flow, p.generation) {
             return self.flows[p.flow as usize].meta.key;
@@ -97,7 +98,7 @@ impl FlowTable {
         FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
-    /// Returns the flow with this identity, if the flow is still running.
+    /// Returns the flow with this identity. Returns `None` if the flow has ended.
     pub(super) fn find(&self, key: &FlowIndex) -> Option<&Flow> {
         let slot = key.slot as usize;
         self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)

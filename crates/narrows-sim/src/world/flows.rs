@@ -1,4 +1,4 @@
-//! Flows in a run: how they start, are woken, end, and release their storage.
+//! Starts flows, handles their events, and ends them.
 //!
 //! The event loop calls this module for events of sources and flows, and for each packet that reaches its host.
 
@@ -18,20 +18,20 @@ use crate::probe::{AckRecorder, Histogram};
 use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
 use crate::transport::{FlowSetup, Requests, StackFlow, Transport};
 
-/// Maximum number of flows that are sampled. Samples of more flows would make the table too long for a reader.
+/// Maximum number of flows with samples. With more flows, the table would be too long for a reader.
 const SAMPLED_FLOWS: u32 = 1_000;
 
 /// Starts the flows of one flow plan.
 pub(super) struct Source {
     started: u32,
-    /// Whether the Poisson process has begun.
+    /// Whether the first event of the Poisson process has occurred.
     is_running: bool,
     arrivals: Option<Arrivals>,
-    /// The start times of the flows, if the flow plan has start jitter; otherwise empty.
+    /// The start times of the flows. Empty if the flow plan has no start jitter.
     starts: Vec<Time>,
-    /// The paths of the source's flows without ECMP.
+    /// The paths that the source's flows take without ECMP.
     paths: BothWays,
-    /// Chooses the ECMP paths of the source's flows. Each source has its own stream of random numbers.
+    /// Random numbers that choose the ECMP paths of the source's flows. Each source has its own stream.
     choices: Random,
     empty: EmptyPath,
 }
@@ -61,7 +61,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Returns the properties that a flow's path has without other traffic.
+    /// Returns the properties of a flow's path, if no other traffic uses the path.
     fn empty_path(&self, plan: &FlowPlan, paths: BothWays) -> EmptyPath {
         let (forward, reverse) = (self.paths.links_of(paths.forward), self.paths.links_of(paths.reverse));
         EmptyPath::along(plan, forward, reverse, |link| {
@@ -71,7 +71,8 @@ impl World<'_> {
         })
     }
 
-    /// Handles a source's event: starts the next flow of its group or of its Poisson process, or stops the source.
+    /// Handles an event of a source. Starts the next flow of the flow plan, or records that the flow plan's stop time
+    /// has come.
     pub(super) fn source_event(&mut self, index: u32) {
         let plan = &self.plan.flows[index as usize];
         let stop = plan.stop.unwrap_or(Time::NEVER);
@@ -109,8 +110,8 @@ impl World<'_> {
         }
     }
 
-    /// Records the bytes that the flows of a flow plan have delivered when their applications stop. Later deliveries
-    /// do not count as goodput.
+    /// Records how many bytes each flow of a flow plan has delivered. Called at the stop time of the flow plan, because
+    /// bytes that are delivered later do not count as goodput.
     fn snapshot_at_stop(&mut self, index: u32) {
         for flow in self.flows.live_mut().filter(|flow| flow.meta.plan == index) {
             flow.meta.delivered_at_stop = Some(flow.delivered());
@@ -158,7 +159,7 @@ impl World<'_> {
                 let mut random = Random::new(self.plan.seed, Stream::Flow.of(meta.id as u64));
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 let number = FlowNumber { id: meta.id, entry: index, member: meta.member };
-                // `plan::check` has verified that the name exists.
+                // The name exists, because the plan has passed `plan::check`.
                 let cc = self.controllers.build_for(cc, number).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.needs_exact_ce_echo();
                 let ecn = *ecn || exact_ce;
@@ -206,7 +207,7 @@ impl World<'_> {
                 let setup = FlowSetup { stack, app, requests, seed, flow: number, name, controllers };
                 self.stack_flow(self.transports.build(setup), meta, template, reverse)
             }
-            // `plan::check` refuses programs, so this branch is never reached.
+            // This branch is never reached, because `plan::check` rejects programs.
             TransportPlan::Program(_) => self.stack_flow(None, meta, template, reverse),
         }
     }
@@ -228,7 +229,8 @@ impl World<'_> {
         Body::Stack(Box::new(StackFlow::new(transport, forward, back, rtts)))
     }
 
-    /// Runs `act` on a flow, forwards the packets that it sent, schedules its events, and ends it if it has finished.
+    /// Runs `act` on a flow. Then forwards the packets that the flow has sent, schedules the flow's events, and ends
+    /// the flow if it has finished.
     #[inline]
     pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
         let flow = &mut self.flows[slot];
@@ -262,9 +264,9 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. ACKs postpone the deadline, but the pending event keeps its time. Most timer events
-    /// therefore occur before the deadline. After such an early event, a new event is scheduled for the current
-    /// deadline.
+    /// Handles a timer event of a flow. When an ACK postpones the flow's deadline, the pending event keeps its earlier
+    /// time. Most timer events therefore occur before the deadline. If the deadline has not been reached yet, the
+    /// function only schedules a new event for it.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let is_live = self.flows.is_live(slot);
         let flow = &mut self.flows[slot];
@@ -289,7 +291,8 @@ impl World<'_> {
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.flows.free(slot);
-        // Free the scoreboard now and not at the slot's next flow, because the scoreboard of a long flow is large.
+        // Free the scoreboard now, because the scoreboard of a long flow is large. Otherwise its memory would stay in
+        // use until another flow takes the slot.
         let flow = &mut self.flows[slot];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;

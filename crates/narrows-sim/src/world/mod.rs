@@ -1,8 +1,8 @@
 //! A run: the network, the flows, and the event loop.
 //!
 //! [`run`] and [`Run`] build a [`World`] and process its events. Each module handles some kinds of events, and owns the
-//! state that only this module changes. For example, `flow_table` owns the slots of flows, and `switches` and `domain`
-//! own the controllers.
+//! state that only this module changes. For example, `flow_table` owns the slots of flows. `switches` and `domain` own
+//! the controllers.
 
 mod arrivals;
 mod captures;
@@ -46,8 +46,8 @@ pub(crate) use switches::build_rate_controller;
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Tables: flows, flow_samples, links, link_samples, signalling, flow_records, distributions, events, traces. The
-    /// tables acks and requests follow if they have rows.
+    /// The tables in this order: flows, flow_samples, links, link_samples, signalling, flow_records, distributions,
+    /// events, traces, acks, requests. The tables acks and requests are left out if they have no rows.
     pub tables: Vec<Table>,
     /// Size of the run.
     pub counts: Counts,
@@ -65,17 +65,17 @@ impl Results {
 /// Size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events processed.
+    /// Number of events processed.
     pub events: u64,
-    /// Packets carried over a link, summed over links.
+    /// Number of times that a link has carried a packet, over all links.
     pub packet_hops: u64,
-    /// Data packets that reached their receiver.
+    /// Number of data packets that reached their receiver.
     pub delivered_packets: u64,
     /// Maximum number of flows that ran at the same time.
     pub peak_flows: u64,
 }
 
-/// The progress of a run. Other threads can read the progress, and can end the run early.
+/// The progress of a run. Another thread can read the progress, and can end the run early.
 #[derive(Debug, Default)]
 pub struct Monitor {
     nanos: AtomicU64,
@@ -84,19 +84,21 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. The run updates this value every 65,536 events. After the run, this value is the end time.
+    /// Returns the simulated time. The run updates this value every 65,536 events. When the run has ended, this is its
+    /// end time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 
-    /// The number of events so far. The run updates this number together with the time.
+    /// Returns the number of events so far. The run updates this number together with the time.
     pub fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Ends the run soon. The results equal those of the same plan with the duration [`Results::stopped`]. Only
-    /// `ideal_fct_s` and `rtt_empty_s` can differ, if the plan changes the rate of a link after this time. If the run
-    /// stops before the measurement interval begins, all figures of this interval are NaN.
+    /// Ends the run soon. Afterwards, [`Results::stopped`] contains the time at which the run ended. A plan with this
+    /// duration has the same results, with one exception: `ideal_fct_s` and `rtt_empty_s` can differ if the rate of a
+    /// link changes after this time. If the measurement interval has not begun yet, all figures of this interval are
+    /// NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -107,7 +109,7 @@ impl Monitor {
     }
 }
 
-/// Number of events after which the loop checks the flags and reports the time.
+/// The event loop checks the flags and reports the time each time it has processed this number of events.
 const REPORT_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
@@ -162,7 +164,7 @@ impl<'a> Run<'a> {
     }
 
     /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default, a run
-    /// has no such transports.
+    /// has no external transports.
     pub fn transports<'b>(self, transports: &'b dyn Transports) -> Run<'b>
     where
         'a: 'b,
@@ -171,19 +173,19 @@ impl<'a> Run<'a> {
         Run { plan, controllers, transports, cancel, monitor, tap: tap.map(|tap| tap as Box<dyn Tap + 'b>) }
     }
 
-    /// Ends the run with [`Error::Cancelled`] soon after another thread has set this flag.
+    /// Makes the run return [`Error::Cancelled`] soon after another thread has set this flag.
     pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// Reports the progress to `monitor`, through which another thread can also stop the run.
+    /// Reports the progress to `monitor`. Another thread can also stop the run through `monitor`.
     pub fn monitor(mut self, monitor: &'a Monitor) -> Self {
         self.monitor = Some(monitor);
         self
     }
 
-    /// Passes the packets that the plan captures ([`Plan::capture`]) to `tap`. Without a tap nothing is captured.
+    /// Passes captured packets to `tap`. [`Plan::capture`] selects these packets. Without a tap, nothing is captured.
     pub fn tap<'b>(self, tap: impl Tap + 'b) -> Run<'b>
     where
         'a: 'b,
@@ -247,7 +249,7 @@ pub(crate) struct World<'p> {
     controllers: &'p dyn Controllers,
     transports: &'p dyn Transports,
     now: Time,
-    /// The end of the run: the end of the plan, or the time at which the run was stopped.
+    /// The end of the run. This is the end of the plan, or the time at which the run was stopped.
     end: Time,
     events: EventQueue,
     /// The event after `end` that ended the event loop.
@@ -258,13 +260,13 @@ pub(crate) struct World<'p> {
     flows: FlowTable,
     sources: Vec<Source>,
     switches: Vec<Switch>,
-    /// The switches at each node, by index.
+    /// The indices of the switches at each node.
     switches_at: Vec<Vec<u32>>,
     domains: Vec<Domain>,
-    /// Messages that carry a rate to a source.
+    /// Messages on their way to a source, each with a rate.
     notices: Slab<Notice>,
     recorder: Recorder,
-    /// Packets that an endpoint has just sent.
+    /// Packets that a flow has just sent.
     outbox: Vec<u32>,
     /// The captures; `None` if nothing is captured.
     captures: Option<Box<Captures<'p>>>,
@@ -362,7 +364,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Handles a packet at the end of a link: forwards it to the next link, or delivers it to its host.
+    /// Handles a packet at the end of a link. Forwards the packet to the next link, or delivers it to its host.
     #[inline]
     fn arrive(&mut self, link: u32, packet: u32) {
         self.counts.packet_hops += 1;
@@ -378,8 +380,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Handles a packet at the end of a link: captures it, passes it to the rate controllers of the receiving node, or
-    /// both. `watch` says which.
+    /// Examines a packet at the end of a link. Captures the packet, or passes it to the rate controllers of the
+    /// receiving node, or does both. `watch` says which.
     #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
         if watch & !watch::SWITCH != 0 {
@@ -415,8 +417,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Delivers a packet to its flow. This function is not inlined into `arrive`, so that `arrive` stays small enough
-    /// to be inlined into `dispatch`, which runs for every hop.
+    /// Delivers a packet to its flow. This function is not inlined into `arrive`. `arrive` therefore stays small, and
+    /// the compiler can inline it into `dispatch`, which runs for every hop.
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
@@ -426,7 +428,8 @@ impl<'p> World<'p> {
             }
             self.packets.note_arrival(&p);
         }
-        // The packet is freed before its delivery, so that the flow's next packet uses the same memory.
+        // The packet is freed before the flow handles it. The next packet that the flow sends then uses the same
+        // memory.
         self.packets.free(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;

@@ -1,6 +1,6 @@
-//! Rates that are sent to a source in separate messages rather than in ACKs (PAC-3b).
+//! Notices. A notice is a message that tells a source its rate, independently of ACKs (PAC-3b).
 //!
-//! An action of a rate controller sends a notice, and an event delivers it.
+//! A rate controller sends a notice by an action. When the notice arrives, a Domain event delivers it.
 
 use narrows_control::rate::PortId;
 use narrows_control::units::{Rate, Span};
@@ -19,8 +19,8 @@ pub(super) struct Notice {
 }
 
 impl World<'_> {
-    /// Sends a rate from a switch to a flow's source. The links between switch and source delay the message, but the
-    /// message uses none of their capacity.
+    /// Sends a rate from a switch to the source of a flow. The notice takes the propagation delay of the links from the
+    /// switch to the source, but uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
         let Some(flow) = self.flows.find(key) else { return };
         let Some(back) = flow.reverse() else { return };

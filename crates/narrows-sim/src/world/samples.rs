@@ -1,4 +1,4 @@
-//! Samples at fixed intervals, and the rows written at the end of a flow or of the run.
+//! Takes samples at fixed intervals. Also writes a row when a flow ends, and the remaining rows at the end of the run.
 //!
 //! The event loop calls `sample_event`. `record_flow` is called at the end of a flow, and `finish` at the end of the
 //! run.
@@ -16,7 +16,7 @@ use crate::probe::{Histogram, row};
 use crate::tcp::RttStats;
 use crate::transport::{CONNECTION_LOST, label};
 
-/// The kinds of sample events: a regular sample, and the start of the measurement interval.
+/// The two kinds of Sample events: `REGULAR` takes samples, and `MEASURE` starts the measurement interval.
 const REGULAR: u32 = 0;
 const MEASURE: u32 = 1;
 
@@ -24,7 +24,7 @@ fn bits(rate: Rate) -> f64 {
     rate.as_bits_per_sec()
 }
 
-/// The totals of a flow for its row.
+/// The values of a flow for its row in the results.
 #[derive(Default)]
 struct Totals<'a> {
     acked_at: Option<Time>,
@@ -257,10 +257,10 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // The ideal time (MET-71) has three terms: one RTT for the handshake, one RTT from the first data to the last
-        // ACK, and the transmission time of all bytes at the bottleneck's rate. The RTTs contain only propagation
-        // times, because the third term contains the transmission times. No flow can therefore be faster than the
-        // ideal.
+        // The ideal time (MET-71) is the sum of two RTTs and of the transmission time of all bytes at the bottleneck's
+        // rate. One RTT is for the handshake, and one is from the first data to the last ACK. The two RTTs contain only
+        // propagation delays, because the transmission times are already in the third term. No flow can therefore be
+        // faster than the ideal.
         let headers = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => {
                 m.size.div_ceil(*mss as u64).saturating_mul(HEADER_BYTES as u64)

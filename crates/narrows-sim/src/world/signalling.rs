@@ -1,7 +1,7 @@
-//! The cost of feedback (MET-82) at each controlled port: the number of packets that the switch rewrites, and the
-//! number of messages of the control network.
+//! The cost of feedback (MET-82) at each port with a rate controller. The switch rewrites packets, exchanges messages
+//! with its SDN controller, and sends notices to sources. This module counts these packets and messages.
 //!
-//! The bytes that feedback adds to packets are counted in the rows of the flows, not in the rows of the ports.
+//! Feedback also adds bytes to packets. These bytes are counted in the rows of the flows, not in the rows of the ports.
 
 use narrows_control::rate::PortId;
 
@@ -9,21 +9,21 @@ use super::World;
 use super::domain::Message;
 use crate::probe::row;
 
-/// Counters of a controlled port since the start of the run.
+/// Counters of a port with a rate controller, since the start of the run.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct SignallingCounts {
-    /// Packets of the reverse direction into which a rate was written.
+    /// Number of packets of the reverse direction into which the switch has written a rate.
     pub(super) acks: u64,
-    /// Messages between the port and the domain's controller in both directions, and the number of entries
-    /// for flows in these messages.
+    /// Number of messages between the port and its SDN controller, in both directions. `message_flows` is the number of
+    /// entries for flows in these messages.
     messages: u64,
     message_flows: u64,
-    /// Notices: messages that carry a rate to a source.
+    /// Number of notices, which are messages that tell a source its rate.
     pub(super) notices: u64,
 }
 
-/// Returns the number of entries in a message. An entry is for a flow, or for a destination to which new
-/// flows may start.
+/// Returns the number of entries in a message. An entry concerns one flow, or one destination to which new flows may
+/// start.
 fn flows_in(message: &Message) -> u64 {
     match message {
         Message::Poll | Message::Report(_) | Message::Congestion { .. } => 0,
@@ -33,7 +33,7 @@ fn flows_in(message: &Message) -> u64 {
 }
 
 impl SignallingCounts {
-    /// Counts a message to or from the domain's controller.
+    /// Counts a message to or from the SDN controller.
     pub(super) fn count_message(&mut self, message: &Message) {
         self.messages += 1;
         self.message_flows += flows_in(message);
@@ -41,7 +41,7 @@ impl SignallingCounts {
 }
 
 impl World<'_> {
-    /// Writes the row of a controlled port at the end of the run.
+    /// Writes the row of a port with a rate controller, at the end of the run.
     pub(super) fn record_signalling(&mut self, port: PortId) {
         let switch = &self.switches[port as usize];
         let (link, counts) = (switch.link as usize, switch.signalling);

@@ -1,9 +1,9 @@
-//! Switches. They pass the fields of packets to the rate controllers of `narrows-control` and perform the
-//! controllers' actions.
+//! Switches. A switch passes the fields of packets to a rate controller of `narrows-control`, and performs the actions
+//! that the rate controller returns.
 //!
-//! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a
-//! link to a switch, and `switch_timer`. `domain` calls `message_to_switch` for each message to a switch, and
-//! `samples` asks for allocations.
+//! The event loop calls `admit` for each packet at a port with a rate controller. It calls `pass_switches` for each
+//! packet at the end of a link to a switch, and `switch_timer` for timers. `domain` calls `message_to_switch` for each
+//! message to a switch. `samples` asks for allocated rates.
 
 use narrows_control::catalogue::Controllers;
 use narrows_control::feedback::code::RateCode;
@@ -23,11 +23,11 @@ use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::{Cell, row};
 
-/// A rate controller that identifies flows by indices.
+/// A rate controller that identifies flows by [`FlowIndex`].
 pub(crate) type RateController = rate::RateController<FlowIndex>;
 type Action = rate::Action<FlowIndex>;
 
-/// A controlled port and its rate controller.
+/// A port with a rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
     /// The rate controller; `None` during an outage.
@@ -68,7 +68,7 @@ impl World<'_> {
         self.start_domains()
     }
 
-    /// Runs `act` on a switch's controller and the counters of its port. Does nothing during an outage.
+    /// Runs `act` on a switch's rate controller and on the counters of its port. Does nothing during an outage.
     pub(super) fn with_port<R: Default>(
         &mut self,
         index: u32,
@@ -81,7 +81,8 @@ impl World<'_> {
         })
     }
 
-    /// Runs `act` on a switch's controller and performs the resulting actions. Does nothing during an outage.
+    /// Runs `act` on a switch's rate controller, and then performs the controller's actions. Does nothing during an
+    /// outage.
     pub(super) fn with_switch<R: Default>(
         &mut self,
         index: u32,
@@ -105,8 +106,8 @@ impl World<'_> {
             self.switches[index as usize].actions = actions;
         }
         let switch = &mut self.switches[index as usize];
-        // A timer in the past expires as soon as possible. But the next event must be later than now, because the run
-        // would not advance otherwise.
+        // The next event must be later than `now`. Otherwise the simulated time would not advance. If the timer is
+        // already due, the event occurs a nanosecond from now.
         let wake_at = wake_at.max(self.now + narrows_control::units::Span::from_nanos(1));
         if wake_at < switch.timer_at {
             switch.timer_at = wake_at;
@@ -119,9 +120,9 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
-                // If the ceiling of a class is at least the link's rate, the class gets no ceiling, because the link
-                // itself limits the class. On a link whose rate varies, a token bucket at this rate would waste
-                // capacity while the link is faster than this rate.
+                // A class whose ceiling is at least the link's rate needs no token bucket, because the link itself
+                // limits the class. If the link's rate varies, a token bucket would even waste capacity while the link
+                // is faster than the ceiling.
                 let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
@@ -139,10 +140,11 @@ impl World<'_> {
         }
     }
 
-    /// Records an event of the port at `link`. The event is about `flow`, or about the port if `flow` is `None`.
+    /// Records an event of the port at `link`. If `flow` is not `None`, the event is about this flow. Otherwise it is
+    /// about the port.
     fn record_event(&mut self, event: &str, link: u32, flow: Option<FlowIndex>, value: f64) {
-        // BRF records several events of a port per period. The code therefore borrows the port's name and does not copy
-        // it.
+        // The code borrows the port's name instead of copying it, because BRF records several events per port and
+        // period.
         let plan = self.plan;
         let named = flow.map(|key| self.name_of(&key));
         let entity = named.as_deref().unwrap_or(&plan.links[link as usize].name);
@@ -161,7 +163,7 @@ impl World<'_> {
             switch.controller = None;
             self.ports[switch.link as usize].release(self.now);
         } else if !has_failed && switch.controller.is_none() {
-            // After an outage, the controller restarts without state. It must find the existing flows again.
+            // After an outage, the controller restarts without state. It must detect the existing flows again.
             switch.controller = build_rate_controller(&switch.plan, index, self.controllers).ok();
             self.with_port(index, |c, now, port, actions| c.on_start(now, port, actions));
             return;
@@ -169,17 +171,17 @@ impl World<'_> {
         self.with_port(index, |c, now, port, actions| c.on_timer(now, port, actions));
     }
 
-    /// Returns the leaf for a packet at a controlled port; `None` if the policer drops the packet.
+    /// Returns the leaf for a packet at a port with a rate controller. Returns `None` if the packet must be dropped.
     pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
         let p = *self.packets.get(packet);
         let index = self.ports[link as usize].switch?;
         match self.switches[index as usize].controller {
             None => return Some(Leaf::OtherTcp as usize),
-            // This packet is an ACK. Its flow's data takes the other direction, so this port allocates no rate to the
-            // flow.
+            // This packet is an ACK. Its flow sends data in the other direction, so this port does not allocate a rate
+            // to the flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without per-flow state counts the ACKs of flows in the other direction as input, because
-            // these ACKs use its link (RCP-1, XCP-1).
+            // A controller without per-flow state also counts ACKs of the other direction as input, because these ACKs
+            // use its link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);
@@ -213,7 +215,7 @@ impl World<'_> {
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
-    /// Passes a packet through the switches of a node. The switches may write a rate into packets of the reverse
+    /// Passes a packet through the switches of a node. A switch may write a rate into a packet of the reverse
     /// direction.
     pub(super) fn pass_switches(&mut self, link: u32, packet: u32) {
         let p = *self.packets.get(packet);
@@ -236,7 +238,7 @@ impl World<'_> {
                     p.rate_code = code.to_bits();
                     self.switches[index as usize].signalling.acks += 1;
                 } else {
-                    // The packet's TCP header has no room for the rate option (BRF-11).
+                    // The TCP header of this packet has no room for the rate option (BRF-11).
                     self.with_switch(index, |c, _, _, _| {
                         if let RateController::PerFlow(c) = c {
                             c.on_write_failed(&info.key);
@@ -285,8 +287,8 @@ impl World<'_> {
         }
     }
 
-    /// Returns the name of a flow in the table of events. For a flow that has ended, the name consists of its flow
-    /// plan's name and its slot.
+    /// Returns a flow's name for the table of events. If the flow has ended, the name consists of the name of its flow
+    /// plan and its slot.
     fn name_of(&self, key: &FlowIndex) -> String {
         match (self.flows.find(key), self.plan.flows.get(key.plan as usize)) {
             (Some(flow), _) => self.flow_name(&flow.meta),
@@ -295,7 +297,8 @@ impl World<'_> {
         }
     }
 
-    /// Returns the lowest rate that the switches allocate to a flow.
+    /// Returns the rate that is allocated to a flow. If several switches allocate a rate, returns the lowest of these
+    /// rates.
     pub(super) fn allocation(&self, slot: u32) -> Option<Rate> {
         let key = &self.flows[slot].meta.key;
         self.switches.iter().filter_map(|s| s.controller.as_ref()?.allocation(key)).min()
@@ -309,7 +312,7 @@ impl World<'_> {
     }
 }
 
-/// Builds the rate controller of a plan: a built-in one, or one of `controllers`.
+/// Builds the rate controller that a plan selects. This is a built-in controller, or one of `controllers`.
 pub(crate) fn build_rate_controller(
     plan: &ControllerPlan,
     port: u32,
@@ -333,7 +336,7 @@ pub(crate) fn build_rate_controller(
     })
 }
 
-/// Returns the time of the next start or end of an outage after `now`.
+/// Returns the next time after `now` at which an outage starts or ends.
 fn next_outage(plan: &ControllerPlan, now: Time) -> Time {
     plan.outages.iter().flat_map(|&(from, to)| [from, to]).filter(|&t| t > now).min().unwrap_or(Time::NEVER)
 }

@@ -1,5 +1,5 @@
-//! Snapshots of the behaviour of controllers: a table in a file for each controller of the catalogue. If the behaviour
-//! of a controller changes, its file changes, and reviewers see the change.
+//! Snapshots of the behaviour of controllers. Each controller of the catalogue has a file with a table. If its
+//! behaviour changes, this file changes, and reviewers see the change.
 //!
 //! `rate` is the rate of the link, and `goodput` is the sum for both flows, in Mbit/s. `RTT` is the RTT without a
 //! queue. `mean` is the mean of the measured RTTs of both flows, and `p95` is the larger of their 95th percentiles. All

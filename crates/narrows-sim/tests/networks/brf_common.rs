@@ -13,8 +13,8 @@ pub const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// `eta` of the resolved mode (BRF-21).
 pub const ETA: f64 = 0.98;
 
-/// A plan under construction. Links come in pairs: a link with an even index is a forward link, and the next link is
-/// its reverse link.
+/// Builds a plan. Links come in pairs: a link with an even index is a forward link, and the next link is its reverse
+/// link.
 pub struct Net {
     pub plan: Plan,
 }
@@ -95,8 +95,8 @@ impl Net {
     }
 }
 
-/// Returns a network, its senders and its client. The senders and the client C1 are connected to the router R0. Link 0
-/// (R0 to C1) is the bottleneck, and has BRF at its port. `rtts` holds the RTT of each sender in ms.
+/// Returns a network, its senders and its client C1. All of them are connected to the router R0. Link 0 (R0 to C1) is
+/// the bottleneck, and has BRF at its port. `rtts` holds the RTT of each sender in ms.
 pub fn star(rate: Rate, rtts: &[u64], params: serde_json::Value, seconds: u64) -> (Net, Vec<u32>, u32) {
     let mut net = Net::new(seconds);
     let (router, client) = (net.node("R0"), net.node("C1"));
@@ -115,8 +115,8 @@ pub fn literal() -> serde_json::Value {
     serde_json::json!({ "mode": "literal" })
 }
 
-/// Returns the values of a column for one flow or link, from samples whose time in seconds is in `[from, to)`. `of` is
-/// the name of the column that holds the index of the flow or link.
+/// Returns the values of a column for one flow or link, from samples at times in `[from, to)` (in seconds). `of` is the
+/// name of the column with the index of the flow or link.
 pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, from: f64, to: f64) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == table).expect("a table of this name");
     let (ids, times) = (table.u64(of).expect("ids"), table.f64("t_s").expect("times"));
@@ -126,7 +126,7 @@ pub fn samples(r: &Results, table: &str, of: &str, index: u64, column: &str, fro
     (0..table.rows()).filter(|&i| ids[i] == index && times[i] >= from && times[i] < to).map(value).collect()
 }
 
-/// Returns the mean goodput of a flow in Mbit/s, from samples whose time in seconds is in `[from, to)`.
+/// Returns the mean goodput of a flow in Mbit/s, from samples at times in `[from, to)` (in seconds).
 pub fn goodput(r: &Results, flow: u64, from: f64, to: f64) -> f64 {
     mean(&samples(r, "flow_samples", "flow", flow, "goodput_bps", from, to)) / 1e6
 }
@@ -135,7 +135,7 @@ pub fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64
 }
 
-/// Times of the events of one kind.
+/// Returns the times of all events of one kind.
 pub fn events(r: &Results, kind: &str) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == "events").expect("events");
     let (kinds, times) = (table.str("kind").expect("kinds"), table.f64("t_s").expect("times"));

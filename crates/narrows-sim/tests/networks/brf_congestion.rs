@@ -26,23 +26,23 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// A standing queue, for which rates are reduced by the factor theta1: a link loses three quarters of its rate. For an
-/// RTT, data still arrives at the old rate and fills the queue.
+/// A link loses three quarters of its rate. For an RTT, data still arrives at the old rate and fills the queue. BRF
+/// treats this as a standing queue, and reduces rates by the factor theta1.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();
     assert!(events(&r, "congestion-queue").iter().any(|t| (2.0..2.1).contains(t)));
     let most = queue(&r, 2.0, 2.2).into_iter().fold(0.0, f64::max);
     assert!((25_000.0..=100e6 / 8.0 * 0.06).contains(&most), "{most}");
-    // From 2.3 s on, the queue is short: at 25 Mbit/s, the link sends 940 kB in 0.3 s, which is more than the longest
-    // queue.
+    // At 25 Mbit/s, the link sends 940 kB in 0.3 s. This is more than the longest queue, so the queue must be short
+    // from 2.3 s on.
     assert!(queue(&r, 2.3, 4.0).iter().all(|q| *q <= 12_000.0), "{:?}", queue(&r, 2.3, 4.0));
     assert_near(throughput(&r, 2.5, 4.0), 25.0 * ETA, 0.01);
     assert_near(throughput(&r, 0.5, 2.0), 100.0 * ETA, 0.01);
 }
 
-/// A burst, for which rates are reduced by the factor theta2: ten new flows start at the same time, and each gets its
-/// share at once. The rates of the old flows are reduced one RTT later.
+/// Ten new flows start at the same time. Each of them gets its share at once, but the old flows reduce their rates only
+/// one RTT later. BRF treats the resulting queue as a burst, and reduces rates by the factor theta2.
 #[test]
 fn brf_81_a_burst_of_new_flows_is_absorbed() {
     let (mut net, senders, client) = star(mbit(100), &[40, 20], resolved(), 5);
@@ -59,8 +59,8 @@ fn brf_81_a_burst_of_new_flows_is_absorbed() {
     }
 }
 
-/// In the paper, the threshold for congestion equals the target rate. A port in the steady state therefore
-/// counts as congested, and the rates of its flows oscillate (BRF-41).
+/// In the paper, a port counts as congested if its load reaches the target rate. In the steady state, the load is at
+/// the target rate, so the port counts as congested, and the rates of its flows oscillate (BRF-41).
 #[test]
 fn brf_41_the_literal_steady_state_is_congestion() {
     let found = |params| {
@@ -89,15 +89,15 @@ fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     assert!(queue(&r, 4.6, 6.0).iter().all(|q| *q <= 12_000.0));
 }
 
-/// BRF-101: if the capacity is measured, the port finds a higher capacity by a series of probes. Each probe is twice as
-/// large as the previous one, up to a maximum. The port finds a lower capacity because its queue grows.
+/// BRF-101: if the capacity is measured, the port probes for a higher capacity. Each probe is twice as large as the
+/// previous one, up to a maximum. The port notices a lower capacity because its queue grows.
 #[test]
 fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (5_000, 10), (7_000, 40)], false, 10).run();
     for (from, to, rate) in [(1.0, 2.0, 10.0), (3.5, 5.0, 80.0), (6.0, 7.0, 10.0), (8.5, 10.0, 40.0)] {
         let found = throughput(&r, from, to);
         assert!(found >= 0.9 * rate, "{found} of {rate}");
-        // The mean queue must be shorter than the data that the link sends in 20 ms.
+        // The mean queue must be shorter than 20 ms.
         assert!(mean(&queue(&r, from, to)) < rate * 1e6 / 8.0 * 0.02);
     }
 }

@@ -5,8 +5,8 @@ use crate::brf_common::*;
 use narrows_sim::Results;
 use narrows_sim::plan::{AppPlan, SizePlan};
 
-/// Runs a crowd whose flows start in 20 groups. The first group starts at 0.1 s, and the starts of the groups are
-/// evenly spaced over `arrive_ms` ms.
+/// Runs a crowd whose flows start in 20 groups. The first group starts at 0.1 s. The other groups start at equal
+/// intervals within `arrive_ms` ms.
 fn crowd(flows: u32, rate_mbit: u64, arrive_ms: u64) -> Results {
     const GROUPS: u64 = 20;
     let (mut net, senders, client) = star(mbit(rate_mbit), &[20], resolved(), 8);
@@ -39,8 +39,8 @@ fn the_queue_of_2500_flows_on_100_mbit_is_short_two_seconds_after_they_arrived()
     assert!(throughput(&r, 3.1) > 92.0, "{}", throughput(&r, 3.1));
 }
 
-/// All flows start at the same time. The port reduces their rates even below the usual minimum of a flow's rate,
-/// because a reduction scales this minimum, too (BRF-47).
+/// All flows start at the same time. The queue drains because the port reduces their rates below the usual minimum of a
+/// flow's rate: a reduction also applies to this minimum (BRF-47).
 #[test]
 fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);

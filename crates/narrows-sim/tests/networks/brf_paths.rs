@@ -4,8 +4,8 @@ use crate::brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::LossPlan;
 
-/// Returns a network with hosts at both ends of a line of switches. `rates` holds the rates in Mbit/s of the links
-/// between the switches, in the direction of the data.
+/// Returns a network with a line of switches and a host at each end. `rates` holds the rates of the links between the
+/// switches in the direction of the data, in Mbit/s.
 fn line(rates: &[u64], seconds: u64) -> (Net, u32, u32) {
     let mut net = Net::new(seconds);
     let nodes: Vec<u32> = (0..=rates.len()).map(|i| net.node(format!("R{i}"))).collect();
@@ -108,7 +108,7 @@ fn brf_93_without_a_switch_the_sender_is_cubic() {
         (r.goodput(0), r.u("flows", "retransmits", 0))
     };
     let ((brf, lost), (cubic, lost_by_cubic)) = (found("brf"), found("cubic"));
-    // The comparison allows a difference, because BRF's handshake segments carry one more option than those of CUBIC.
+    // A small difference is allowed, because BRF's handshake segments carry one more option than those of CUBIC.
     assert_near(brf, cubic, 0.01);
     assert!(lost > 0 && lost.abs_diff(lost_by_cubic) <= lost_by_cubic / 5 + 5, "{lost}, {lost_by_cubic}");
 }
@@ -123,7 +123,7 @@ fn brf_91_a_loss_never_changes_the_rate() {
         net.add(senders[0], client, tcp(cc));
         let r = net.run();
         assert_near(goodput(&r, 0, 1.0, 8.0), 50.0 * eta * 0.95 * PAYLOAD, within);
-        // The packets in flight are at most twice as many as the sender sends at 49 Mbit/s in an RTT of 25 ms (BRF-91).
+        // The window is at most twice the data that the sender sends at 49 Mbit/s in an RTT of 25 ms (BRF-91).
         if eta < 1.0 {
             let in_flight = samples(&r, "flow_samples", "flow", 0, "in_flight", 1.0, 8.0);
             assert!(in_flight.iter().all(|n| *n <= 2.0 * 49e6 / 8.0 * 0.025 / 1500.0), "{in_flight:?}");
@@ -131,8 +131,8 @@ fn brf_91_a_loss_never_changes_the_rate() {
     }
 }
 
-/// A fifth of the data is lost before the switch. The arrival rate is below the allocation, but the allocation must
-/// not shrink (BRF-100).
+/// A fifth of the data is lost before it reaches the switch. The flow's data therefore arrives at a lower rate than the
+/// flow's allocation. The switch must not reduce the allocation for this reason (BRF-100).
 #[test]
 fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     let (mut net, senders, client) = star(mbit(20), &[20, 30], resolved(), 60);
@@ -148,8 +148,8 @@ fn brf_100_loss_before_the_switch_does_not_reduce_the_allocation() {
     }
 }
 
-/// Two thousand SYNs per second get no answers. The switch's table of half-open flows has a limited size, and
-/// established flows are not affected (BRF-104).
+/// Two thousand SYNs per second get no answers. They must not affect established flows, and the switch's table of
+/// half-open flows must not exceed its limit (BRF-104).
 #[test]
 fn brf_104_a_flood_of_syns_evicts_no_established_flow() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20, 20], resolved(), 6);
@@ -170,7 +170,7 @@ fn brf_104_a_flood_of_syns_evicts_no_established_flow() {
     assert!((4_000.0..=4_096.0).contains(&most), "{most}");
 }
 
-/// Values of a traced variable.
+/// Returns the values of a traced variable.
 fn traces(r: &narrows_sim::Results, key: &str) -> Vec<f64> {
     let table = r.tables.iter().find(|t| t.name == "traces").unwrap();
     let values = table.str("key").unwrap().iter().zip(table.f64("value").unwrap());

@@ -5,7 +5,7 @@ use crate::brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::AppPlan;
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984, equation 2).
+/// Returns Jain's index of fairness (Jain, Chiu and Hawe 1984, equation 2).
 fn jain(x: &[f64]) -> f64 {
     let sum: f64 = x.iter().sum();
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
@@ -43,8 +43,9 @@ fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     }
 }
 
-/// The switch forgets an idle flow after 60 s (BRF-15). If the application limits the flow, no data segment has the
-/// option that shows that the sender supports BRF. The switch recognises the flow by the option in its ACKs (BRF-9).
+/// The switch forgets an idle flow after 60 s (BRF-15). When the flow resumes, the application limits it, so its data
+/// segments do not carry the option that shows that the sender supports BRF. The switch must recognise the flow by the
+/// option in its ACKs (BRF-9).
 #[test]
 fn a_flow_of_rare_bursts_is_rated_in_each() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20], resolved(), 235);

@@ -7,7 +7,7 @@ use narrows_sim::plan::{AppPlan, FlowPlan, TransportPlan};
 
 const RATE: u64 = 100;
 
-/// The goodput in Mbit/s of a flow with this share of the link.
+/// Returns the goodput in Mbit/s of a flow with this share of the link.
 fn part(share: f64) -> f64 {
     RATE as f64 * ETA * share * PAYLOAD
 }
@@ -30,9 +30,9 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
     for mbits in found(resolved()) {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
-    // In the literal mode, a flow that starts below its share stays below its share. The receive window of the third
-    // flow needs five round trips of 150 ms to open. In this time, the first two flows take the part of the third
-    // flow's share that this flow cannot use yet.
+    // In the literal mode, a flow that starts below its share stays below its share. The third flow starts below its
+    // share, because its receive window needs five round trips of 150 ms to grow. In this time, the first two flows
+    // take the rest of its share.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
@@ -58,8 +58,7 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
     assert_near(goodput(&r, 0, 1.0, 2.0), part(1.0), 0.01);
     // The SYN is sent at 2.00 s, and the first data at 2.04 s. At 2.06 s, 45 segments arrive. In each further round
-    // trip, three times as many segments arrive as in the previous round trip. The share is 163 segments per round
-    // trip.
+    // trip, three times as many segments arrive as before. The share is 163 segments per round trip.
     assert_near(goodput(&r, 1, 2.06, 2.1), 45.0 * 1448.0 * 8.0 / 40e3, 0.06);
     assert_near(goodput(&r, 1, 2.18, 2.3), part(0.5), 0.03);
     assert_near(goodput(&r, 0, 2.2, 4.0), part(0.5), 0.02);
@@ -96,8 +95,9 @@ fn brf_38_to_42_unused_shares_go_to_flows_that_can_use_them() {
     }
 }
 
-/// Two flows need a tenth of the link each, but each has an allocation of almost half of the link at all times. A flow
-/// whose demand jumps can therefore use this allocation at once, before a cycle has measured the new demand.
+/// Each of two flows needs only a tenth of the link, but always has an allocation of almost half of the link. If the
+/// demand of a flow jumps, the flow can use this allocation at once. It need not wait until the port has measured the
+/// new demand.
 #[test]
 fn brf_42_a_jump_of_demand_is_served_at_once() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 4);
@@ -154,8 +154,8 @@ fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     }
 }
 
-/// A subscriber with one BRF flow gets half of the link, although the other subscriber has nine flows in another class,
-/// which is the class of CUBIC (BRF-20).
+/// One subscriber has a single BRF flow. The other subscriber has nine flows in the class of CUBIC. The first
+/// subscriber still gets half of the link (BRF-20).
 #[test]
 fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     let found = |share: &str| {
@@ -193,7 +193,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.rate_controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
-        // The CUBIC flows start later. The results number flows in the order of their starts, so the BRF flows come
+        // The results list flows in the order of their starts. The CUBIC flows start later, so the BRF flows come
         // first.
         let cubic = net.add(senders[1], client, tcp("cubic"));
         (cubic.count, cubic.start) = (other, at(10));
@@ -232,8 +232,8 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// If the port has a UDP ceiling, a UDP flood may use up to this ceiling while the port is otherwise idle. While TCP
-/// flows are active, the flood gets only UDP's share. A UDP flow with a small rate loses no packets.
+/// The port has a ceiling for UDP. While no TCP flow is active, a UDP flood may use up to this ceiling. While TCP flows
+/// are active, the flood gets only UDP's share. A UDP flow with a small rate loses no packets.
 #[test]
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });
@@ -269,7 +269,8 @@ fn brf_21_udp_reserves_only_what_it_needs() {
     assert_near(goodput(&r, 1, 2.0, 6.0), 0.02 * 72.0 / 100.0, 0.05);
 }
 
-/// Packets of elephants wait for each other. Packets of a mouse overtake packets of elephants (BRF-50, BRF-51).
+/// A mouse is a flow with a small rate, and an elephant is a flow with a large rate. Packets of mice are sent before
+/// packets of elephants (BRF-50, BRF-51).
 #[test]
 fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     let rtt = |layers: bool, elephants: u32| {
@@ -285,8 +286,8 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
         1e3 * mean(&rtts)
     };
     let (alone, with, without) = (rtt(true, 1), rtt(true, 8), rtt(false, 8));
-    // A packet of a mouse may have to wait for the transmission of a packet of an elephant, which takes at most 0.6
-    // ms.
+    // If an elephant's packet is already being sent, the mouse's packet must wait for the rest of its transmission.
+    // This takes at most 0.6 ms.
     assert!(with - alone < 0.3, "{with}, alone {alone}");
     assert!(without - alone > 2.0 * (with - alone), "{without}, with layers {with}, alone {alone}");
 }
@@ -309,9 +310,9 @@ fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     assert_near(as_meant, 0.49, 0.03);
 }
 
-/// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. Senders must not
-/// send faster than this, because the queue would never drain. BRF-104 lets a sender ignore reductions below one
-/// segment per second, but this rate is higher.
+/// A hundred flows on a link of 10 Mbit/s get 98 kbit/s each, which is a sixth of a packet per RTT. If senders sent
+/// faster than this, the queue would never drain. BRF-104 lets a sender ignore rates below one segment per second, but
+/// these rates are higher.
 #[test]
 fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let (mut net, senders, client) = star(mbit(10), &[20], resolved(), 40);
@@ -322,8 +323,8 @@ fn shares_of_less_than_a_packet_per_rtt_leave_no_queue() {
     let mut queue = samples(&r, "link_samples", "link", 0, "queue_bytes", 20.0, 40.0);
     queue.sort_by(f64::total_cmp);
     let p95 = queue[queue.len() * 95 / 100];
-    // With random arrivals at 98 % of the link, the queue would have 24 packets on average (M/D/1). Paced flows have a
-    // shorter queue than this.
+    // If packets arrived at random times at 98 % of the link's rate, the queue would have 24 packets on average
+    // (M/D/1). Paced flows must have a shorter queue.
     assert!(p95 <= 36_000.0, "{p95}");
     for flow in 0..100 {
         assert_near(goodput(&r, flow, 20.0, 40.0), 0.098 * PAYLOAD, 0.02);

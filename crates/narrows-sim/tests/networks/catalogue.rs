@@ -1,5 +1,5 @@
-//! Tests congestion controllers that another crate defines. A program adds a controller to the catalogue as a new row,
-//! and uses the name of this row in a plan.
+//! Tests congestion controllers that another crate defines. A program adds such a controller to the catalogue, and uses
+//! its name in a plan.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use narrows_control::catalogue::{Catalogue, Choice};
 use narrows_control::parameter::Value;
 use narrows_sim::plan::{Plan, TransportPlan, check_with};
 
-/// An example program. Its constant `FIXED` is the row that these tests add.
+/// An example program. Its constant `FIXED` is the entry that these tests add to the catalogue.
 #[allow(dead_code)]
 #[path = "../../examples/own_controller.rs"]
 mod own_controller;

@@ -51,8 +51,8 @@ pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> Li
     }
 }
 
-/// Returns a plan with two nodes. Link 0 is the bottleneck, and link 1 is the reverse link, which is a thousand times
-/// as fast. Only the reverse link has a delay, so that a change of the bottleneck's rate affects the receiver at once.
+/// Returns a plan with two nodes. Link 0 is the bottleneck. Link 1 is the reverse link, and is a thousand times as
+/// fast. Only link 1 has a delay, so that a change of the bottleneck's rate affects the receiver at once.
 pub fn path(rate: Rate, rtt: Span, queue: QueuePlan, seconds: u64) -> Plan {
     let back = Rate::from_bytes_per_sec(rate.as_bytes_per_sec() * 1_000);
     Plan {
@@ -98,12 +98,12 @@ pub fn sized(cc: &str, bytes: u64) -> FlowPlan {
     FlowPlan { app: AppPlan::Size { bytes: Bytes::new(bytes) }, ..bulk(cc) }
 }
 
-/// A constant stream of 1500-byte packets.
+/// Returns a flow that sends a constant stream of 1500-byte packets.
 pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
 }
 
-/// Converts a JSON object of parameters, whose numbers are in base units. Null gives no parameters.
+/// Converts a JSON object to parameters. Its numbers are in base units. Null means no parameters.
 pub fn values(params: Value) -> Values {
     if params.is_null() {
         Values::new()
@@ -112,7 +112,7 @@ pub fn values(params: Value) -> Values {
     }
 }
 
-/// A rate controller at link 0.
+/// Returns a rate controller for link 0.
 pub fn controller(kind: &str, params: Value) -> ControllerPlan {
     ControllerPlan {
         kind: kind.into(),
@@ -125,7 +125,7 @@ pub fn controller(kind: &str, params: Value) -> ControllerPlan {
     }
 }
 
-/// One bottleneck of 100 Mbit/s with a rate controller.
+/// Returns a plan with one bottleneck of 100 Mbit/s and a rate controller. `rtt` is in ms, and `buffer` in packets.
 pub fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
     let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
     plan.rate_controllers.push(controller(kind, Value::Null));
@@ -136,7 +136,7 @@ pub fn group(cc: &str, count: u32, spacing: u64) -> FlowPlan {
     FlowPlan { count, spacing: ms(spacing), ..bulk(cc) }
 }
 
-/// Goodput of each flow from `from` to `to` seconds, Mbit/s.
+/// Returns the mean goodput of each flow from `from` to `to` seconds, in Mbit/s.
 pub fn shares(r: &Results, flows: usize, from: f64, to: f64) -> Vec<f64> {
     let (at, flow, goodput) =
         (r.all("flow_samples", "t_s"), column(r, "flow"), r.all("flow_samples", "goodput_bps"));
@@ -162,13 +162,13 @@ pub fn run(plan: &Plan) -> Results {
     narrows_sim::run(plan, &AtomicBool::new(false)).expect("the plan is valid")
 }
 
-/// Reads values of tables by row.
+/// Reads single values and columns of the result tables.
 pub trait Read {
     fn f(&self, table: &str, column: &str, row: usize) -> f64;
     fn u(&self, table: &str, column: &str, row: usize) -> u64;
     fn all(&self, table: &str, column: &str) -> Vec<f64>;
     fn rows(&self, table: &str) -> usize;
-    /// Goodput of a flow in Mbit/s.
+    /// Returns the goodput of a flow, in Mbit/s.
     fn goodput(&self, flow: usize) -> f64 {
         self.f("flows", "goodput_bps", flow) / 1e6
     }
@@ -193,7 +193,7 @@ impl Read for Results {
     }
 }
 
-/// Jain's fairness index.
+/// Returns Jain's fairness index.
 pub fn jain(x: &[f64]) -> f64 {
     let (sum, squares): (f64, f64) = x.iter().fold((0.0, 0.0), |(s, q), v| (s + v, q + v * v));
     sum * sum / (x.len() as f64 * squares)

@@ -92,7 +92,8 @@ impl Controller for Reader {
     }
 }
 
-/// The controllers of a run: the congestion controller `reader`, and the rate controllers `stamp` and `intruder`.
+/// Returns the controllers of a run: the congestion controller `reader`, and the rate controllers `stamp` and
+/// `intruder`.
 struct Own {
     room: usize,
     returned: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -114,7 +115,7 @@ impl Controllers for Own {
     }
 }
 
-/// Returns a plan whose path to the receiver has two links, each with a rate controller `stamp`.
+/// Returns a plan in which data passes two links. Each of them has a rate controller `stamp`.
 fn two_hops() -> Plan {
     let mut plan = path(mbit(50), ms(20), fifo(packets(100)), 5);
     plan.nodes.push("c".into());
@@ -206,8 +207,8 @@ fn a_rate_controller_of_another_crate_is_known_only_with_its_catalogue() {
     assert!(catalogue.add_rate_controller(built_in).is_err());
 }
 
-/// The two flows have opposite directions. The controller's link therefore carries data of one flow and ACKs of the
-/// other flow.
+/// The two flows send in opposite directions, so the link with the rate controller carries data of one flow and ACKs of
+/// the other.
 #[test]
 fn a_controller_cannot_write_a_header_into_packets_that_have_none() {
     let with = |kind: &str| {

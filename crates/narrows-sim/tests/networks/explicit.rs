@@ -20,8 +20,9 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// RCP-1, XCP-1: the ACKs of flows in the other direction count as input, because they use the link. With flows in both
-/// directions, a port that did not count these ACKs would allocate 102 % of its link, and its queue would never drain.
+/// RCP-1, XCP-1: a port counts the ACKs of flows in the opposite direction as input, because they use the link, too.
+/// Without these ACKs, a port with flows in both directions would allocate 102 % of its link, and its queue would never
+/// drain.
 #[test]
 fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
     for (kind, queue) in [("rcp", 0.6), ("xcp", 15.0)] {
@@ -68,8 +69,8 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
     }
 }
 
-/// BDR-D2: in literal mode, all flows increase their windows by the same number of packets, so an unequal split of the
-/// link remains. With the resolved law, the split becomes equal.
+/// BDR-D2: in the literal mode, all flows increase their windows by the same number of packets, so unequal shares stay
+/// unequal. In the resolved mode, the shares become equal.
 #[test]
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
@@ -86,8 +87,8 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
 }
 
-/// BDR-20: the times that a flow reports in its headers add up to its lifetime. The port's count of flows is therefore
-/// right (experiment B1).
+/// BDR-20: the times that a flow reports in its headers add up to its lifetime. The port's estimate of the number of
+/// flows is therefore right (experiment B1).
 #[test]
 fn a_port_counts_its_flows() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
@@ -112,9 +113,9 @@ fn a_port_counts_its_flows() {
     assert!((counted / true_ones - 1.0).abs() < 0.05, "{} counted of {}", counted / n, true_ones / n);
 }
 
-/// The paper's short flows: a flow that fits into the first window takes two round trips, including the handshake
-/// (experiment B2). With pacing (BDR-25), the flow takes longer, by at most one round trip, because the sender spreads
-/// its packets over a part of a round trip.
+/// A short flow that fits into the first window takes two round trips, including the handshake, as in the paper
+/// (experiment B2). With pacing (BDR-25), the sender spreads the packets over a part of a round trip, so the flow takes
+/// longer, by at most one round trip.
 #[test]
 fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     let (plain, paced) = (short_bdr_flows_seconds(false), short_bdr_flows_seconds(true));
@@ -153,7 +154,7 @@ fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     short.iter().sum::<f64>() / short.len() as f64
 }
 
-/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, their queue is less than a third as
+/// RCP-7: if many flows start, RCP builds a queue before its rate R falls. The queue of XCP is less than a third as
 /// long.
 #[test]
 fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
@@ -169,9 +170,9 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With a' = 0.9, the law has no
-/// equilibrium for more than 1 + 1 / a' = 2.1 flows. With four flows, the queue therefore grows until the buffer (here
-/// 300 BDP) is full, although the shares of the flows become similar.
+/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With a' = 0.9, the law has an
+/// equilibrium only for up to 1 + 1 / a' = 2.1 flows. Four flows also get similar shares, but their queue grows until
+/// the buffer (here 300 BDP) is full.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {
@@ -191,7 +192,8 @@ fn obp_is_stable_with_two_flows_and_not_with_four() {
     assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
 }
 
-/// The bytes of a header reduce the payload of a full packet. Goodput is lower by the header's share of the packet.
+/// The header takes its bytes from the payload of a full packet, so goodput is lower by the header's share of the
+/// packet.
 #[test]
 fn headers_reduce_goodput_by_their_size() {
     let goodput = |kind: &str| {

@@ -1,5 +1,5 @@
-//! Tests known laws of congestion controllers. The laws concern the goodput with random loss, the end of slow start,
-//! the receive buffer, and the shares and queues of Copa.
+//! Tests known laws of congestion control: the goodput with random loss, the end of slow start, the effect of the
+//! receive buffer, and the shares and queues of Copa.
 
 use crate::common::*;
 use narrows_control::catalogue::Choice;
@@ -7,7 +7,7 @@ use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Span, Time};
 use narrows_sim::plan::{LossPlan, Plan, TransportPlan};
 
-/// One flow over a fast link that loses packets at random.
+/// Returns a plan with one flow over a fast link that loses packets at random.
 fn lossy(cc: &str, p: f64, rtt: u64) -> Plan {
     let mut plan = path(mbit(1_000), ms(rtt), fifo(packets(100_000)), 200);
     plan.warmup = Span::from_secs(10);
@@ -57,9 +57,9 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. The reduced
-/// window 0.7 x 8 is rounded down to 5. In addition, a cycle has only six round trips, and the window follows the
-/// Reno estimate one round trip late.
+/// At windows of eight segments, CUBIC loses a fifth of its goodput by integer arithmetic, as in Linux. The reduced
+/// window 0.7 x 8 is rounded down to 5. In addition, the window follows the Reno estimate one round trip late, and a
+/// cycle has only six round trips.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
@@ -115,8 +115,8 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
             (Some(Bytes::new(buffer)), true, Span::from_secs(30));
         run(&plan).goodput(0)
     };
-    // The BDP is 1.25 MB, so half of 3 MiB would be a large enough window without loss. With loss, segments that wait
-    // for a lost segment take a part of the buffer.
+    // The receive window is half of the buffer of 3 MiB. It is larger than the BDP of 1.25 MB, so it would suffice
+    // without loss. With loss, segments that wait for a lost segment take a part of the buffer.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
 }

@@ -1,4 +1,4 @@
-//! Tests how close the goodputs of flows in random networks come to the max-min fair rates, with each rate controller.
+//! Tests each rate controller in random networks: how much do the goodputs of flows differ from the max-min fair rates?
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::brf_common::*;
 #[derive(Clone, Copy)]
 struct Law {
     kind: &'static str,
-    /// Share of a link's capacity that the law allocates.
+    /// The fraction of a link's capacity that the law allocates.
     eta: f64,
     /// Number of random networks.
     seeds: u64,
@@ -18,9 +18,9 @@ struct Law {
     measured: (f64, u64),
 }
 
-/// Max-min fair rates from their definition: all rates rise together until a link is full. The rates of the flows on
-/// this link are final, and the other rates continue to rise (Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
-/// `paths[f]` are the links of flow f.
+/// Computes max-min fair rates from their definition: all rates rise together until a link is full. The rates of the
+/// flows on this link are final, and the other rates continue to rise (Bertsekas and Gallager, *Data Networks*, sec.
+/// 6.5.2). `paths[f]` are the links of flow f.
 fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = vec![0.0; paths.len()];
     let mut rising = vec![true; paths.len()];
@@ -44,8 +44,8 @@ fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     rates
 }
 
-/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction. Receivers send one
-/// ACK of 52 bytes for two data packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
+/// Like [`max_min`], but first subtracts the ACKs of flows in the opposite direction from the capacity of each link.
+/// Receivers send one ACK of 52 bytes for two data packets. Ports 2k and 2k + 1 are the two directions of a link.
 fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = max_min(capacities, paths);
     for _ in 0..10 {
@@ -76,8 +76,8 @@ impl Dice {
     }
 }
 
-/// Simulates a random tree of 3 to 6 switches with this law at both ends of every link, and 3 to 10 greedy flows
-/// between random switches. Returns the error of each flow's goodput, relative to its max-min fair rate.
+/// Simulates a random tree of 3 to 6 switches. Every port has this law, and 3 to 10 greedy flows run between random
+/// switches. Returns the error of each flow's goodput, relative to its max-min fair rate.
 fn errors(law: Law, seed: u64) -> Vec<f64> {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     (0..3).for_each(|_| _ = dice.roll(2));
@@ -118,7 +118,7 @@ fn errors(law: Law, seed: u64) -> Vec<f64> {
         paths.push(upward.chain(downward).collect::<Vec<usize>>());
         let delays = [ms(1 + dice.roll(12)), ms(1 + dice.roll(3))];
         let (a, b) = (net.host(switches[from], delays[0]), net.host(switches[to], delays[1]));
-        // The flows start in the order of their numbers, because the results number flows by their start.
+        // The results list flows in the order of their starts, so the flows must start in the order of their numbers.
         net.add(a, b, tcp(law.kind)).start = at(10 * n + dice.roll(10));
     }
     let r = net.run();
@@ -181,11 +181,11 @@ fn measure(law: Law) -> Found {
 
 /// 98 of 100 flows are within 3 % of their max-min fair rate. All flows get between 80 % and 105 % of this rate.
 ///
-/// The exceptions share a port with slow flows that an earlier switch limits. The port has to measure the rates of
+/// The other two flows share a port with slow flows that an earlier switch limits. The port has to measure the rates of
 /// these slow flows. A measuring window contains about a dozen packets of such a flow, so one packet more or less is an
-/// error of 8 %. The port also keeps headroom for each slow flow. If a port keeps headroom for three slow flows, a
-/// fourth flow of the same rate loses up to a sixth of its rate. Flows that a later switch limits cause no such error,
-/// because the port reads their exact limits in ACKs.
+/// error of 8 %. The port also reserves some more capacity for each slow flow. If it does so for three slow flows, a
+/// fourth flow of the same rate loses up to a sixth of its rate. If a later switch limits a flow, there is no such
+/// error, because the port reads the exact limit in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -193,9 +193,9 @@ fn brf_reaches_max_min_rates() {
     assert!(found.near >= 0.98 && found.least >= -0.2 && found.most <= 0.05, "{found:?}");
 }
 
-/// The controller of a PACEC domain computes max-min fair rates from the reports of all ports. An RCP port gives all
-/// flows the rate that fills the port, and a flow uses the lowest rate of all ports on its path. RCP's equilibrium is
-/// therefore max-min fair.
+/// The controller of a PACEC domain computes max-min fair rates from the reports of all ports. RCP's equilibrium is
+/// also max-min fair: each port gives all flows the same rate, which fills the port, and each flow uses the lowest rate
+/// on its path.
 #[test]
 fn pacec_and_rcp_reach_max_min_rates() {
     for (kind, eta) in [("pacec", ETA), ("rcp", 1.0)] {
@@ -207,10 +207,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow that another
-/// port limits does not use its part of the redistributed capacity. A link that carries such flows therefore has unused
-/// capacity (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides the
-/// capacity by the number of flows, and this number includes flows that another port limits.
+/// XCP and BDR leave capacity unused if another port limits some of the flows. An XCP port also gives these flows a
+/// part of the capacity that it redistributes (a tenth of its traffic), although they cannot use this part (Low, Andrew
+/// and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). A BDR port divides its capacity by the
+/// number of all flows, including these.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

@@ -1,4 +1,5 @@
-//! Tests of PACEC in a network, with reports, the controller of the domain, and the ingress (PAC-1 to PAC-24).
+//! Tests PACEC in a network: the reports of ports, the controller of the domain, and the ingress switches (PAC-1 to
+//! PAC-24).
 
 use crate::brf_common::{self, Net, assert_near, goodput};
 use crate::common::*;
@@ -6,7 +7,7 @@ use narrows_control::units::Span;
 use narrows_sim::plan::{AppPlan, ControllerPlan, LimitPlan};
 use serde_json::{Value, json};
 
-/// Payload share of the L3 bytes of a full packet.
+/// Payload bytes of a full packet, divided by its L3 bytes.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 const ETA: f64 = 0.98;
 
@@ -69,10 +70,10 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 }
 
 /// PAC-18: the law as printed in the paper divides the unused capacity. The rates of two flows therefore oscillate
-/// between half of the link and almost zero. In this network, the feedback arrives only after a part of the period has
-/// passed. Each measurement therefore includes traffic at the old and at the new rate, and the oscillation decays. (If
-/// the new rate applies for a fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) After
-/// the oscillation, half of the link stays idle.
+/// between half of the link and almost zero. In this network, a new rate takes effect only after a part of the control
+/// period. Each measurement therefore includes traffic at the old and at the new rate, and the oscillation decays. (If
+/// the new rate applies for a fraction `a` of the period, the eigenvalues are the roots of x^2 + a x + 1 - a.) When the
+/// oscillation has ended, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {
@@ -116,8 +117,8 @@ fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
     assert_near(goodput(&results, 0, 7.5, 9.0), 100.0 * ETA * PAYLOAD, 0.03);
 }
 
-/// Before the capacity is divided, background traffic is subtracted from it (PAC-18). The unused part of a flow's grant
-/// goes to other flows.
+/// PACEC subtracts background traffic from the capacity, and divides the rest among the flows (PAC-18). If a flow does
+/// not use its whole rate, other flows get the unused part.
 #[test]
 fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
     let (mut net, r) = line(10, Value::Null);

@@ -1,5 +1,4 @@
-//! Tests of queues and links. Each measured value is compared with the value that the law of the queue or
-//! link predicts.
+//! Tests of queues and links. Each measured value is compared with the value that theory predicts.
 
 use crate::common::*;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -139,8 +138,8 @@ fn fq_codel_lets_a_sparse_flow_overtake_the_others() {
     plan.flows = vec![udp(mbit(50)), flow(tcp("reno"), sparse)];
     let r = run(&plan);
     assert!((r.goodput(1) / 0.2 - 1.0).abs() < 0.03, "{}", r.goodput(1));
-    // To the RTT of the path (40 ms), a delayed ACK adds at most 40 ms. The rest of the packet in transmission and the
-    // flow's own packet add at most 4 ms.
+    // The RTT of the path is 40 ms. A delayed ACK adds at most 40 ms. Two transmissions add at most 4 ms: the rest of
+    // the packet that is being sent, and the flow's own packet.
     assert!(r.f("flows", "rtt_p95_s", 1) < 0.040 + 0.040 + 0.004, "{}", r.f("flows", "rtt_p95_s", 1));
     assert_eq!(r.u("flows", "retransmits", 1), 0);
 }
@@ -155,8 +154,7 @@ fn red_keeps_the_queue_between_its_thresholds_and_marks_instead_of_dropping() {
     assert!(r.u("links", "marks", 0) > 50);
     let mean = r.f("links", "backlog_mean_packets", 0);
     assert!((15.0..70.0).contains(&mean), "{mean}");
-    // A few drops are possible, because the queue may exceed twice the upper threshold in the slow start of the eight
-    // flows.
+    // A few drops are possible: in the slow start of the eight flows, the queue may exceed twice the upper threshold.
     assert!(r.f("links", "drop_rate", 0) < 0.01);
 }
 
@@ -229,9 +227,9 @@ fn htb_divides_the_remaining_capacity_by_rates() {
 
 #[test]
 fn borrowed_bytes_are_not_charged_later() {
-    // In the first 5 s, the first class uses the whole link and borrows 4 Mbit/s of it. Then the second class starts.
-    // The guarantees of the two classes leave 2 Mbit/s, which are divided 3 to 1. The earlier borrowing has no
-    // influence.
+    // In the first 5 s, the first class uses the whole link, so it borrows 4 Mbit/s. Then the second class starts. The
+    // guarantees of the two classes leave 2 Mbit/s, which must be divided 3 to 1. The earlier borrowing of the first
+    // class must have no effect.
     let mut plan = path(mbit(10), ms(0), htb([(6, 10), (2, 10)]), 6);
     plan.warmup = ms(5_100);
     plan.flows = vec![udp(mbit(20)), udp(mbit(20))];
@@ -255,8 +253,8 @@ fn a_link_with_a_changing_rate_carries_the_mean_rate() {
 
 #[test]
 fn a_mahimahi_trace_serves_all_its_opportunities() {
-    // In each period of 10 ms, the link can send ten packets. This gives 12 Mbit/s, although the link can send them
-    // only in the last millisecond of the period.
+    // In each period of 10 ms, the link can send ten packets, all of them in the last millisecond of the period. This
+    // gives 12 Mbit/s.
     let mut plan = path(mbit(10), ms(0), fifo(packets(50)), 5);
     plan.links[0].rate = RatePlan::Opportunities { millis: vec![10; 10], period_millis: 10, bytes: 1500 };
     plan.flows = vec![udp(mbit(20))];
@@ -293,8 +291,8 @@ fn lossy(loss: LossPlan) -> (f64, f64) {
 fn random_loss_has_the_mean_rate_of_its_model() {
     let (lost, offered) = lossy(LossPlan::Bernoulli { p: 0.02 });
     assert!((lost / offered - 0.02).abs() < 3.0 * (0.02 * 0.98 / offered).sqrt(), "{lost} of {offered}");
-    // The stationary probability of the bad state is p/(p+r) = 0.01/0.26. Losses come in bursts, so the measured mean
-    // varies more than with independent losses.
+    // The stationary probability of the bad state is p/(p+r) = 0.01/0.26. Losses come in bursts, so the measured loss
+    // rate varies more than with independent losses.
     let (lost, offered) = lossy(LossPlan::GilbertElliott { p: 0.01, r: 0.25, good: 0.0, bad: 0.5 });
     let mean = 0.01 / 0.26 * 0.5;
     assert!((lost / offered / mean - 1.0).abs() < 0.15, "{} for {mean}", lost / offered);

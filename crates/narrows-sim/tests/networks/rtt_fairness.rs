@@ -1,5 +1,6 @@
-//! BBR v1, and algorithms that give less preference to long paths than BBR v1. Flows with RTTs of 10 ms and 50 ms share
-//! 100 Mbit/s (G1 of `narrows study bbr-gain`).
+//! Tests how a flow with an RTT of 10 ms and a flow with an RTT of 50 ms share 100 Mbit/s (G1 of
+//! `narrows study bbr-gain`). BBR v1 gives the longer path more bandwidth. The other algorithms here give it less than
+//! BBR v1.
 
 use crate::common::*;
 use narrows_control::units::Span;
@@ -8,7 +9,7 @@ use narrows_sim::plan::FlowPlan;
 /// Bandwidth-delay product of the longer path, in packets.
 const BDP: f64 = 416.7;
 
-/// Goodput of the 50 ms flow, divided by the goodput of the 10 ms flow.
+/// Returns the goodput of the 50 ms flow, divided by the goodput of the 10 ms flow.
 fn long_over_short(cc: &str, buffer_bdp: f64) -> f64 {
     let mut plan = path(mbit(100), ms(0), fifo(packets((buffer_bdp * BDP) as u32)), 40);
     plan.warmup = Span::from_secs(5);
@@ -40,8 +41,9 @@ fn bbq_shares_the_link() {
     }
 }
 
-/// The buffer has one BDP. With a larger buffer, the RTTs of Startup would remain the longest RTTs. Omega, the current
-/// RTT divided by the longest, would then be low, and the variants would not help (GAIN-5, GAIN-7).
+/// The buffer has one BDP. With a larger buffer, Startup would build a long queue, and the longest RTT of each flow
+/// would include this queue. Omega, the current RTT divided by the longest, would then be low, and the variants would
+/// not help (GAIN-5, GAIN-7).
 #[test]
 fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
     let bbr = long_over_short("bbr", 1.0);

@@ -1,5 +1,5 @@
-//! Tests properties of every run: it is deterministic, links carry no more than their capacity, flows of a given size
-//! end, and no plan causes a panic.
+//! Tests properties of every run: the results are deterministic, links carry at most their capacity, flows of a given
+//! size end, and no plan causes a panic.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -38,9 +38,9 @@ fn the_same_plan_gives_the_same_results() {
     assert_ne!(text(1), text(2));
 }
 
-/// After an RTT for the handshake, slow start sends the 30 packets of a flow. With an initial window of 1, it sends 1,
-/// 2, 4, 8 and 15 packets in successive round trips. With an initial window of 2, it sends 2, 4, 8 and 16 packets. With
-/// 10, it sends 10 and 20 packets. With 30, it sends all packets at once.
+/// The handshake takes one RTT. Then slow start sends the 30 packets of the flow. For example, with an initial window
+/// of 1, it sends 1, 2, 4, 8 and 15 packets in successive round trips. With an initial window of 10, it needs only two
+/// round trips, for 10 and for 20 packets.
 #[test]
 fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
     for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {
@@ -87,9 +87,9 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// The link has an outage of a second. After the outage, it has a fifth of its earlier rate. At this rate, a flow may
-/// keep more packets in flight than path and queue can hold. In this case the queue stays full, and each retransmission
-/// of the first lost segment is dropped until the window reacts to the losses.
+/// The link has an outage of a second, and then a fifth of its earlier rate. A flow's window may be too large for this
+/// rate and the queue. In this case the queue stays full, and each retransmission of the first lost segment is dropped
+/// until the window reacts to the losses.
 #[test]
 fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {
@@ -176,8 +176,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-/// Adds to a plan with sized flows: all other kinds of TCP sources, a UDP flow, links with traces and steps, a rate
-/// controller and an SDN controller.
+/// Adds more features to a plan that has only flows of a given size: all other kinds of TCP sources, a UDP flow, links
+/// with traces and steps, a rate controller and an SDN controller.
 fn with_all_features(mut plan: Plan) -> Plan {
     let size = SizePlan::Pareto { mean: 5_000.0, shape: 1.5 };
     let on_off = AppPlan::Limited { rate: mbit(3), on: Some(ms(3)), off: Some(ms(2)) };
@@ -210,7 +210,7 @@ fn with_all_features(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Asserts what must be true for the links of every run.
+/// Checks conditions that the links of every run must meet.
 fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
     let flows: f64 = r.all("flows", "goodput_bps").iter().filter(|g| g.is_finite()).sum();
     assert!(flows >= 0.0);
@@ -225,7 +225,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
             | QueuePlan::FqCodel { limit, .. } => *limit,
             _ => LimitPlan::default(),
         };
-        // A rate controller replaces its port's queue by an HTB.
+        // A rate controller replaces the queue of its port by an HTB.
         let controlled = plan.rate_controllers.iter().any(|c| c.link == i as u32);
         let limit = if controlled { LimitPlan::default() } else { limit };
         let samples = r.tables.iter().find(|t| t.name == "link_samples").unwrap();
@@ -274,8 +274,7 @@ proptest! {
             *json.pointer_mut(path).unwrap() = absurd(with);
         }
         if let Ok(mut plan) = serde_json::from_value::<Plan>(json) {
-            // The length of the run, the samples, and the numbers of flows and packets are limited, because
-            // they determine the run time.
+            // To keep the test short, limit the length of the run, the samples, and the numbers of flows and packets.
             plan.duration = plan.duration.as_nanos().min(20_000_000).into_span();
             plan.probes.interval = Span::ZERO;
             for f in &mut plan.flows {
@@ -397,8 +396,8 @@ fn monitored(plan: &Plan, monitor: &Monitor) -> Result<Results, Error> {
     Run::new(plan).monitor(monitor).start()
 }
 
-/// A controller with a constant window. At each ACK, it records the time that the monitor reports, and the time of the
-/// ACK.
+/// A controller with a constant window. At each ACK, it records two times: the time that the monitor reports, and the
+/// time of the ACK.
 struct Reader {
     monitor: Arc<Monitor>,
     seen: Arc<Mutex<Vec<(Time, Time)>>>,

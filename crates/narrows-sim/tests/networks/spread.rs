@@ -6,8 +6,8 @@ use narrows_sim::model::{Arrivals, starts};
 use narrows_sim::plan::{AppPlan, FlowPlan, LimitPlan, Plan, SizePlan};
 use proptest::prelude::*;
 
-/// Nodes 0 and 1 are hosts at the switches 2 and 3. Between these switches are `n` paths with one more switch
-/// each.
+/// Returns a plan with two hosts: node 0 at switch 2, and node 1 at switch 3. Between these switches are `n` paths.
+/// Each path has one more switch.
 fn parallel(n: u32, flows: u32) -> Plan {
     let mut plan = path(mbit(1_000), ms(0), fifo(packets(1_000)), 2);
     let mut pairs = vec![(0, 2), (3, 1)];
@@ -27,7 +27,8 @@ fn parallel(n: u32, flows: u32) -> Plan {
     plan
 }
 
-/// Runs the plan. Returns the number of packets on each link whose start matches `from` and whose end matches `to`.
+/// Runs the plan. Selects the links whose start matches `from` and whose end matches `to`. Returns the number of
+/// packets on each of them.
 fn on(plan: &Plan, from: impl Fn(u32) -> bool, to: impl Fn(u32) -> bool) -> Vec<u64> {
     let results = run(plan);
     let links = plan.links.iter().enumerate();
@@ -99,7 +100,7 @@ proptest! {
         prop_assert!(drawn.is_sorted());
         for (i, &start) in drawn.iter().enumerate() {
             let even = Time::ZERO + ms(spacing).scale(i as u64, 1);
-            // `starts` sorts the times. Sorted times are within these bounds, too, because both bounds rise with `i`.
+            // `starts` returns sorted times. They are also within these bounds, because both bounds rise with `i`.
             prop_assert!(even <= start && start <= even + ms(jitter), "{i}: {start:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! RCP and BDR with rates in ACKs, as a switch sends them to stock Linux hosts. The switch runs the control
-//! law of RCP or BDR, and the senders are those of BRF.
+//! Tests RCP and BDR with rates in ACKs, as on real switches. The switch runs the control law of RCP or BDR, and the
+//! senders are those of BRF.
 
 use crate::common::*;
 use narrows_sim::Results;
@@ -8,14 +8,15 @@ use serde_json::json;
 
 const LAWS: [&str; 2] = ["rcp", "bdr"];
 
-/// One bottleneck of 100 Mbit/s whose controller writes rates into ACKs.
+/// Returns a plan with one bottleneck of 100 Mbit/s, whose rate controller writes rates into ACKs.
 fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     let mut plan = dumbbell(kind, rtt, 1_000, seconds);
     plan.rate_controllers[0].params = values(json!({ "signal": "ack" }));
     plan
 }
 
-/// A group of flows of `brf`, whose senders designate packets if the law is BDR.
+/// Returns a group of flows with `brf`. If the law is BDR, the senders add a report to some of their packets
+/// (designated packets).
 fn senders(kind: &str, flows: u32, spacing: u64) -> FlowPlan {
     designating(kind == "bdr", group("brf", flows, spacing))
 }
@@ -60,9 +61,9 @@ fn traced(r: &Results, wanted: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The rate that a law computes does not depend on the form of the feedback: a header, or an option in ACKs. The test
-/// does not compare goodputs, because BDR's own sender rounds its window down to whole packets. With a window of 20
-/// packets, this reduces goodput by up to 5 %.
+/// A law computes the same rate whether the feedback is in a header or in an option of ACKs. The test does not compare
+/// goodputs, because BDR's own sender rounds its window down to whole packets. With a window of 20 packets, this
+/// reduces goodput by up to 5 %.
 #[test]
 fn both_forms_of_a_law_give_the_same_rate() {
     for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
@@ -132,7 +133,7 @@ fn flows_keep_the_guarantee_of_their_class_against_cubic() {
     }
 }
 
-/// Short flows start at the rate that all flows have, and BDR's count of flows includes them.
+/// Short flows start at the rate of all other flows, and BDR's estimate of the number of flows includes them.
 #[test]
 fn hundreds_of_short_flows_are_counted() {
     let mut plan = stamped("bdr", 100, 20);
@@ -169,8 +170,8 @@ fn flows_survive_an_outage_of_the_controller() {
     }
 }
 
-/// BDR does not count a flow that applies rates but designates no packets. Such a flow gets no rate and stays
-/// in the class of other TCP.
+/// If a sender applies rates but sends no reports, BDR does not count its flow. The flow gets no rate, and stays in the
+/// class of other TCP.
 #[test]
 fn without_designated_packets_a_flow_is_other_tcp_for_bdr() {
     let mut plan = stamped("bdr", 20, 12);

@@ -91,10 +91,9 @@ class Kernel:
             features.require(features.datapath)
         if captures.places(plan, layout):
             features.require(lambda: features.programs([captures.TOOL]))
-        todo = agents(plan, layout, _NO_PREFIX)
-        if todo:
+        if has_agents(plan, layout):
             features.require(features.agent, features.kernel, parts=("deploy",))
-            agency.check(todo, agent_program())
+            check_agents(plan, layout)
         if cc.needed(plan):
             features.require(features.agent, features.kernel, parts=("deploy",))
         if layout.control:
@@ -196,6 +195,16 @@ class Kernel:
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Values that a controller's `kind` may have: the kinds that the agent offers."""
         return [(kind, BY_AGENT) for kind in rate.on_switches()]
+
+
+def has_agents(plan: Plan, layout: Layout) -> bool:
+    """Whether a run of this plan starts agents."""
+    return bool(agents(plan, layout, _NO_PREFIX))
+
+
+def check_agents(plan: Plan, layout: Layout) -> None:
+    """Let the agent check the configurations of a plan's agents."""
+    agency.check(agents(plan, layout, _NO_PREFIX), agent_program())
 
 
 def check_plan(plan: Plan) -> Layout:

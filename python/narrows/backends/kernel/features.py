@@ -70,7 +70,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("bfifo", "bfifo limit 15000", ("kernel",), "queues counted in bytes"),
     ("clsact", "clsact", (), "BRF's switch on kernels without tcx"),
     ("netem", "netem delay 1ms", (), "kernel.delay = 'netem'"),
-    ("fq", "fq", (), "pacing outside of TCP"),
+    ("fq", "fq", (), "kernel.host_queue = 'fq', and the pacing of BRF's first segments"),
     ("codel", "codel", (), "AQM below other tools"),
     ("fq_codel", "fq_codel", (), "AQM below other tools"),
     ("red", "red limit 100000 avpkt 1000 bandwidth 10mbit", (), "AQM below other tools"),

@@ -28,7 +28,7 @@ from ipaddress import IPv4Address
 from itertools import pairwise
 
 from narrows.backends.kernel.netem import RELAYED, Netem, netem
-from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
+from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes, with_fq
 from narrows.congestion import chosen, registered
 from narrows.errors import ScenarioError
 from narrows.packets import FULL_PACKET, HEADERS, INITIAL_WINDOW
@@ -191,7 +191,8 @@ class Layout:
         """Queueing disciplines that this plan needs but other plans may not need."""
         leaves = [port.queue.leaf for port in self.ports if port.queue is not None]
         marking = {"codel"} if any(leaf is not None and leaf.mark is not None for leaf in leaves) else set()
-        return marking | ({"netem"} if any(relay.netem for relay in self.relays) else set())
+        fq = {"fq"} if any(leaf is not None and leaf.fq for leaf in leaves) else set()
+        return marking | fq | ({"netem"} if any(relay.netem for relay in self.relays) else set())
 
     def namespace(self, node: int) -> str:
         """A node's namespace, without the run's prefix."""
@@ -244,6 +245,8 @@ class _Placement:
         self.layout = Layout(
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]
         )
+        if (plan.get("kernel") or {}).get("host_queue") == "fq":
+            self._fq_at_hosts()
         self.layout.receive_buffer = plan["receive_buffer"] or buffers.DEFAULT
         if plan.get("sdn"):
             nodes = {self.links[link]["from"] for link in self.controlled}
@@ -257,6 +260,20 @@ class _Placement:
             self._route(endpoints.back, endpoints.source_address, endpoints.to_address, endpoints)
         self.layout.hops = list(dict.fromkeys(self.layout.hops))
         self.layout.crossings = self._agreeing(dict.fromkeys(self.layout.crossings))
+
+    def _fq_at_hosts(self) -> None:
+        found = False
+        for index, port in enumerate(self.layout.ports):
+            if self.layout.kinds[port.node] == "host" and port.queue is not None:
+                queue = with_fq(port.queue)
+                if queue is not None:
+                    self.layout.ports[index] = replace(port, queue=queue)
+                    found = True
+        if not found:
+            raise ScenarioError(
+                "found 'fq', expected 'fifo' or a link from a host with the queue 'infinite'",
+                "kernel.host_queue",
+            )
 
     def _kinds(self, forwarding: str) -> list[str]:
         kinds = [forwarding] * len(self.plan["nodes"])

@@ -7,7 +7,7 @@ without the Ethernet header.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from narrows.errors import ScenarioError
 from narrows.packets import ETHERNET, FULL_PACKET
@@ -37,6 +37,8 @@ class Leaf:
     """Maximum length in L3 bytes (None: `packets` limits the queue)."""
     mark: int | None = None
     """A packet is marked CE if it was in the queue for longer than this time in ns (None: no marks)."""
+    fq: bool = False
+    """Whether the queue is the qdisc fq, which holds packets until their departure times."""
 
     def words(self) -> str:
         """The arguments of the qdisc for tc(8)."""
@@ -44,6 +46,8 @@ class Leaf:
             # The target of CoDel is so large that no packet reaches it. Only ce_threshold marks packets.
             never = f"target {_NEVER_SECONDS}s interval {_NEVER_SECONDS}s"
             return f"codel limit {self.packets} {never} ecn ce_threshold {self.mark / 1000:.3f}us"
+        if self.fq:
+            return f"fq limit {self.packets} flow_limit {self.packets}"
         return f"pfifo limit {self.packets}" if self.bytes is None else f"bfifo limit {self.bytes}"
 
 
@@ -78,6 +82,13 @@ class Qdisc:
 def burst(rate: int) -> int:
     """Size in bytes of the bucket for a rate in bytes/s."""
     return max(BURST_PACKETS * FRAME, rate * BURST_NANOS // NANOS_PER_SEC)
+
+
+def with_fq(queue: Qdisc) -> Qdisc | None:
+    """The queue with fq instead of its FIFO (None: it is not a single FIFO without limit)."""
+    if queue.leaf != Leaf(ENDLESS_PACKETS, None):
+        return None
+    return replace(queue, leaf=replace(queue.leaf, fq=True))
 
 
 def relay_shapes(link: LinkPlan) -> bool:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from narrows import rate
 from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import cc, features
-from narrows.backends.kernel.backend import check_plan
+from narrows.backends.kernel.agents import BRF
+from narrows.backends.kernel.backend import check_agents, check_plan, has_agents
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import closure, foreign, image, package, wire
@@ -81,15 +83,14 @@ class Vm:
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
-        if plan["rate_controllers"]:
-            raise ScenarioError(
-                f"found {plan['rate_controllers'][0]['kind']!r}, expected no rate controller: "
-                "guests do not support rate controllers",
-                "rate_controllers.0.kind",
-            )
+        if plan.get("sdn") is not None:
+            raise ScenarioError("found an SDN controller, expected --on sim or --on kernel", "sdn")
         if plan.get("capture") is not None:
             raise ScenarioError("found a capture, expected --on sim or --on kernel", "capture")
-        check_plan(in_guest(plan))
+        layout = check_plan(in_guest(plan))
+        if has_agents(plan, layout):
+            _check_kernel(plan, image.prepared())
+            check_agents(plan, layout)
         files = foreign.prepared(plan).files
         if not self._saved:
             self._checked_extra = files
@@ -172,16 +173,32 @@ class Vm:
             if image.NO_EXTRA not in self._saved and (existing := image.existing()) is not None:
                 self._saved[image.NO_EXTRA] = existing
             saved = self._saved.get(image.NO_EXTRA)
-        ahead = [*image.offered(), *(cc.NAMES if closure.agent() else ())]
+        kernel = package.found()
+        loaded = cc.NAMES if closure.agent() else ()
+        with_brf = (BRF,) if loaded and kernel is not None and kernel.runs_agents else ()
+        ahead = [*image.offered(), *loaded, *with_brf]
         names = saved.facts["congestion_controls"] if saved is not None else ahead
-        return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
+        by_agent = (*cc.NAMES, BRF)
+        return [(name, BY_AGENT if name in by_agent else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Names that a controller's `kind` may take.
+        """Names that a controller's `kind` may take: the kinds that the agent offers."""
+        return [(kind, BY_AGENT) for kind in rate.on_switches()]
 
-        The list is empty, because `check` refuses rate controllers.
-        """
-        return []
+
+def _check_kernel(plan: Plan, kernel: package.Kernel) -> None:
+    """Check that the guest's kernel runs BRF's agents."""
+    if kernel.runs_agents:
+        return
+    found, key = "agents", "flows"
+    if plan["rate_controllers"]:
+        found, key = repr(plan["rate_controllers"][0]["kind"]), "rate_controllers.0.kind"
+    wanted = ".".join(map(str, package.AGENTS_SINCE))
+    raise ScenarioError(
+        f"found {found}, which needs Linux {wanted}, but the guest has {kernel.release}: "
+        f"run narrows vm prepare --kernel {package.RECENT}",
+        key,
+    )
 
 
 def in_guest(plan: Plan) -> Plan:

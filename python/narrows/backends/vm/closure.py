@@ -48,7 +48,8 @@ def programs() -> list[Path]:
 def agent() -> Path | None:
     """The path of narrows-agent, if it is installed.
 
-    Guests use the agent only to load algorithms. The agent's other functions need Linux 6.12.
+    On Linux 6.1, guests use the agent only to load algorithms. On Linux 6.10 or later, they also run BRF's
+    agents.
     """
     found = agents.find()
     return found.resolve() if found else None

@@ -23,6 +23,7 @@ from narrows.backends.kernel.backend import Kernel, check_plan
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import wire
+from narrows.backends.vm.package import runs_agents
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.plan import Plan
 
@@ -49,8 +50,11 @@ def main() -> None:
         kernel = Kernel(virtual=True)
         facts = {
             **kernel.facts(),
-            # Guests do not offer `brf`, because its agents need a later kernel.
-            "congestion_controls": sorted(n for n, _ in kernel.congestion_controllers() if n != BRF),
+            "congestion_controls": sorted(
+                name
+                for name, _ in kernel.congestion_controllers()
+                if name != BRF or runs_agents(os.uname().release)
+            ),
         }
     except NarrowsError as error:
         _say(port, {"failed": str(error)})

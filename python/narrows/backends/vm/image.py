@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import shlex
 import shutil
 import subprocess
@@ -176,7 +177,11 @@ def _modules(archive: Archive, folder: Path, version: str) -> None:
         staged = Path(temporary) / "lib/modules" / version
         for name in chosen:
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, staged / name)
+            if name.endswith(".xz"):
+                # Later packages have compressed modules, which busybox may be unable to load.
+                (staged / name.removesuffix(".xz")).write_bytes(lzma.decompress((source / name).read_bytes()))
+            else:
+                shutil.copy2(source / name, staged / name)
         for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
             shutil.copy2(source / name, staged / name)
         subprocess.run(["depmod", "-b", temporary, version], check=True, capture_output=True)

@@ -20,6 +20,10 @@ from narrows.backends.vm.errors import VmError
 
 METAPACKAGE = "linux-image-amd64"
 """Debian's metapackage for its current kernel."""
+RECENT = "linux-image-6.12-amd64"
+"""A metapackage of Debian 12 for a kernel that runs BRF's agents."""
+AGENTS_SINCE = (6, 10)
+"""The first version of Linux on which BRF's senders run (docs/how-to/kernel.md)."""
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
@@ -43,6 +47,11 @@ class Kernel:
     """Digest of the package file."""
 
     @property
+    def runs_agents(self) -> bool:
+        """Whether BRF's agents run on this kernel."""
+        return runs_agents(self.release)
+
+    @property
     def image(self) -> Path:
         """The kernel image to boot."""
         return self.folder / f"boot/vmlinuz-{self.release}"
@@ -51,6 +60,11 @@ class Kernel:
     def modules(self) -> Path:
         """The folder of the kernel's modules."""
         return self.folder / "lib/modules" / self.release
+
+
+def runs_agents(release: str) -> bool:
+    """Whether BRF's agents run on the kernel with this `uname -r`."""
+    return tuple(map(int, re.findall(r"\d+", release)[:2])) >= AGENTS_SINCE
 
 
 def cache() -> Path:
@@ -93,16 +107,20 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     _call([words[0], *wait, *words[1:]], DEBIAN_FRONTEND="noninteractive")
 
 
-def fetch(say: Callable[[str], None]) -> Kernel:
+def fetch(say: Callable[[str], None], asked: str = METAPACKAGE) -> Kernel:
     """Download the distribution's kernel package and unpack it into the cache.
+
+    Args:
+        say: called with a line before each step.
+        asked: a package with a kernel, or a metapackage that depends on such a package.
 
     Raises:
         VmError: if there is no such package, or if a tool is missing.
     """
     for tool in ("apt-get", "apt-cache", "dpkg", "dpkg-deb"):
         if shutil.which(tool) is None:
-            raise VmError(f"found no {tool}: the guests' kernel is a Debian package ({METAPACKAGE})")
-    name = _package_name()
+            raise VmError(f"found no {tool}: the guests' kernel is a Debian package ({asked})")
+    name = resolved(asked)
     cache().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache(), prefix="new-") as temporary:
         place = Path(temporary)
@@ -131,13 +149,19 @@ def fetch(say: Callable[[str], None]) -> Kernel:
     return kernel
 
 
-def _package_name() -> str:
-    """The name of the kernel package on which the metapackage depends."""
-    told = _call(["apt-cache", "depends", "--important", METAPACKAGE])
+def resolved(asked: str) -> str:
+    """The name of a kernel package. For a metapackage, this is the package on which it depends.
+
+    Raises:
+        VmError: if there is no such package.
+    """
+    if not re.fullmatch(r"linux-image-[a-z0-9.+-]+", asked):
+        raise VmError(f"found the package {asked!r}, expected the name of a kernel such as {METAPACKAGE}")
+    told = _call(["apt-cache", "depends", "--important", asked])
     names = re.findall(r"Depends: (linux-image-\S+)", told)
-    if not names:
+    if not names and asked == METAPACKAGE:
         raise VmError(f"found no package {METAPACKAGE}; guests run Debian's kernel: apt-get update?")
-    return str(names[0])
+    return str(names[0]) if names else asked
 
 
 def _call(words: list[str], folder: Path | None = None, **environment: str) -> str:

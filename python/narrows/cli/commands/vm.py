@@ -17,11 +17,19 @@ vm = typer.Typer(
 @vm.command()
 def prepare(
     again: Annotated[bool, typer.Option("--again", help="Download the kernel package again.")] = False,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="PACKAGE",
+            help="Debian package of the guest's kernel (default: the present one, or linux-image-amd64).",
+        ),
+    ] = None,
 ) -> None:
     """Download the guest's kernel, install missing packages (as root), boot the guest once and save it."""
     from narrows.cli import vm as work  # noqa: PLC0415
 
-    work.prepare(again=again)
+    work.prepare(again=again, kernel=kernel)
 
 
 @vm.command()

@@ -1,5 +1,5 @@
-//! CoDel (RFC 8289) drops packets at the head of the queue when the sojourn time has stayed above the target for one
-//! `interval`.
+//! CoDel (RFC 8289). It drops packets at the head of the queue after the sojourn time has stayed above the target for
+//! one `interval`.
 
 use narrows_control::units::{Span, Time};
 
@@ -10,7 +10,7 @@ use crate::plan::LimitPlan;
 /// MAXPACKET of RFC 8289 section 5.5, in bytes.
 const MAX_PACKET: u64 = 1500;
 
-/// Parameters. RFC 8289 sections 4.3 and 4.4 recommend an interval of 100 ms and a target of 5 ms.
+/// Parameters of CoDel. RFC 8289 (sections 4.3 and 4.4) recommends an interval of 100 ms and a target of 5 ms.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Params {
     target: Span,
@@ -24,11 +24,11 @@ impl Params {
     }
 }
 
-/// The state of the control law. The queue itself is separate.
+/// The state of CoDel's control law. The packets are stored elsewhere.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Law {
-    /// CoDel begins to drop packets at this time, if the sojourn time stays above the target until this time. `None`
-    /// while the sojourn time is below the target, or the backlog is at most one MTU.
+    /// The time at which CoDel begins to drop packets, if the sojourn time stays above the target until then. `None`
+    /// while the sojourn time is below the target, and while the backlog is at most one MTU.
     first_above: Option<Time>,
     next_drop: Time,
     count: u32,
@@ -37,8 +37,8 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// Returns the time of the next drop after a drop at `from`. The time between drops is inversely proportional to
-    /// the square root of the number of drops (RFC 8289 section 5.6).
+    /// Returns the time of the next drop after a drop at `from`. The gap between two drops is inversely proportional
+    /// to the square root of the number of drops (RFC 8289 section 5.6).
     fn control(&self, from: Time, params: &Params) -> Time {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }
@@ -63,7 +63,7 @@ impl Law {
         }
     }
 
-    /// Returns the next packet to send, and adds dropped packets to `losses` (section 5.5, `dequeue`).
+    /// Returns the next packet to send. Adds the packets that CoDel drops to `losses` (section 5.5, `dequeue`).
     pub(crate) fn dequeue(
         &mut self,
         now: Time,
@@ -96,8 +96,8 @@ impl Law {
                 (head, _) = self.head(now, leaf, params);
             }
             self.dropping = true;
-            // Section 5.4: if the last dropping state was recent, start near the drop rate that controlled the queue in
-            // that state.
+            // Section 5.4: if the previous dropping state ended recently, start with a drop rate close to the final
+            // rate of that state.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.next_drop) < params.interval.scale(16, 1);
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -107,7 +107,8 @@ impl Law {
         head
     }
 
-    /// Marks the packet and returns `true`, or drops it and returns `false`. A marked packet is sent.
+    /// Marks the packet if possible, and returns `true`. The packet is then sent. Otherwise drops the packet and
+    /// returns `false`.
     fn mark_or_drop(&self, w: Waiting, params: &Params, packets: &mut Packets, losses: &mut Losses) -> bool {
         if params.ecn && mark(packets.get_mut(w.packet)) {
             losses.marked += 1;

@@ -1,7 +1,7 @@
-//! A plain FIFO: the departure time of a packet is known when the packet arrives.
+//! A plain FIFO. The departure time of a packet is known when the packet arrives.
 //!
-//! The FIFO stores the start of transmission and the size of each waiting packet. From these values, the FIFO computes
-//! how many packets and bytes it holds.
+//! For each waiting packet, the FIFO stores the start of transmission and the size. From these values, it computes how
+//! many packets and bytes are waiting.
 
 use narrows_control::units::{Span, Time};
 
@@ -16,12 +16,12 @@ pub(crate) struct Fifo {
     limit: LimitPlan,
     is_unlimited: bool,
     early: Early,
-    /// Start of transmission and size of each packet whose transmission has not started.
+    /// The packets whose transmission has not started: (start of transmission, size).
     waiting: Ring<(Time, u32)>,
     bytes: u64,
 }
 
-/// The rule that marks or drops packets before the queue is full.
+/// The rule by which packets are marked or dropped before the queue is full.
 #[derive(Clone, Debug)]
 enum Early {
     Never,
@@ -29,7 +29,7 @@ enum Early {
     Red(Box<Red>),
 }
 
-/// RED (Floyd, Jacobson 1993), gentle variant.
+/// RED (Floyd and Jacobson 1993), in the gentle variant.
 #[derive(Clone, Debug)]
 struct Red {
     min: f64,
@@ -74,7 +74,7 @@ impl Fifo {
     }
 
     /// Decides whether to accept, mark or drop an arriving packet. `slot` is the assumed transmission time of a packet.
-    /// RED uses it to lower its average after the queue was idle.
+    /// After an idle time, RED uses `slot` to lower its average queue length.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
         self.expire(now);
@@ -96,7 +96,7 @@ impl Fifo {
         }
     }
 
-    /// Records an accepted packet whose transmission starts at `start`.
+    /// Adds an accepted packet, whose transmission starts at `start`.
     #[inline]
     pub(crate) fn record(&mut self, now: Time, start: Time, size: u32) {
         if start > now {
@@ -117,7 +117,7 @@ impl Fifo {
         }
     }
 
-    /// Returns the numbers of packets and bytes that wait at `now`.
+    /// Returns the numbers of packets and bytes that are waiting at `now`.
     pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
         self.expire(now);
         (self.waiting.len() as u32, self.bytes)
@@ -130,8 +130,8 @@ impl Red {
             self.average += self.weight * (waiting as f64 - self.average);
             self.idle_since = None;
         } else {
-            // Section 4: while the queue is idle, the average decays as if one packet per `slot` had arrived at an
-            // empty queue.
+            // Section 4: while the queue is idle, the average decays as if a packet arrived at an empty queue in each
+            // `slot`.
             let since = self.idle_since.replace(now).unwrap_or(now);
             let slots = now.since(since).as_nanos() as f64 / slot.as_nanos().max(1) as f64;
             self.average *= libm::pow(1.0 - self.weight, slots.max(1.0));
@@ -145,8 +145,8 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // This step spreads the marks evenly. With this step, the gaps between marks have a uniform distribution.
-        // Without this step, the gaps would have a geometric distribution (section 7).
+        // This step spreads the marks evenly. The gaps between marks then have a uniform distribution. Without this
+        // step, they would have a geometric distribution (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

@@ -1,7 +1,7 @@
-//! Per-flow queues that take turns, for UDP at a controlled port (BRF-23).
+//! Separate queues for UDP flows at a port with a rate controller (BRF-23).
 //!
-//! If a flow sends too much, it fills only its own queue. In each of its turns, a queue sends a quantum (deficit round
-//! robin). Leaves of equal priority in Linux's HTB also take turns by deficit round robin.
+//! A flow that sends too much fills only its own queue. The queues take turns, and each sends a quantum in its turn
+//! (deficit round robin). In Linux's HTB, leaves of equal priority also take turns by deficit round robin.
 
 use narrows_control::rate::{UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::Bytes;
@@ -9,13 +9,13 @@ use narrows_control::units::Bytes;
 use super::{Leaf, Waiting};
 use crate::plan::LimitPlan;
 
-/// Number of queues. The agent selects a flow's queue by a hash. The simulator uses the flow number modulo the number
-/// of queues.
+/// Number of queues. The agent selects the queue of a flow by a hash. The simulator uses the flow number modulo the
+/// number of queues instead.
 const QUEUES: usize = UDP_QUEUES as usize;
 /// Number of bytes that a queue sends in its turn: two full packets.
 const QUANTUM: i64 = 3_000;
 
-/// The queues.
+/// The queues of all UDP flows of a port.
 pub(crate) struct FlowQueues {
     queues: Vec<(Leaf, i64)>,
     turn: usize,
@@ -32,7 +32,7 @@ impl FlowQueues {
         FlowQueues { queues: vec![(Leaf::new(limit), QUANTUM); QUEUES], turn: 0, packets: 0 }
     }
 
-    /// Adds a packet to its flow's queue. Returns `false` if this queue is full.
+    /// Adds a packet to the queue of its flow. Returns `false` if this queue is full.
     pub(crate) fn push(&mut self, flow: u32, waiting: Waiting) -> bool {
         let (queue, _) = &mut self.queues[flow as usize % QUEUES];
         if !queue.fits(waiting.size) {
@@ -84,7 +84,7 @@ mod tests {
         assert!((0..4).all(|n| queues.push(2, packet(100 + n, 750))));
         assert_eq!((queues.len(), queues.bytes()), (14, 10 * 1500 + 4 * 750));
         let order: Vec<u32> = std::iter::from_fn(|| queues.pop()).map(|w| w.packet / 100).collect();
-        // A quantum is two packets of the first flow, or four packets of the second flow.
+        // A quantum fits two packets of the first flow, or four packets of the second flow.
         assert_eq!(order, [0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(queues.bytes(), 0);
     }

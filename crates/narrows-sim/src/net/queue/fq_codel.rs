@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290). A hash selects the queue of each flow. Deficit round robin serves the queues, and queues of new
-//! flows come first. Each queue runs CoDel.
+//! FQ-CoDel (RFC 8290). A hash selects the queue of each flow, and each queue runs CoDel. The queues are served by
+//! deficit round robin. Queues of new flows are served first.
 
 use narrows_control::units::{Bytes, Time};
 
@@ -10,14 +10,13 @@ use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
-/// Upper bound of the quantum. With a larger quantum, flows would not share the link fairly, and the deficits could
-/// overflow.
+/// Upper bound of the quantum. A larger quantum would make the sharing unfair, and the deficits could overflow.
 const MAX_QUANTUM_BYTES: u64 = 1 << 30;
 
-/// The scheduler.
+/// The state of FQ-CoDel.
 pub(crate) struct FqCodel {
     queues: Vec<Queue>,
-    /// Two lists of queue indices: queues that have just become active, and other queues with a backlog (RFC
+    /// Indices of queues that have just become active. `old` contains the indices of the other queues with packets (RFC
     /// 8290 section 4.2).
     new: Ring<u32>,
     old: Ring<u32>,
@@ -49,13 +48,13 @@ impl FqCodel {
         }
     }
 
-    /// Returns the index of a packet's queue. The two directions of a flow are hashed separately, as in a router.
+    /// Returns the index of a packet's queue. As in a router, the two directions of a flow have different hashes.
     fn hash(&self, packet: &Packet) -> usize {
         let id = (packet.flow as u64) << 1 | packet.is(flag::REVERSE) as u64;
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.queues.len()
     }
 
-    /// Drops the head of the queue with the largest backlog. Called when the limit is reached (section 4.1).
+    /// Drops the head of the queue that holds the most bytes. Called when the limit is reached (section 4.1).
     fn drop_from_longest(&mut self, losses: &mut Losses) {
         let longest = self.queues.iter_mut().max_by_key(|q| q.leaf.bytes());
         if let Some(waiting) = longest.and_then(|q| q.leaf.pop()) {
@@ -107,8 +106,8 @@ impl Discipline for FqCodel {
                 }
                 None => {
                     list.pop_front();
-                    // Section 4.2: a new queue that has become empty moves to the old list first. Otherwise the next
-                    // packet could make it a new queue again at once.
+                    // Section 4.2: when a new queue becomes empty, it first moves to the old list. Otherwise its next
+                    // packet could at once make it a new queue again.
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(at);
                     } else {

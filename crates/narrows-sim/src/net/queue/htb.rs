@@ -2,9 +2,9 @@
 //! guaranteed rate and a ceiling.
 //!
 //! A class that sends less than its guaranteed rate is served first. A class between its guaranteed rate and its
-//! ceiling borrows the remaining capacity. Classes with lower priority values borrow first. Classes with equal values
-//! take turns, and each sends a quantum in its turn. A class may have several leaves in strict priority (BRF-25), or a
-//! queue for each flow (BRF-23).
+//! ceiling borrows capacity that the other classes do not use. Classes with lower priority values borrow first. Classes
+//! with equal values take turns, and each sends a quantum in its turn. A class may have several leaves in strict
+//! priority (BRF-25), or a queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
@@ -14,16 +14,17 @@ use crate::packets::Packets;
 use crate::plan::{HtbClassPlan, LimitPlan};
 
 const MTU_BYTES: u64 = 1500;
-/// The two levels at which a class may send: within its own rate, or by borrowing the remaining capacity.
+/// The two levels at which a class may send. At `OWN`, it sends within its own rate. At `BORROW`, it borrows capacity
+/// that the other classes do not use.
 const OWN: usize = 0;
 const BORROW: usize = 1;
 
-/// The scheduler.
+/// The state of the HTB.
 pub(crate) struct Htb {
     classes: Vec<Class>,
-    /// For each leaf number: the class, and the band in this class.
+    /// For each leaf number: the index of the class, and the index of the band in this class.
     leaves: Vec<(usize, usize)>,
-    /// For each level: the class at which the round robin continues.
+    /// For each level: the class that is next in the round robin.
     turn: [usize; 2],
 }
 
@@ -31,11 +32,11 @@ struct Class {
     rate: Bucket,
     ceil: Bucket,
     priority: u8,
-    /// The bands of the class, in strict priority.
+    /// The bands of the class. Earlier bands have strict priority over later ones.
     bands: Vec<Band>,
-    /// For each level: the bytes that the class may still send in its turn (Linux: leaf.deficit[level]).
+    /// For each level: the number of bytes that the class may still send in its turn (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
-    /// Whether a policer drops each packet that would have to wait (BRF-23).
+    /// Whether the class is policed. In a policed class, each packet that would have to wait is dropped (BRF-23).
     is_policed: bool,
 }
 
@@ -46,7 +47,7 @@ enum Band {
 }
 
 impl Band {
-    /// Adds a packet. Returns `false` if the packet's queue is full.
+    /// Adds a packet. Returns `false` if the queue for this packet is full.
     fn push(&mut self, waiting: Waiting, packets: &Packets) -> bool {
         match self {
             Band::Fifo(queue) => {
@@ -82,7 +83,7 @@ impl Band {
     }
 }
 
-/// A token bucket. Tokens are bytes x 1e9, so that integer arithmetic is exact.
+/// A token bucket. A token stands for a billionth of a byte, so integer arithmetic is exact.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: Rate,
@@ -108,8 +109,8 @@ impl Bucket {
         self.at = now;
     }
 
-    /// Whether a packet may leave. HTB sends a packet if the number of tokens is at least zero, and subtracts the
-    /// packet's tokens afterwards.
+    /// Whether a packet may leave. HTB sends a packet if the number of tokens is at least zero. It subtracts the
+    /// packet's tokens afterwards, so the number can become negative.
     fn has_credit(&self) -> bool {
         self.tokens >= 0
     }
@@ -139,8 +140,8 @@ impl Bucket {
     }
 }
 
-/// Returns the size of a bucket (BRF-22): two packets, or the bytes that are sent in a millisecond, whichever is
-/// more.
+/// Returns the size of a bucket (BRF-22). This is the number of bytes that are sent in a millisecond at this rate, but
+/// at least two packets.
 fn burst(rate: Rate) -> Bytes {
     Bytes::new(2 * MTU_BYTES).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -152,8 +153,9 @@ impl Htb {
         Htb::with(classes)
     }
 
-    /// Creates the queue of a port with a rate controller. Its classes are rated flows (in two bands), other TCP, and
-    /// UDP. UDP is either policed, or it has a queue for each flow and borrows after the other classes.
+    /// Creates the queue of a port with a rate controller. It has three classes: flows with an allocated rate (in two
+    /// bands), other TCP, and UDP. If `queues_udp` is true, UDP has a queue for each flow, and borrows after the other
+    /// classes. If `queues_udp` is false, UDP is policed.
     pub(crate) fn controlled(capacity: Rate, limit: LimitPlan, queues_udp: bool) -> Self {
         let mut udp = Class::new(capacity, capacity, u8::from(queues_udp), &[limit], !queues_udp);
         if queues_udp {
@@ -175,7 +177,7 @@ impl Htb {
         Htb { classes, leaves, turn: [0; 2] }
     }
 
-    /// Changes the rate and ceiling of a class. The packets of the class stay in the queue.
+    /// Changes the rate and the ceiling of a class. The class keeps its packets.
     pub(crate) fn set_class(&mut self, now: Time, class: usize, rate: Rate, ceil: Rate) {
         if let Some(c) = self.classes.get_mut(class) {
             c.rate.set_rate(now, rate);
@@ -183,20 +185,21 @@ impl Htb {
         }
     }
 
-    /// Selects the next class that may send at `level`. Classes with lower priority values are selected first.
+    /// Selects the class that sends next at `level`. Among the classes that may send, a class with the lowest priority
+    /// value is selected.
     fn pick(&self, level: usize) -> Option<usize> {
         let n = self.classes.len();
         let order = (0..n).map(|k| (self.turn[level] + k) % n);
         order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
     }
 
-    /// Takes the next packet of a class for transmission. When the class has used its quantum at this level, the turn
-    /// passes to the next class (deficit round robin).
+    /// Removes the next packet of a class, to transmit it. When the class has used its quantum at this level, it is the
+    /// next class's turn (deficit round robin).
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
         let Some(waiting) = c.bands.iter_mut().find_map(Band::pop) else { return Next::Empty };
-        // Borrowed bytes are not charged to the class's own rate (Linux `htb_charge_class`).
+        // Bytes that are sent by borrowing do not use tokens of the class's own rate (Linux `htb_charge_class`).
         if level == OWN {
             c.rate.charge(waiting.size);
         }
@@ -222,7 +225,7 @@ impl Class {
         }
     }
 
-    /// Whether the class has packets and its tokens allow sending at this level.
+    /// Whether the class has packets, and has the tokens to send them at this level.
     fn may_send(&self, level: usize) -> bool {
         !self.is_empty() && self.ceil.has_credit() && self.rate.has_credit() == (level == OWN)
     }
@@ -231,8 +234,9 @@ impl Class {
         self.bands.iter().all(|band| band.len() == 0)
     }
 
-    /// Returns the quantum: the bytes that are sent in 10 ms at the class's rate, but at least one packet. Linux uses
-    /// the bytes of 0.1 s (r2q = 10). This HTB uses 10 ms, because the rates of its classes change every 10 ms.
+    /// Returns the quantum of the class. It is the number of bytes that are sent in 10 ms at the class's rate. It is at
+    /// least one packet and at most 200 kB. Linux uses 0.1 s instead (r2q = 10). This HTB uses 10 ms, because the rates
+    /// of its classes change every 10 ms.
     fn quantum(&self) -> i64 {
         (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }

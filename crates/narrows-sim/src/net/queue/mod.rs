@@ -1,6 +1,8 @@
-//! Queues. In a plain FIFO (with tail drop, threshold marking or RED), the departure time of a packet is
-//! known when the packet arrives; see [`fifo`]. Queues that choose a packet at dequeue time implement
-//! [`Discipline`].
+//! Queues. There are two kinds:
+//!
+//! * In a plain FIFO, the departure time of a packet is known when the packet arrives; see [`fifo`]. A FIFO may use
+//!   tail drop, threshold marking or RED.
+//! * A scheduling queue chooses the next packet only when the link is free. Scheduling queues implement [`Discipline`].
 
 pub(crate) mod codel;
 pub(crate) mod fifo;
@@ -16,7 +18,7 @@ use crate::packet::{Packet, flag};
 use crate::packets::Packets;
 use crate::plan::{LimitPlan, QueuePlan};
 
-/// A packet that waits.
+/// A packet that waits in a queue.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) packet: u32,
@@ -35,24 +37,25 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue has dropped, and the number of packets that it has marked. The caller takes these values
-/// and resets them.
+/// The packets that a queue has dropped, and the number of packets that it has marked. The caller processes and resets
+/// these values.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
     pub(crate) marked: u64,
 }
 
-/// A queue that chooses the next packet at dequeue time.
+/// A scheduling queue, which chooses the next packet only when the link is free.
 pub(crate) trait Discipline: Send {
-    /// Adds a packet to leaf `leaf`, which is the packet's class or the leaf chosen by a rate controller. Dropped
-    /// packets are added to `losses`.
+    /// Adds a packet to a leaf. `leaf` is the packet's class, or the leaf that a rate controller has chosen. If the
+    /// queue drops packets, it adds them to `losses`.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Packets, losses: &mut Losses);
 
-    /// Removes the next packet to transmit at `now` and returns it, if a packet may leave.
+    /// Removes the packet that is transmitted next and returns it. If no packet may leave yet, returns the time at
+    /// which one may.
     fn dequeue(&mut self, now: Time, packets: &mut Packets, losses: &mut Losses) -> Next;
 
-    /// Returns the numbers of packets and bytes that wait.
+    /// Returns the numbers of packets and bytes in the queue.
     fn backlog(&self) -> (u32, u64);
 
     /// Returns the queue as an HTB; `None` if the queue is of another kind.
@@ -61,7 +64,7 @@ pub(crate) trait Discipline: Send {
     }
 }
 
-/// Builds the scheduling queue of this plan. Returns `None` for a FIFO.
+/// Builds the scheduling queue of a plan. Returns `None` if the plan has a FIFO.
 pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     match plan {
         QueuePlan::Fifo { .. } => None,
@@ -76,7 +79,7 @@ pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     }
 }
 
-/// A first-in first-out list with a limit. All scheduling queues consist of such lists.
+/// A first-in first-out list with a limit. All scheduling queues are built from such lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaf {
     queue: Ring<Waiting>,
@@ -89,7 +92,7 @@ impl Leaf {
         Leaf { limit, ..Leaf::default() }
     }
 
-    /// Whether another packet of `size` bytes still fits.
+    /// Whether another packet of `size` bytes fits into the list.
     pub(crate) fn fits(&self, size: u32) -> bool {
         fits(self.limit, self.queue.len() as u32, self.bytes, size)
     }
@@ -118,13 +121,15 @@ impl Leaf {
     }
 }
 
-/// Whether another packet of `size` bytes fits into a queue that holds `packets` and `bytes` and has this `limit`.
+/// Whether another packet of `size` bytes fits into a queue with this `limit`. The queue already holds `packets`
+/// packets and `bytes` bytes.
 #[inline]
 pub(crate) fn fits(limit: LimitPlan, packets: u32, bytes: u64, size: u32) -> bool {
     limit.packets.is_none_or(|l| packets < l) && limit.bytes.is_none_or(|l| bytes + size as u64 <= l.get())
 }
 
-/// Marks a packet if it is ECN-capable. Returns `false` if the packet cannot be marked and must be dropped.
+/// Marks a packet if it is ECN-capable. Returns `false` if it is not. The caller must then drop
+/// the packet.
 pub(crate) fn mark(packet: &mut Packet) -> bool {
     let capable = packet.is(flag::ECT);
     if capable {
@@ -133,7 +138,7 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     capable
 }
 
-/// Returns the time that a packet has spent in the queue until `now`.
+/// Returns how long a packet has been in the queue at `now`.
 pub(crate) fn sojourn(waiting: &Waiting, now: Time) -> Span {
     now.since(waiting.since)
 }

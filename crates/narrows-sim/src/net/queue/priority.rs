@@ -6,7 +6,7 @@ use super::{Discipline, Leaf, Losses, Next, Waiting};
 use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
-/// The scheduler.
+/// The queues of all classes.
 pub(crate) struct Priority {
     classes: Vec<Leaf>,
 }
@@ -18,7 +18,7 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    /// If a packet's class does not exist, the packet is added to the last class.
+    /// If `leaf` is not the number of a class, the packet is added to the last class.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Packets, losses: &mut Losses) {
         let last = self.classes.len().saturating_sub(1);
         match self.classes.get_mut(leaf.min(last)) {

@@ -1,4 +1,4 @@
-//! ECN, pacing and the use of the window.
+//! Tests of ECN, of pacing, and of how much of the window is used.
 
 use narrows_control::congestion::State;
 
@@ -53,12 +53,12 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     pair.run_until(at(20_000));
     let rate = pair.receiver.delivered as f64 * 8.0 / 20.0;
     assert!((rate / 5e6 - 1.0).abs() < 0.01, "{rate}");
-    // A flow of 5 Mbit/s over an RTT of 40 ms with delayed ACKs needs a window of fewer than 20 segments.
+    // With an RTT of 40 ms and delayed ACKs, a flow of 5 Mbit/s needs a window of fewer than 20 segments.
     assert!(pair.sender.control.window.cwnd <= 64, "{}", pair.sender.control.window.cwnd);
 }
 
-/// Linux `tcp_cong_avoid` records the time of every ACK. `tcp_cwnd_application_limited` reduces the window
-/// only if no ACK has arrived for an RTO.
+/// Linux `tcp_cong_avoid` records the time of each ACK. `tcp_cwnd_application_limited` reduces the window only if no
+/// ACK has arrived for an RTO.
 #[test]
 fn the_window_of_a_limited_application_does_not_shrink_while_acks_arrive() {
     let app = limited(20);
@@ -108,14 +108,14 @@ fn pacing_spaces_the_packets_of_a_window() {
 
 #[test]
 fn the_reordering_timer_does_not_send_a_burst() {
-    // Segment 240 is lost after reordering was observed, and RACK's timer finds the loss. Until then, each
-    // transmission follows an ACK. When the timer expires, the sender may send the retransmission and at most
-    // one more segment.
+    // Reordering was observed, and then segment 240 is lost. RACK's timer finds this loss. Before the timer expires,
+    // each transmission follows an ACK. When it expires, the sender may send the retransmission and at most one more
+    // segment.
     let app = segments(2_000);
     let mut lost = lose(&[240]);
     let mut pair = Pair::new("reno", &app, |p, now| match lost(p, now) {
         Fate::Pass if p.payload > 0 && p.seq == 100 => Fate::Late(ms(5)),
-        // Segments after 244 are delayed, so that no ACK triggers loss detection.
+        // Segments after 244 are delayed. No ACK therefore starts the loss detection.
         Fate::Pass if p.payload > 0 && p.seq > 244 && now < at(290) => Fate::Late(ms(200)),
         fate => fate,
     });
@@ -128,7 +128,7 @@ fn the_reordering_timer_does_not_send_a_burst() {
 
 #[test]
 fn dctcp_echoes_exactly_the_segments_that_were_marked() {
-    // RFC 8257 section 3.2: an ACK never covers marked and unmarked segments together, even if it is delayed.
+    // RFC 8257 section 3.2: no ACK covers both marked and unmarked segments, not even a delayed ACK.
     let app = segments(400);
     let marked = |seq: u32| (100..107).contains(&seq) || seq == 150;
     let mut pair =

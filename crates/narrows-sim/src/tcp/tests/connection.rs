@@ -1,4 +1,4 @@
-//! Opening and closing of connections, ACKs and the receive window.
+//! Tests of opening and closing connections, of ACKs, and of the receive window.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ fn a_short_flow_takes_two_round_trips_and_its_transmission_time() {
     let app = segments(4);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
-    // The handshake and the data with its ACK take an RTT of 40 ms each. The data needs 4 x 0.1 ms in addition.
+    // The handshake takes an RTT of 40 ms. The data and its ACK take another RTT, and 4 x 0.1 ms for the transmission.
     assert_eq!(pair.sender.completed_at(), Some(Time::ZERO + Span::from_micros(80_400)));
     assert_eq!(pair.sender.counters.retransmits, 0);
 }
@@ -27,8 +27,8 @@ fn a_lost_syn_is_retransmitted_after_a_second() {
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
     let syns: Vec<Time> = pair.log.iter().filter(|s| first_syn(&s.packet)).map(|s| s.at).collect();
     assert_eq!(syns, [at(0), at(1_000)]);
-    // RFC 7323: the echo identifies the SYN that was answered, so there is an RTT sample. Karn's rule alone would allow
-    // no sample.
+    // RFC 7323: the timestamp echo shows which SYN was answered, so there is an RTT sample. By Karn's rule alone, there
+    // would be none.
     assert_eq!(pair.sender.flight.rtt.min.as_nanos() / 1_000_000, 40);
 }
 
@@ -94,7 +94,7 @@ fn every_second_segment_is_acknowledged_after_the_quick_acks() {
     pair.limit_window(40);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
     let acks = pair.acks().count() as i64;
-    // The first 16 ACKs cover one segment each, and the other ACKs cover two segments each.
+    // Each of the first 16 ACKs covers one segment. Each later ACK covers two segments.
     assert!((acks - (16 + (2_000 - 16) / 2)).abs() <= 20, "{acks}");
 }
 
@@ -103,20 +103,20 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Segments in flight after 2, 3 and 4 round trips. ACKs have reported 0, 45 and 180 segments by then.
+    // Number of segments in flight after 2, 3 and 4 round trips. By then, ACKs have reported 0, 45 and 180 segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // The window opens up to 2172 segments (3 MiB). At this size, it no longer grows. The receiver then sends its 16
-    // quick ACKs. After these, each ACK covers two segments.
+    // The window grows up to 2172 segments (3 MiB). The receiver then sends its 16 quick ACKs. Each later ACK covers
+    // two segments.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
 }
 
-/// Half of a buffer is offered (Linux tcp_win_from_space).
+/// The receiver offers half of its buffer (Linux tcp_win_from_space).
 #[test]
 fn the_window_opens_to_half_of_the_buffer() {
     let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
@@ -134,8 +134,8 @@ fn the_window_opens_to_half_of_the_buffer() {
     assert_eq!(small.edge(), 1);
 }
 
-/// A full segment takes 2304 bytes of the receive buffer (Linux skb->truesize). The receiver offers half of the
-/// remaining memory, and never reduces an offered window.
+/// A full segment takes 2304 bytes of the receive buffer (Linux skb->truesize). The receiver offers half of the free
+/// memory, and never takes back a window that it has offered.
 #[test]
 fn out_of_order_segments_reduce_the_next_offered_window() {
     let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
@@ -156,11 +156,10 @@ fn out_of_order_segments_reduce_the_next_offered_window() {
 
 #[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
-    // The application sends a segment every 100 ms. The delayed ACK of a segment leaves before the next segment
-    // arrives.
+    // The application sends a segment every 100 ms. The receiver sends its delayed ACK before the next segment arrives.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
-    // The window has a small limit, because a growing window would cause additional ACKs.
+    // The receive window has a small limit, because a growing window would cause additional ACKs.
     pair.limit_window(40);
     pair.run_until(at(5_000));
     let last_data = pair.data().filter(|s| s.at < at(4_900)).last().unwrap();
@@ -203,7 +202,7 @@ fn the_receive_window_limits_the_segments_in_flight() {
     pair.run_until(at(300));
     assert!(pair.sender.flight.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
-    // The window allows 20 segments per RTT. The RTT is 40 ms plus the transmission time.
+    // The receive window allows 20 segments per RTT. The RTT is 40 ms plus the transmission time.
     let rounds = 500.0 / 20.0;
     let seconds = pair.sender.completed_at().unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");
@@ -214,7 +213,7 @@ fn the_receive_window_limits_the_segments_in_flight() {
     );
 }
 
-/// Records the timestamps of ACKs; the window always stays at its initial value.
+/// A controller that records the timestamps of ACKs. It never changes the window.
 struct TimestampRecorder(Arc<Mutex<Vec<Timestamps>>>);
 
 impl Controller for TimestampRecorder {
@@ -248,8 +247,8 @@ fn timestamps_of_acks_never_decrease() {
     let written: Vec<u32> =
         pair.log.iter().filter(|s| s.packet.is(flag::REVERSE)).map(|s| s.packet.ts).collect();
     assert!(seen.iter().all(|s| written.contains(&s.value)));
-    // The difference between value and echo is the one-way delay of 2.9 ms, plus the queueing delay, plus up to 40 ms
-    // if the receiver delays the ACK.
+    // The difference between value and echo is at least the one-way delay of 2.9 ms. Queueing adds to it. A delayed ACK
+    // adds up to 40 ms.
     assert!(seen.iter().all(|s| (2..=50).contains(&(s.value - s.echo))), "{seen:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Losses and their repair.
+//! Tests of losses and their repair.
 
 use narrows_control::congestion::State;
 
@@ -11,8 +11,8 @@ fn a_lost_segment_is_repaired_one_round_trip_later_without_a_timeout() {
     pair.run_until(at(60_000)).assert_complete(100 * MSS);
     assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
     let times = pair.times_of(30);
-    // The retransmission follows the SACK of the third segment after the lost segment. This SACK arrives 0.3 ms after
-    // the ACK of the lost segment would have arrived.
+    // The SACK of the third segment after the lost one triggers the retransmission. This SACK arrives 0.3 ms after the
+    // time at which the ACK of the lost segment would have arrived.
     let gap = times[1].since(times[0]);
     assert!(gap > ms(40) && gap < ms(42), "{gap:?}");
     assert_eq!(pair.sender.counters.spurious, 0);
@@ -46,8 +46,8 @@ fn proportional_rate_reduction_sends_smoothly() {
     pair.slot = ms(1);
     pair.run_until(at(60_000)).assert_complete(1_000 * MSS);
     let start = pair.times_of(300)[1];
-    // In the round trip of the recovery, about every second ACK permits one segment. The sender therefore sends no
-    // burst.
+    // During the round trip of the recovery, only about every second ACK permits a segment. The sender therefore sends
+    // no burst.
     let recovery: Vec<Time> =
         pair.data().map(|s| s.at).filter(|&t| t >= start && t < start + ms(38)).collect();
     let burst = recovery.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
@@ -63,9 +63,9 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // The probe is sent two RTTs after the loss. The probe's ACK takes one RTT, and the repair of the other losses
-        // takes one RTT. If a lone segment is lost, the probe is sent only after the RTO of 240 ms, because the
-        // segment's ACK could be delayed.
+        // The probe is sent two RTTs after the loss. The ACK of the probe takes one RTT, and the repair of the other
+        // losses takes another RTT. If the only segment in flight is lost, the probe is sent later, at the RTO of 240
+        // ms. The reason is that the receiver may delay the ACK of a single segment.
         let done = pair.sender.completed_at().unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
@@ -74,8 +74,8 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
 
 #[test]
 fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
-    // The application sends bursts of about 40 segments, and the last segment of the first burst is lost. As in Linux,
-    // the window is reduced when data after the probe is acknowledged.
+    // The application sends bursts of about 40 segments. The last segment of the first burst is lost. As in Linux, the
+    // window is reduced when data that was sent after the probe is acknowledged.
     let app = AppPlan::Limited {
         rate: Rate::from_bits_per_sec(10_000_000),
         on: Some(ms(50)),
@@ -92,7 +92,7 @@ fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
 
 #[test]
 fn a_spurious_probe_does_not_reduce_the_window() {
-    // The last ACK is lost, so the receiver answers the probe with a DSACK.
+    // The last ACK is lost. The receiver therefore answers the probe with a DSACK.
     let app = segments(40);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, |p| p.is(flag::REVERSE) && p.ack == 40));
     pair.run_until(at(60_000)).assert_complete(40 * MSS);
@@ -124,14 +124,14 @@ fn an_outage_causes_timeouts_with_backoff_and_the_flow_recovers() {
     let gaps: Vec<u64> =
         lost.windows(2).map(|w| w[1].since(w[0]).as_nanos() / 1_000_000).filter(|&g| g > 100).collect();
     assert!(gaps.windows(2).all(|g| g[1].abs_diff(2 * g[0]) <= 1), "doubling: {gaps:?}");
-    // Each segment that was lost in the outage is retransmitted about once.
+    // Each segment that the outage has lost is retransmitted about once.
     assert!(c.retransmits < 800, "{}", c.retransmits);
 }
 
 #[test]
 fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
-    // Segment 300 is lost, and SACKs of later segments start the recovery. After that, all segments are lost for a
-    // while.
+    // Segment 300 is lost, and SACKs of later segments start the recovery. Afterwards, all segments are lost for some
+    // time.
     let app = segments(2_000);
     let gone = std::cell::Cell::new(false);
     let mut pair = Pair::new("reno", &app, |p, now| {

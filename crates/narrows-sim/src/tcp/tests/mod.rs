@@ -1,5 +1,5 @@
-//! Tests of Linux TCP behaviour between two endpoints with a simulated clock. Each test determines the fate of each
-//! packet.
+//! Tests that TCP behaves as in Linux. Two endpoints exchange packets under a simulated clock. Each test decides what
+//! happens to each packet.
 
 mod congestion;
 mod connection;
@@ -16,14 +16,14 @@ use crate::packet::{Packet, Template, flag};
 use crate::packets::Packets;
 use crate::plan::{AppPlan, INITIAL_WINDOW_PACKETS};
 
-/// The fate of a packet in the network.
+/// The effect of the network on a packet.
 #[derive(Copy, Clone, Debug, PartialEq)]
 enum Fate {
     Pass,
     Drop,
-    /// The packet arrives later than with `Pass`, by this time.
+    /// The packet is delayed by this additional time.
     Late(Span),
-    /// The link stops until this time: this packet and all packets after it wait.
+    /// The link stops until this time. This packet and all later packets wait.
     Held(Time),
     /// The packet arrives twice.
     Twice,
@@ -118,7 +118,7 @@ impl<'n> Pair<'n> {
         self.receiver.window = offer.opening();
     }
 
-    /// Sets the window to its maximum, because a growing window would cause additional ACKs.
+    /// Sets the receive window to its maximum, because a growing window would cause additional ACKs.
     fn open_window(&mut self) {
         self.sender.offer.on_ack(0, 0, u32::MAX);
         self.receiver.window.grow(u32::MAX);
@@ -215,7 +215,7 @@ impl<'n> Pair<'n> {
         self.sender.phase == Phase::Closed && self.receiver.is_closed()
     }
 
-    /// Asserts that all data was delivered once and in order, and that both ends have closed.
+    /// Asserts that all data was delivered exactly once and in order, and that both ends have closed.
     fn assert_complete(&self, bytes: u64) {
         assert!(self.is_closed(), "{:?} {:?}", self.sender.phase, self.receiver.phase);
         assert_eq!(self.receiver.delivered, bytes);
@@ -224,12 +224,12 @@ impl<'n> Pair<'n> {
     }
 }
 
-/// Drops the first transmission of these segments.
+/// Drops the first transmission of each of these segments.
 fn lose(segments: &[u32]) -> impl FnMut(&Packet, Time) -> Fate + use<> {
     lose_times(segments.iter().map(|&s| (s, 1)).collect())
 }
 
-/// Drops the given number of transmissions of each of these segments.
+/// For each segment in `left`, drops the given number of transmissions.
 fn lose_times(mut left: BTreeMap<u32, u32>) -> impl FnMut(&Packet, Time) -> Fate {
     move |p, _| {
         if p.is(flag::REVERSE | flag::SYN) || p.payload == 0 {
@@ -245,7 +245,7 @@ fn lose_times(mut left: BTreeMap<u32, u32>) -> impl FnMut(&Packet, Time) -> Fate
     }
 }
 
-/// Gives this fate to the first packet that matches `which`.
+/// Applies `fate` to the first packet that matches `which`.
 fn first(fate: Fate, which: impl Fn(&Packet) -> bool) -> impl FnMut(&Packet, Time) -> Fate {
     let mut done = false;
     move |p, _| {

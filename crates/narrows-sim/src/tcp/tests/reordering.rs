@@ -1,4 +1,4 @@
-//! Packets that arrive late, twice, or after they were marked lost.
+//! Tests of packets that arrive late, arrive twice, or arrive after the sender has marked them lost.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +19,8 @@ fn reordering_by_less_than_three_segments_causes_no_retransmission() {
 
 #[test]
 fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
-    // Segment 100 arrives 5 ms late, after 50 later segments. The sender retransmits it, but the ACK of segment 100
-    // echoes the timestamp of the original transmission.
+    // Segment 100 arrives 5 ms late, after 50 later segments. The sender has already retransmitted it. But the ACK of
+    // segment 100 echoes the timestamp of the original transmission.
     let app = segments(1_000);
     let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
     let mut highest = 0;
@@ -43,8 +43,7 @@ fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
 
 #[test]
 fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
-    // Several segments are delayed by 5 ms. The reordering window of min_rtt/4 = 10 ms is longer than this
-    // delay.
+    // Several segments are delayed by 5 ms. The reordering window is min_rtt/4 = 10 ms, which is longer.
     let app = segments(4_000);
     let mut pair = Pair::new("reno", &app, |p, _| {
         if p.payload > 0 && p.seq < 800 && p.seq % 200 == 100 { Fate::Late(ms(5)) } else { Fate::Pass }
@@ -57,7 +56,7 @@ fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
 
 #[test]
 fn a_spurious_timeout_after_a_delay_spike_is_undone() {
-    // The link stops from 300 ms to 1300 ms. All segments that are sent in this time arrive late but in order.
+    // The link stops from 300 ms to 1300 ms. All segments that are sent during this time arrive late, but in order.
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut pair = Pair::new("cubic", &app, |p, now| {
@@ -79,17 +78,18 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
     );
     assert!(pair.sender.control.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
-    // RACK attributes the first ACK after the stop to the retransmission, because RACK checks only the RTT of the ACK,
+    // After the stop, RACK attributes the first ACK to the retransmission, because RACK checks only the RTT of the ACK,
     // as in Linux. (RFC 8985 section 6.2 also checks the timestamp echo.) Each ACK therefore causes a spurious
-    // retransmission, until the retransmitted segments are acknowledged and the reduction is undone.
+    // retransmission. This ends when the retransmitted segments are acknowledged and the reduction is undone.
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
 #[test]
 fn a_sack_undoes_a_spurious_timeout_too() {
-    // The link stops as in the previous test, but the first segment of the flight is also lost. No cumulative ACK
-    // echoes a timestamp from before the timeout, because only retransmissions of this segment can arrive. But SACKs
-    // report segments that were sent once, before the timeout (F-RTO, RFC 5682 section 3.1 step 3b).
+    // The link stops as in the previous test. In addition, the first segment of the flight is lost, so only
+    // retransmissions of this segment can arrive. No cumulative ACK can therefore echo a timestamp from before the
+    // timeout. But SACKs report segments that were sent only once, before the timeout (F-RTO, RFC 5682 section 3.1 step
+    // 3b).
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut lost = None;
@@ -136,8 +136,7 @@ fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
     assert!(pair.sender.control.window.ssthresh < 1_000, "{}", pair.sender.control.window.ssthresh);
 }
 
-/// Records the events of a controller. The recorder halves the window on congestion and uses slow start below the
-/// threshold.
+/// A controller that records its events. It halves the window on congestion, and uses slow start below the threshold.
 struct EventRecorder(Arc<Mutex<Vec<String>>>);
 
 impl EventRecorder {
@@ -189,23 +188,24 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
     events.clone()
 }
 
-/// After tcp_try_undo_recovery(), Linux calls tcp_end_cwnd_reduction(). This call sends CA_EVENT_COMPLETE_CWR
-/// to the controller. Westwood+ sets its window at this event.
+/// After tcp_try_undo_recovery(), Linux calls tcp_end_cwnd_reduction(). This call sends CA_EVENT_COMPLETE_CWR to the
+/// controller. Westwood+ sets its window at this event.
 #[test]
 fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
-    // The late segment arrives after all other segments of the last flight, but before its retransmission.
+    // The late segment arrives after the other segments of its flight, but before its retransmission.
     let events = events_of(first(Fate::Late(ms(10)), |p| p.payload > 0 && p.seq == 100));
     assert_eq!(events, ["Loss", "undo", "recovered"]);
 }
 
-/// Linux tcp_enter_loss(): the threshold is reduced once per episode of loss.
+/// Linux tcp_enter_loss() reduces the threshold once per episode of loss.
 #[test]
 fn a_timeout_within_a_recovery_is_reported_as_a_repeated_signal() {
     let events =
         events_of(
             |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
         );
-    // Nothing is in flight, so the controller is notified of the retransmission as a start (CA_EVENT_TX_START).
+    // No segment is in flight. The retransmission is therefore a start, and the controller is notified
+    // (CA_EVENT_TX_START).
     assert_eq!(events[..3], ["Loss", "timeout again", "restart"], "{events:?}");
     assert!(
         events[1..].iter().all(|e| ["timeout again", "restart", "recovered"].contains(&e.as_str())),
