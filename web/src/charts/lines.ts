@@ -149,7 +149,7 @@ export function align(lines: Line[]): (number | null | undefined)[][] {
   return columns;
 }
 
-/** The value of a line at a time: that of the last sample until then. */
+/** The value of a line at a time: that of the last sample until then. After its end, a line has no value. */
 export function valueAt(line: Line, time: number): number | undefined {
   let [low, high] = [0, line.x.length];
   while (low < high) {
@@ -157,7 +157,10 @@ export function valueAt(line: Line, time: number): number | undefined {
     if ((line.x[middle] as number) <= time + 1e-9) low = middle + 1;
     else high = middle;
   }
-  return low === 0 ? undefined : line.y[low - 1];
+  if (low === 0) return undefined;
+  const [last, before] = [line.x[low - 1] as number, line.x[low - 2] ?? 0];
+  const hasEnded = low === line.x.length && time - last > 2 * (last - before);
+  return hasEnded ? undefined : line.y[low - 1];
 }
 
 /** The largest value of the lines, for axes that several figures share. */

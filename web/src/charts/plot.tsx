@@ -135,7 +135,7 @@ function options(latest: { current: Props }, width: number): uPlot.Options {
     height,
     series,
     bands,
-    padding: [6, 16, hasTimeAxis ? 0 : 6, 0],
+    padding: [6, 24, hasTimeAxis ? 0 : 6, 0],
     legend: { show: false },
     cursor: {
       sync: { key: cursors.key, setSeries: false },

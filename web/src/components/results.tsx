@@ -25,6 +25,8 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
   tick.value; // new rows come without new properties
   const rows = resultRows(current);
   const before = new Map((against === null ? [] : resultRows(against)).map((row) => [row.name, row]));
+  const { flows } = current.network;
+  const hasDifferentTimes = flows.some((flow) => flow.start_s !== flows[0]?.start_s);
   const hasFct = rows.some((row) => Number.isFinite(row.fct.mean));
   return (
     <div class="scroll">
@@ -83,6 +85,12 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
           ))}
         </tbody>
       </table>
+      {hasDifferentTimes && (
+        <p class="note">
+          Goodput is the mean over the time in which a flow exists. These flows exist at different times, so
+          their goodputs can add up to more than the link carries.
+        </p>
+      )}
     </div>
   );
 }
