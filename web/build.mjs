@@ -33,15 +33,24 @@ async function bundle(entry) {
   return outputFiles[0].text;
 }
 
+/** The licences of the libraries in the page. Their texts must accompany the libraries. */
+async function licences() {
+  const names = ["preact", "@preact/signals", "@preact/signals-core", "uplot"];
+  const texts = names.map(async (name) => {
+    const text = await readFile(join(root, "node_modules", name, "LICENSE"), "utf8");
+    return `${name}\n\n${text.trim().replaceAll("--", "- -")}`;
+  });
+  return (await Promise.all(texts)).join("\n\n");
+}
+
 /** Text in a <script> element ends at the first closing tag. */
 function inScript(text) {
   return text.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 }
 
-const [page, style, charts, worker, glue, module, template] = await Promise.all([
+const [page, style, worker, glue, module, template] = await Promise.all([
   bundle("src/main.tsx"),
   bundle("src/style.css"),
-  readFile(join(root, "node_modules/uplot/dist/uPlot.min.css"), "utf8"),
   bundle("src/worker.ts"),
   readFile(join(engine, "narrows_web.js"), "utf8"),
   readFile(join(engine, "narrows_web_bg.wasm")),
@@ -50,13 +59,14 @@ const [page, style, charts, worker, glue, module, template] = await Promise.all(
 // Names of the glue's functions do not matter, so that it can be minified like the page's own code.
 const { code } = await transform(glue, { minify: true, target: "es2022" });
 const parts = {
-  style: charts + style,
+  style,
   worker: inScript(`${code}\n${worker}`),
   module: gzipSync(module, { level: 9 }).toString("base64"),
   page: inScript(page),
+  licences: await licences(),
 };
 const html = template.replaceAll(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
 await mkdir(dirname(output), { recursive: true });
 await writeFile(output, html);
-const own = gzipSync(page + style, { level: 9 }).length;
-console.log(`page without engine: ${(own / 1000).toFixed(0)} kB compressed`);
+const own = gzipSync(page + style + worker, { level: 9 }).length;
+console.log(`page without engine: ${(own / 1000).toFixed(1)} kB compressed`);

@@ -21,6 +21,8 @@ export const SPEEDS: [number, string][] = [
 export const speed = signal(FULL_SPEED);
 export const isPlaying = signal(true);
 export const playhead = signal(0);
+/** Whether the page chose the speed. The next run is then shown at full speed again. */
+let isReplay = false;
 
 let last = 0;
 
@@ -34,11 +36,22 @@ export function duration(): number {
 }
 
 export function onNewRun(): void {
+  if (isReplay) speed.value = FULL_SPEED;
+  isReplay = false;
   playhead.value = 0;
   isPlaying.value = true;
 }
 
+/** Real time that a replay takes at least, in s. */
+const REPLAY_S = 4;
+
 export function play(): void {
+  // At full speed, a complete run has no more to show. It is replayed slowly enough to follow it.
+  if (speed.value === FULL_SPEED && run.value?.complete) {
+    const [slower] = SPEEDS.find(([value]) => duration() / value >= REPLAY_S) ?? [1];
+    speed.value = slower;
+    isReplay = true;
+  }
   // At the end, playback begins again.
   if (playhead.value >= duration() && speed.value !== FULL_SPEED) playhead.value = 0;
   isPlaying.value = true;
@@ -66,11 +79,16 @@ export function step(direction: 1 | -1): void {
   seek(playhead.value + direction * length);
 }
 
-export function setSpeed(value: number): void {
+/** Sets the speed. After slow motion from a button, the next run is shown at full speed. */
+export function setSpeed(value: number, replay = false): void {
   speed.value = value;
+  isReplay = replay;
   // Slow motion at the end of a complete run begins in its middle, where packets flow.
   if (value < FULL_SPEED && playhead.value >= duration()) playhead.value = value < 1 ? duration() / 2 : 0;
-  play();
+  if (value === FULL_SPEED) {
+    isPlaying.value = true;
+    pauseEngine(false);
+  } else play();
 }
 
 function frame(now: number): void {

@@ -27,6 +27,17 @@ export function phasesOf(variables: Map<string, Series>): Phase[] {
   return phases;
 }
 
+/** The unit of a traced variable, and the factor from the traced value to this unit. Other variables have no unit. */
+export function unitOf(key: string, cc: string): { unit: string; factor: number } {
+  // The simulator counts rates in bytes per second.
+  if (["bw", "max_bw"].includes(key)) return { unit: "Mbit/s", factor: 8e-6 };
+  if (cc.startsWith("brf") && ["rate", "target"].includes(key)) return { unit: "Mbit/s", factor: 8e-6 };
+  if (key === "min_rtt") return { unit: "ms", factor: 1e3 };
+  if (key === "w_max") return { unit: "packets", factor: 1 };
+  if (cc.startsWith("cubic") && key === "k") return { unit: "s", factor: 1 };
+  return { unit: "", factor: 1 };
+}
+
 /** CUBIC's constant C in segments per s^3 (410/1024 in Linux; RFC 9438 has 0.4). */
 const C = 410 / 1024;
 

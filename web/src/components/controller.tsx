@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type uPlot from "uplot";
-import { cubicCurve, type Phase, phasesOf } from "../charts/controller-state";
+import { cubicCurve, type Phase, phasesOf, unitOf } from "../charts/controller-state";
 import { flowName, type Line, largest, valueAt } from "../charts/lines";
 import { hovered, Plot, translucent } from "../charts/plot";
 import { colour, flowColour, inks } from "../colours";
@@ -37,9 +37,11 @@ export function ControllerFigure({ current }: { current: RunData }) {
   const phases = phasesOf(variables);
   const window = flow === undefined ? [] : windowLines(current, flow, own, variables);
   const variable = variables.get(key);
-  const shown: Line[] = variable
-    ? [{ ...PLAIN, label: key, colour: own, x: variable.t_s ?? [], y: variable.value ?? [] }]
-    : [];
+  const cc = flow === undefined ? "" : (current.network.flows[current.groupOf(flow)]?.cc ?? "");
+  const { unit, factor } = unitOf(key, cc);
+  const label = unit === "" ? key : `${key} (${unit})`;
+  const y = (variable?.value ?? []).map((value) => value * factor);
+  const shown: Line[] = variable ? [{ ...PLAIN, label, colour: own, x: variable.t_s ?? [], y }] : [];
   const time = hovered.value ?? playhead.value;
   const phase = [...phases].reverse().find(({ from }) => from <= time);
   const common = { duration: current.network.duration_s, until: playhead.value };

@@ -256,8 +256,10 @@ function RateController({ description }: { description: Description }) {
   );
 }
 
-function RunControls({ description: { set: raw, scenario } }: { description: Description }) {
+function RunControls({ description: { set: raw, scenario, runs } }: { description: Description }) {
   const probes = table(raw.probes);
+  const seeds = Number(table(raw.sweep).seeds ?? 1);
+  const isCut = runs > seeds || seeds > MOST_SEEDS;
   return (
     <fieldset>
       <legend>Run</legend>
@@ -295,6 +297,11 @@ function RunControls({ description: { set: raw, scenario } }: { description: Des
         write={(value) => String(Math.round(value))}
         title="Number of runs with different random numbers. The figures show their mean and range."
       />
+      {isCut && (
+        <p class="note">
+          The sweep has {runs} runs. This page runs its first point, with at most {MOST_SEEDS} seeds.
+        </p>
+      )}
       <Row label="Traces">
         <label class="check">
           <input

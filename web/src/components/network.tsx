@@ -6,13 +6,16 @@ import { figure } from "../format";
 import { layout, limitPackets, linkSample, nodesOf, queueKind, waiting } from "../model";
 import { playhead } from "../playback";
 import type { Network } from "../protocol";
-import { chosenLink, described, restart, run, watchedLink } from "../state";
+import { chosenLink, described, problem, restart, run, watchedLink } from "../state";
 
 const [WIDTH, NODE] = [440, 5];
 
 export function NetworkDrawing() {
   const network = described.value?.network;
-  if (network === undefined) return <div class="network empty">The network appears here.</div>;
+  if (network === undefined)
+    return (
+      <div class="network empty">{problem.value === "" ? "Starting the simulator …" : "No network yet"}</div>
+    );
   const watched = watchedLink(network);
   const { places, columns, rows } = layout(network);
   const height = Math.min(Math.max(130, rows * 34 + 30), 230);

@@ -48,7 +48,7 @@ export function PacketView() {
         aria-label="Packets that arrive at the queue, wait in it, leave it, or are dropped"
       />
       {!isSlow && (
-        <button type="button" id="slow-motion" onClick={() => setSpeed(slow)}>
+        <button type="button" id="slow-motion" onClick={() => setSpeed(slow, true)}>
           Watch packets in slow motion
         </button>
       )}

@@ -75,7 +75,7 @@ export function Playbar() {
           </option>
         ))}
       </select>
-      <span id="progress" class="note" data-complete={current?.complete ?? false}>
+      <span id="progress" class="note" role="status" data-complete={current?.complete ?? false}>
         {current === null
           ? ""
           : current.complete
