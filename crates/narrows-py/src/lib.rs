@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
-mod catalogue_json;
 mod channel;
 mod controller;
 #[cfg(target_os = "linux")]
@@ -23,6 +22,7 @@ use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem, RateE
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_quinn::Quinn;
+use narrows_scenario::catalogue_json;
 use narrows_sim::plan::Plan;
 use narrows_sim::{Column, Error, Results, Run};
 use numpy::IntoPyArray;
@@ -243,13 +243,13 @@ fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
 /// Returns the catalogue of congestion controllers as JSON, which `narrows.congestion` reads.
 #[pyfunction]
 fn congestion_catalogue() -> String {
-    catalogue_json::congestion()
+    catalogue_json::congestion(catalogue())
 }
 
 /// Returns the catalogue of rate controllers as JSON, which `narrows.rate` reads.
 #[pyfunction]
 fn rate_catalogue() -> String {
-    catalogue_json::rate()
+    catalogue_json::rate(catalogue())
 }
 
 /// Returns the names of the files of a capture, one for each link or host.

@@ -16,6 +16,12 @@ pub trait Tap {
     fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
+impl<T: Tap + ?Sized> Tap for &mut T {
+    fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()> {
+        (**self).on_packet(packet)
+    }
+}
+
 /// A place where a packet was captured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Place {

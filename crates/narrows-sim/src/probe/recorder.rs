@@ -183,6 +183,12 @@ impl Recorder {
         }
     }
 
+    /// Returns the rows so far of a table that gets rows during the run.
+    pub fn rows(&self, name: &str) -> Option<&Table> {
+        let growing = [&self.flows, &self.flow_samples, &self.link_samples, &self.events, &self.traces];
+        growing.into_iter().find(|table| table.name == name)
+    }
+
     /// Returns the finished tables. Leaves out the tables of ACKs and of requests if they have no rows.
     pub fn into_tables(self) -> Vec<Table> {
         let mut tables = vec![

@@ -27,7 +27,7 @@ const TIMESTAMP_BYTES: u32 = 12;
 
 /// The captures of a run.
 pub(super) struct Captures<'p> {
-    tap: &'p mut dyn Tap,
+    tap: Box<dyn Tap + 'p>,
     /// For each node: whether the packets that the node sends or receives are captured.
     is_captured: Vec<bool>,
     /// The flows whose packets may still be in the network. The key is (slot, generation). Each slot has at most two
@@ -158,7 +158,7 @@ impl Captures<'_> {
 impl<'p> World<'p> {
     /// Starts to capture packets and to pass them to `tap`. If the plan has no `capture`, or if this `capture` lists
     /// neither links nor hosts, no packets are captured.
-    pub(super) fn start_captures(&mut self, tap: &'p mut dyn Tap) {
+    pub(super) fn start_captures(&mut self, tap: Box<dyn Tap + 'p>) {
         let Some(plan) = &self.plan.capture else { return };
         if plan.links.is_empty() && plan.hosts.is_empty() {
             return;

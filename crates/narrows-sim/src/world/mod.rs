@@ -10,6 +10,7 @@ mod domain;
 mod flow_table;
 mod flows;
 mod notices;
+mod running;
 mod samples;
 mod signalling;
 mod switches;
@@ -38,6 +39,7 @@ use domain::Domain;
 use flow_table::FlowTable;
 use flows::Source;
 use notices::Notice;
+pub use running::Running;
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
 
@@ -144,7 +146,7 @@ pub struct Run<'a> {
     transports: &'a dyn Transports,
     cancel: Option<&'a AtomicBool>,
     monitor: Option<&'a Monitor>,
-    tap: Option<&'a mut dyn Tap>,
+    tap: Option<Box<dyn Tap + 'a>>,
 }
 
 impl<'a> Run<'a> {
@@ -167,8 +169,8 @@ impl<'a> Run<'a> {
     where
         'a: 'b,
     {
-        let Run { plan, controllers, cancel, monitor, .. } = self;
-        Run { plan, controllers, transports, cancel, monitor, tap: self.tap.map(|tap| tap as &mut dyn Tap) }
+        let Run { plan, controllers, cancel, monitor, tap, .. } = self;
+        Run { plan, controllers, transports, cancel, monitor, tap: tap.map(|tap| tap as Box<dyn Tap + 'b>) }
     }
 
     /// Makes the run return [`Error::Cancelled`] soon after another thread has set this flag.
@@ -184,12 +186,12 @@ impl<'a> Run<'a> {
     }
 
     /// Passes captured packets to `tap`. [`Plan::capture`] selects these packets. Without a tap, nothing is captured.
-    pub fn tap<'b>(self, tap: &'b mut dyn Tap) -> Run<'b>
+    pub fn tap<'b>(self, tap: impl Tap + 'b) -> Run<'b>
     where
         'a: 'b,
     {
         let Run { plan, controllers, transports, cancel, monitor, .. } = self;
-        Run { plan, controllers, transports, cancel, monitor, tap: Some(tap) }
+        Run { plan, controllers, transports, cancel, monitor, tap: Some(Box::new(tap)) }
     }
 
     /// Checks the plan without running it.
@@ -205,14 +207,30 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Returns an error if the plan is invalid or the run was cancelled.
     pub fn start(self) -> Result<Results, Error> {
-        self.check()?;
         let (cancel, monitor) = (AtomicBool::new(false), Monitor::default());
+        let (cancel, monitor) = (self.cancel.unwrap_or(&cancel), self.monitor.unwrap_or(&monitor));
+        let mut world = self.world()?;
+        world.run(cancel, monitor)?;
+        Ok(world.finish())
+    }
+
+    /// Begins the run, which the caller then simulates in steps. A run in steps does not use [`cancel`](Run::cancel)
+    /// and [`monitor`](Run::monitor), because the caller has control between two steps.
+    ///
+    /// # Errors
+    /// Returns an error if the plan is invalid.
+    pub fn begin(self) -> Result<Running<'a>, Error> {
+        Ok(Running::new(self.world()?))
+    }
+
+    /// Builds the state at time 0.
+    fn world(self) -> Result<World<'a>, Error> {
+        self.check()?;
         let mut world = World::new(self.plan, self.controllers, self.transports)?;
         if let Some(tap) = self.tap {
             world.start_captures(tap);
         }
-        world.run(self.cancel.unwrap_or(&cancel), self.monitor.unwrap_or(&monitor))?;
-        Ok(world.finish())
+        Ok(world)
     }
 }
 
@@ -234,6 +252,8 @@ pub(crate) struct World<'p> {
     /// The end of the run. This is the end of the plan, or the time at which the run was stopped.
     end: Time,
     events: EventQueue,
+    /// The event after `end` that ended the event loop.
+    next: Option<Event>,
     packets: Packets,
     ports: Vec<Port>,
     paths: Paths,
@@ -275,6 +295,7 @@ impl<'p> World<'p> {
             now: Time::ZERO,
             end: Time::ZERO + plan.duration,
             events: EventQueue::new(),
+            next: None,
             packets: Packets::new(),
             ports,
             paths: Paths::new(plan),
@@ -296,9 +317,12 @@ impl<'p> World<'p> {
         Ok(world)
     }
 
+    /// Processes all events up to `end`. A later call with a later `end` continues the run.
     fn run(&mut self, cancel: &AtomicBool, monitor: &Monitor) -> Result<(), Error> {
-        while let Some(event) = self.events.pop() {
+        let mut next = self.next.take().or_else(|| self.events.pop());
+        while let Some(event) = next {
             if event.at > self.end {
+                self.next = Some(event);
                 break;
             }
             self.counts.events += 1;
@@ -314,6 +338,7 @@ impl<'p> World<'p> {
             }
             self.now = event.at;
             self.dispatch(event);
+            next = self.events.pop();
         }
         self.now = self.end;
         monitor.report(self.end, self.counts.events);

@@ -449,6 +449,36 @@ proptest! {
     }
 
     #[test]
+    fn steps_do_not_change_results(seed in 0_u64..1000, steps in prop::collection::vec(0_u64..6_000_000_000, 0..40)) {
+        let plan = busy(seed);
+        let mut running = Run::new(&plan).begin().expect("a valid plan");
+        for nanos in steps {
+            let before = running.now();
+            running.advance(Time::from_nanos(nanos));
+            let end = Time::ZERO + plan.duration;
+            prop_assert_eq!(running.now(), before.max(Time::from_nanos(nanos)).min(end));
+        }
+        let rows = running.table("flow_samples").expect("a table that grows").rows();
+        running.advance(Time::ZERO + Span::from_secs(600));
+        prop_assert!(running.is_complete());
+        let stepped = running.finish();
+        prop_assert!(rows <= stepped.rows("flow_samples"));
+        prop_assert_eq!(format!("{stepped:?}"), format!("{:?}", run(&plan)));
+    }
+
+    #[test]
+    fn a_run_that_ends_after_a_step_has_the_results_of_a_shorter_plan(seed in 0_u64..1000, millis in 1_u64..4_999) {
+        let mut plan = busy(seed);
+        plan.warmup = Span::ZERO;
+        let mut running = Run::new(&plan).begin().expect("a valid plan");
+        running.advance(Time::ZERO + Span::from_millis(millis));
+        let mut ended = running.finish();
+        prop_assert_eq!(ended.stopped.take(), Some(Time::ZERO + Span::from_millis(millis)));
+        plan.duration = Span::from_millis(millis);
+        prop_assert_eq!(format!("{ended:?}"), format!("{:?}", run(&plan)));
+    }
+
+    #[test]
     fn a_stopped_run_has_the_results_of_a_shorter_plan(seed in 0_u64..1000, warmup_ms in 0_u64..8_000) {
         let mut plan = busy(seed);
         plan.duration = Span::from_secs(600);

@@ -1,22 +1,20 @@
-//! Writes the catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
-//! colours of figures and documentation from this JSON.
+//! The catalogues of congestion controllers and rate controllers as JSON, for programs in other languages. They read
+//! names, parameters, colours of figures and documentation from this JSON.
 
-use narrows_control::catalogue::{Entry, Look, Preset, RateEntry, Service};
+use narrows_control::catalogue::{Catalogue, Entry, Look, Preset, RateEntry, Service};
 use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};
 use narrows_control::rate::registry;
 use serde_json::{Value as Json, json};
 
-use crate::extension::catalogue;
-
 /// Returns all congestion controllers as JSON, in the order in which figures show them.
-pub(crate) fn congestion() -> String {
-    Json::Array(catalogue().entries().iter().map(entry).collect()).to_string()
+pub fn congestion(catalogue: &Catalogue) -> String {
+    Json::Array(catalogue.entries().iter().map(entry).collect()).to_string()
 }
 
 /// Returns all rate controllers as JSON.
-pub(crate) fn rate() -> String {
+pub fn rate(catalogue: &Catalogue) -> String {
     let built_in = registry::all().iter().map(rate_controller);
-    Json::Array(built_in.chain(catalogue().rate_controllers().iter().map(added)).collect()).to_string()
+    Json::Array(built_in.chain(catalogue.rate_controllers().iter().map(added)).collect()).to_string()
 }
 
 fn rate_controller(entry: &registry::Entry) -> Json {

@@ -1,0 +1,162 @@
+//! A simulation that a page advances step by step.
+
+use std::rc::Rc;
+
+use js_sys::{Array, Float64Array, Object, Reflect};
+use narrows_control::units::Time;
+use narrows_plan::Plan;
+use narrows_sim::{Column, Results, Run, Running, Table};
+use self_cell::self_cell;
+use wasm_bindgen::prelude::*;
+
+use crate::describe::first;
+use crate::packets::{Row, Rows, Watch};
+use crate::thrown;
+
+/// A run; `None` after its end.
+struct Slot<'p>(Option<Running<'p>>);
+
+self_cell!(
+    /// A run together with its plan, from which the run borrows.
+    struct Active {
+        owner: Plan,
+        #[not_covariant]
+        dependent: Slot,
+    }
+);
+
+/// A run of a scenario: the first point of its sweep, with the given seed.
+#[wasm_bindgen]
+pub struct Simulation {
+    /// `None` after the end of the run.
+    active: Option<Active>,
+    /// The results after the end of the run.
+    results: Option<Results>,
+    packets: Rows,
+    now: f64,
+    events: f64,
+    duration: f64,
+}
+
+#[wasm_bindgen]
+impl Simulation {
+    /// Prepares a run.
+    ///
+    /// `seed` replaces the scenario's seed. If `watched` is the number of a link, `packets` returns the packets of its
+    /// queue.
+    ///
+    /// # Errors
+    /// Throws the line that the command line prints for this scenario.
+    #[wasm_bindgen(constructor)]
+    pub fn new(toml: &str, seed: Option<f64>, watched: Option<u32>) -> Result<Simulation, JsError> {
+        let first = first(toml).map_err(thrown)?;
+        let mut plan = first.survey.plan;
+        plan.seed = seed.map_or(first.run.seed, |seed| seed as u64);
+        // Captures write files, which a page does not have.
+        plan.capture = None;
+        let packets = Rows::default();
+        let watch = watched.and_then(|link| Watch::start(&mut plan, link, Rc::clone(&packets)));
+        let duration = plan.duration.as_secs_f64();
+        let active = Active::try_new(plan, |plan| {
+            let run = Run::new(plan);
+            let run = if let Some(watch) = watch { run.tap(watch) } else { run };
+            run.begin().map(|running| Slot(Some(running)))
+        });
+        let active = active.map_err(thrown)?;
+        Ok(Simulation { active: Some(active), results: None, packets, now: 0.0, events: 0.0, duration })
+    }
+
+    /// Simulated time in seconds.
+    #[wasm_bindgen(getter)]
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Duration of the run in seconds.
+    #[wasm_bindgen(getter)]
+    pub fn duration(&self) -> f64 {
+        self.duration
+    }
+
+    /// Number of events so far.
+    #[wasm_bindgen(getter)]
+    pub fn events(&self) -> f64 {
+        self.events
+    }
+
+    /// Simulates until a time in seconds, or until the end of the run. Returns whether the run is complete.
+    pub fn advance(&mut self, until: f64) -> bool {
+        let Some(active) = &mut self.active else { return true };
+        let until = Time::from_nanos((until.max(0.0) * 1e9) as u64);
+        let reached = active.with_dependent_mut(|_, slot| {
+            let running = slot.0.as_mut()?;
+            running.advance(until);
+            Some((running.now(), running.events(), running.is_complete()))
+        });
+        let Some((now, events, is_complete)) = reached else { return true };
+        (self.now, self.events) = (now.as_secs_f64(), events as f64);
+        if is_complete {
+            self.finish();
+        }
+        is_complete
+    }
+
+    /// Ends the run at the current time. Afterwards, all tables are available.
+    pub fn finish(&mut self) {
+        if let Some(mut active) = self.active.take() {
+            self.results = active.with_dependent_mut(|_, slot| slot.0.take().map(Running::finish));
+        }
+    }
+
+    /// The rows of a table from row `from` on, as an object of columns. During the run, these are `flow_samples`,
+    /// `link_samples`, `events`, `traces` and (for flows that have ended) `flows`. After its end, these are all tables.
+    /// An unknown table gives an empty object.
+    pub fn rows(&self, table: &str, from: usize) -> Object {
+        match (&self.active, &self.results) {
+            (Some(active), _) => active.with_dependent(|_, slot| {
+                columns(slot.0.as_ref().and_then(|running| running.table(table)), from)
+            }),
+            (None, Some(results)) => columns(results.table(table), from),
+            (None, None) => Object::new(),
+        }
+    }
+
+    /// Removes and returns the packets at the watched link, as an object of columns: `t_s`, `through` (0: the packet
+    /// reaches the link's queue, 1: the packet is at the end of the link), `flow`, `seq`, `bytes`, `marked`.
+    pub fn packets(&self) -> Object {
+        let rows = self.packets.take();
+        let column = |value: fn(&Row) -> f64| Float64Array::from(&*rows.iter().map(value).collect::<Vec<_>>());
+        let object = Object::new();
+        put(&object, "t_s", &column(|row| row.at));
+        put(&object, "through", &column(|row| f64::from(row.is_through)));
+        put(&object, "flow", &column(|row| f64::from(row.flow)));
+        put(&object, "seq", &column(|row| f64::from(row.seq)));
+        put(&object, "bytes", &column(|row| f64::from(row.bytes)));
+        put(&object, "marked", &column(|row| f64::from(row.is_marked)));
+        object
+    }
+}
+
+fn columns(table: Option<&Table>, from: usize) -> Object {
+    let object = Object::new();
+    let Some(table) = table else { return object };
+    let from = from.min(table.rows());
+    for (name, column) in &table.columns {
+        match column {
+            Column::F64(values) => put(&object, name, &Float64Array::from(&values[from..])),
+            Column::U64(values) => {
+                let values: Vec<f64> = values[from..].iter().map(|value| *value as f64).collect();
+                put(&object, name, &Float64Array::from(&*values));
+            }
+            Column::Str(values) => {
+                put(&object, name, &values[from..].iter().map(|value| JsValue::from_str(value)).collect::<Array>());
+            }
+        }
+    }
+    object
+}
+
+/// Sets a property of a new object. This cannot fail, because the object is an ordinary one.
+fn put(object: &Object, name: &str, value: &JsValue) {
+    let _ = Reflect::set(object, &JsValue::from_str(name), value);
+}

@@ -1,0 +1,393 @@
+"""The playground in a real browser: one file, opened from the file system, without a network.
+
+The page is built by `make web`. Without it or without Chromium, the tests are skipped with a warning. With
+NARROWS_REQUIRE_BROWSER=1, they fail instead.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import narrows
+import pytest
+from test_browser import chromium
+
+ROOT = Path(__file__).parents[2]
+PRESETS = sorted((ROOT / "web/presets").glob("*.toml"))
+LARGEST_BYTES = 600_000
+DONE = "#progress[data-complete=true]"
+TEXT = "document.querySelector('#toml').value"
+TWO_FLOWS = """
+duration = "4s"
+
+[topology]
+kind = "dumbbell"
+rate = "10mbit" # a comment that edits keep
+rtt = "20ms"
+queue = "1bdp"
+
+[[flows]]
+cc = "cubic"
+
+[[flows]]
+cc = "reno"
+start = "1s"
+"""
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    """The built page."""
+    path = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "web/narrows-play.html"
+    if not path.exists():
+        message = f"found no {path}: make web; the playground was not tested"
+        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
+            pytest.fail(message)
+        warnings.warn(message, stacklevel=2)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = chromium()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
+            raise
+        pytest.skip("playwright is not installed; the playground was not tested")
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield instance
+        instance.close()
+
+
+@contextmanager
+def opened(
+    browser: Any, built: Path, width: int = 1280, theme: str = "light", fragment: str = ""
+) -> Iterator[Any]:
+    """The page after its first run. Fails if the page reports an error or requests anything."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=theme)
+    page = context.new_page()
+    troubles: list[str] = []
+    requests: list[str] = []
+    page.on(
+        "console",
+        lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(built.as_uri() + fragment)
+    page.wait_for_selector(DONE, timeout=60_000)
+    yield page
+    assert not troubles
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    context.close()
+
+
+def write(page: Any, toml: str) -> None:
+    """Types a scenario and waits for the end of its run."""
+    page.fill("#toml", toml)
+    page.wait_for_function("location.hash.length > 3")
+    page.wait_for_timeout(400)  # the page waits until the author stops typing
+    page.wait_for_selector(DONE, timeout=60_000)
+
+
+def goodputs(page: Any) -> dict[str, float]:
+    """Goodput of each flow in the table of results, Mbit/s."""
+    rows = page.evaluate(
+        """[...document.querySelectorAll('#results tbody tr')].map(row => [
+             row.querySelector('th').textContent.trim(),
+             row.querySelector('.goodput').firstChild.textContent,
+           ])"""
+    )
+    return {name: float(value) for name, value in rows}
+
+
+def test_the_page_is_one_small_file(built: Path) -> None:
+    assert len(gzip.compress(built.read_bytes(), 9)) <= LARGEST_BYTES
+    text = built.read_text(encoding="utf-8")
+    assert (
+        re.findall(r"<(?:script|link|img)\b[^>]*(?:src|href)=.?(?!data:)[^>]*>", text.split("<script>")[0])
+        == []
+    )
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
+def test_presets_are_valid_scenarios(preset: Path) -> None:
+    title, note = preset.read_text(encoding="utf-8").splitlines()[:2]
+    assert title.startswith("# ") and note.startswith("# ")
+    assert narrows.load(preset).flows
+
+
+def test_the_network_and_the_first_result_appear(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        assert page.evaluate(
+            "[...document.querySelectorAll('#network .flow-path')].map(p => p.dataset.flow)"
+        ) == [
+            "cubic",
+            "bbr",
+        ]
+        strokes = page.evaluate(
+            "[...document.querySelectorAll('#network .flow-path')].map(p => getComputedStyle(p).stroke)"
+        )
+        swatches = page.evaluate(
+            "[...document.querySelectorAll('#results .swatch')].map(s => getComputedStyle(s).backgroundColor)"
+        )
+        assert len(set(strokes)) == 2 and strokes == swatches
+        native = narrows.run(narrows.load(ROOT / "web/presets/two-flows.toml")).flows
+        expected = dict(zip(native["name"].to_pylist(), native["goodput_bps"].to_pylist(), strict=True))
+        assert goodputs(page) == {name: pytest.approx(bps / 1e6, rel=0.005) for name, bps in expected.items()}
+        # Every figure has drawn something other than its background.
+        drawn = page.evaluate(
+            """[...document.querySelectorAll('.plot canvas')].map(canvas => {
+              const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+              return data.some(value => value !== 0);
+            })"""
+        )
+        assert len(drawn) == 6 and all(drawn)
+
+
+def test_results_equal_those_of_the_native_simulator(browser: Any, built: Path, tmp_path: Path) -> None:
+    native = narrows.run(narrows.loads(TWO_FLOWS))
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        page.click("#download")
+        with page.expect_download() as download:
+            page.click("text=Samples of flows (CSV)")
+        rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    samples = native.flow_samples
+    # The file has the flows one after the other.
+    order = sorted(
+        range(samples.num_rows), key=lambda i: (samples["flow"][i].as_py(), samples["t_s"][i].as_py())
+    )
+    assert len(rows) == samples.num_rows > 50
+    for column in ("t_s", "goodput_bps", "cwnd", "srtt_s", "retransmits"):
+        values = samples[column].to_pylist()
+        assert [float(row[column]) for row in rows] == pytest.approx(
+            [values[i] for i in order], rel=0, nan_ok=True
+        )
+
+
+def test_the_rate_field_changes_the_text_and_the_result(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        before = sum(goodputs(page).values())
+        page.fill("#rate", "40mbit")
+        page.press("#rate", "Enter")
+        page.wait_for_function(f"{TEXT}.includes('40mbit')")
+        page.wait_for_selector(DONE)
+        assert page.input_value("#toml") == TWO_FLOWS.replace("10mbit", "40mbit")
+        assert 3 < sum(goodputs(page).values()) / before < 5
+
+
+def test_the_rate_slider_changes_the_text(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        slider = page.locator("input[type=range][aria-label='Rate, slider']")
+        slider.focus()
+        for _ in range(5):
+            slider.press("ArrowRight")
+        page.wait_for_function(f"!{TEXT}.includes('10mbit')")
+        rate = float(re.search(r'rate = "([\d.]+)mbit"', page.input_value("#toml"))[1])  # type: ignore[index]
+        assert 10 < rate < 12
+        assert float(slider.input_value()) > 0
+        assert page.input_value("#rate") == f"{rate:g}mbit"
+
+
+def test_adding_and_removing_a_flow_changes_the_lines(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        assert page.get_attribute("#figure-goodput", "data-lines") == "2"
+        page.click("#add-bbr")
+        page.wait_for_selector("#figure-goodput[data-lines='3']")
+        page.wait_for_selector(DONE)
+        assert 'cc = "bbr"' in page.input_value("#toml")
+        assert "bbr" in goodputs(page)
+        page.click("[aria-label='Remove reno']")
+        page.wait_for_selector("#figure-goodput[data-lines='2']")
+        page.wait_for_selector(DONE)
+        assert set(goodputs(page)) == {"cubic", "bbr"}
+
+
+def test_the_controller_and_its_parameters_can_be_chosen(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        page.select_option("[aria-label='Congestion controller of reno']", "vegas")
+        page.wait_for_function(f"""{TEXT}.includes('cc = "vegas"')""")
+        page.wait_for_selector(DONE)
+        assert "vegas" in goodputs(page)
+        page.click("text=Parameters of cubic")
+        page.fill("#flows-0-cc-beta", "0.5")
+        page.press("#flows-0-cc-beta", "Enter")
+        page.wait_for_function(f"{TEXT}.includes('beta = 0.5')")
+        assert page.inner_text("text=Parameters of cubic") == "Parameters of cubic (1 set)"
+
+
+def test_the_queue_and_the_rate_controller_can_be_chosen(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        page.select_option("#aqm", "codel")
+        page.wait_for_function(f"""{TEXT}.includes('queue = {{ kind = "codel", limit = "1bdp" }}')""")
+        page.select_option("#rate-controller", "brf")
+        page.wait_for_function(f"""{TEXT}.includes('kind = "brf"\\nlink = "bottleneck"')""")
+        page.wait_for_selector(DONE)
+        assert page.is_hidden("#problem")
+        page.select_option("#rate-controller", "")
+        page.wait_for_function(f"!{TEXT}.includes('rate_controllers')")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [('"10mbit"', '"fast"', 6), ('cc = "reno"', 'cc = "rhino"', 14), ('start = "1s"', "start = 1", 15)],
+)
+def test_an_error_is_the_line_of_the_command_line(
+    browser: Any, built: Path, tmp_path: Path, old: str, new: str, line: int
+) -> None:
+    wrong = TWO_FLOWS.replace(old, new)
+    (tmp_path / "scenario.toml").write_text(wrong, encoding="utf-8")
+    command = [sys.executable, "-m", "narrows", "check", "scenario.toml"]
+    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert checked.returncode == 2
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        page.fill("#toml", wrong)
+        page.wait_for_selector("#problem:not([hidden])")
+        assert (
+            page.evaluate("document.querySelector('#problem').firstChild.textContent")
+            == checked.stderr.strip()
+        )
+        assert page.inner_text(".gutter .wrong") == str(line)
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#problem")
+
+
+def test_the_address_holds_the_scenario(browser: Any, built: Path) -> None:
+    text = TWO_FLOWS + "\n# ä, €, and a last line without an end"
+    with opened(browser, built) as page:
+        before = page.evaluate("location.hash")
+        page.fill("#toml", text)
+        page.wait_for_function("before => location.hash !== before", arg=before)
+        fragment = page.evaluate("location.hash")
+    with opened(browser, built, fragment=fragment) as page:
+        assert page.input_value("#toml") == text
+        assert set(goodputs(page)) == {"cubic", "reno"}
+
+
+def test_playback_steps_and_shows_packets(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        page.click("#rewind")
+        assert page.inner_text("#clock") == "0.000 s"
+        page.click("#step")
+        assert page.inner_text("#clock") == "0.100 s"
+        page.focus("#figures")
+        page.keyboard.press(".")
+        assert page.inner_text("#clock") == "0.200 s"
+        page.keyboard.press("End")
+        assert page.inner_text("#clock") == "4.000 s"
+        page.click("#slow-motion")
+        page.wait_for_function("parseFloat(document.querySelector('#clock').textContent) > 2")
+        page.click("#pause")
+        colours = page.evaluate(
+            """(() => {
+              const canvas = document.querySelector('.packets canvas');
+              const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+              const found = new Set();
+              for (let i = 0; i < data.length; i += 4) found.add(data.slice(i, i + 4).join());
+              return [...found];
+            })()"""
+        )
+        assert "0,114,178,255" in colours  # CUBIC's blue
+
+
+def test_the_figures_zoom_together(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        box = page.locator("#figure-goodput .u-over").bounding_box()
+        page.mouse.move(box["x"] + 100, box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 300, box["y"] + 40, steps=5)
+        page.mouse.up()
+        page.wait_for_selector("#unzoom")
+        page.mouse.dblclick(box["x"] + 200, box["y"] + 40)
+        page.wait_for_selector("#unzoom", state="detached")
+
+
+def test_two_runs_are_compared(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS)
+        first = goodputs(page)
+        page.click("#pin")
+        page.fill("#rate", "20mbit")
+        page.press("#rate", "Enter")
+        page.wait_for_function(f"{TEXT}.includes('20mbit')")
+        page.wait_for_selector(DONE)
+        shown = page.evaluate(
+            "[...document.querySelectorAll('#results .before')].map(cell => parseFloat(cell.textContent))"
+        )
+        assert shown == list(first.values())
+        page.select_option("#compare", "side")
+        page.wait_for_function("document.querySelectorAll('#figure-rtt .plot').length === 2")
+        page.click("#swap")
+        page.wait_for_function(f"{TEXT}.includes('10mbit')")
+        page.wait_for_selector(DONE)
+        assert goodputs(page) == first
+
+
+def test_seeds_have_a_range(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS.replace("queue", 'loss = "1%"\nqueue') + "\n[sweep]\nseeds = 3\n")
+        assert "over 3 seeds" in page.inner_text("#results caption")
+        low, high = re.search(r"\(([\d.]+) to ([\d.]+)\)", page.inner_text("#results .goodput")).groups()  # type: ignore[union-attr]
+        assert float(low) < float(high)
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280, 1680])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_fits_any_width_and_theme(browser: Any, built: Path, width: int, theme: str) -> None:
+    with opened(browser, built, width, theme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        lightness = sum(map(int, re.findall(r"\d+", background)[:3])) / 3
+        assert (lightness < 60) == (theme == "dark")
+        page.click("#theme")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def test_every_control_has_a_name(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        unnamed = page.evaluate(
+            """[...document.querySelectorAll('button, select, input, textarea, [role=button], [role=img]')]
+               .filter(element => {
+                 const text = element.tagName === 'SELECT' ? '' : element.textContent.trim();
+                 return !(element.getAttribute('aria-label') || text || element.labels?.length);
+               })
+               .map(element => element.outerHTML.slice(0, 120))"""
+        )
+        assert unnamed == []
+
+
+@pytest.mark.parametrize("number", range(len(PRESETS)))
+def test_every_preset_runs(browser: Any, built: Path, number: int) -> None:
+    with opened(browser, built) as page:
+        buttons = page.locator(".preset")
+        assert buttons.count() == len(PRESETS)
+        buttons.nth(number).click()
+        page.wait_for_function(
+            f"{TEXT}.startsWith('# ' + document.querySelector('.preset[aria-pressed=true]').textContent)"
+        )
+        page.wait_for_selector(DONE, timeout=60_000)
+        assert page.is_hidden("#problem")
+        assert sum(goodputs(page).values()) > 1

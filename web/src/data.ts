@@ -1,0 +1,173 @@
+/** The rows of a run as series by flow, link and traced variable. */
+
+import { PacketLog } from "./packets";
+import type { Columns, Network, Progress } from "./protocol";
+
+/** Parallel columns of numbers that grow during a run. */
+export type Series = Record<string, number[]>;
+
+export interface FlowRow {
+  name: string;
+  source: string;
+  flow: number;
+  goodput_bps: number;
+  rtt_mean_s: number;
+  rtt_p95_s: number;
+  retransmits: number;
+  timeouts: number;
+  fct_s: number;
+}
+
+export interface LinkRow {
+  name: string;
+  link: number;
+  utilisation: number;
+  dropped_packets: number;
+  random_losses: number;
+  marks: number;
+  sojourn_mean_s: number;
+}
+
+/** One seed of a run. */
+export class SeedData {
+  flows = new Map<number, Series>();
+  links = new Map<number, Series>();
+  /** By entity, then by variable. */
+  traces = new Map<string, Map<string, Series>>();
+  /** Rows of the results by the number of the flow or link; flows have one when they have ended. */
+  flowRows = new Map<number, FlowRow>();
+  linkRows = new Map<number, LinkRow>();
+  now = 0;
+  events = 0;
+  complete = false;
+}
+
+/** A run of a scenario with all its seeds. */
+export class RunData {
+  readonly seeds: SeedData[];
+  readonly packets = new PacketLog();
+
+  constructor(
+    readonly id: number,
+    readonly toml: string,
+    readonly network: Network,
+    readonly watched: number | null,
+    seedCount: number,
+  ) {
+    this.seeds = Array.from({ length: seedCount }, () => new SeedData());
+    const link = watched === null ? undefined : network.links[watched];
+    if (link !== undefined) this.packets.configure(link.delay_s, (time) => rateAt(link.rates_bps, time));
+  }
+
+  get first(): SeedData {
+    return this.seeds[0] as SeedData;
+  }
+
+  get complete(): boolean {
+    return this.seeds.every((seed) => seed.complete);
+  }
+
+  /** Adds the rows of a message. */
+  take(progress: Progress): void {
+    const seed = this.seeds[progress.seed];
+    if (seed === undefined) return;
+    const { tables } = progress;
+    if (tables.flow_samples) split(tables.flow_samples, "flow", seed.flows);
+    if (tables.link_samples) split(tables.link_samples, "link", seed.links);
+    if (tables.traces) takeTraces(tables.traces, seed.traces);
+    for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
+    for (const row of rows<LinkRow>(tables.links)) seed.linkRows.set(row.link, row);
+    if (progress.packets) this.packets.take(progress.packets);
+    seed.now = progress.now;
+    seed.events = progress.events;
+    seed.complete = progress.complete;
+  }
+
+  /**
+   * The entry of `network.flows` of each flow number.
+   *
+   * The simulator numbers flows in the order of their starts. Random starts are known only at the end of a run, from
+   * the table `flows`.
+   */
+  groupOf(flow: number): number {
+    const row = this.first.flowRows.get(flow);
+    if (row !== undefined) {
+      const index = this.network.flows.findIndex((info) => info.name === row.source);
+      if (index >= 0) return index;
+    }
+    return startOrder(this.network)[flow] ?? 0;
+  }
+}
+
+const orders = new WeakMap<Network, number[]>();
+
+/** For each flow in the order of starts, the index of its entry in `network.flows`. */
+export function startOrder(network: Network): number[] {
+  let order = orders.get(network);
+  if (order === undefined) {
+    order = network.flows
+      .flatMap((flow, index) => Array.from({ length: Math.min(flow.count, 1000) }, () => ({ flow, index })))
+      .sort((a, b) => a.flow.start_s - b.flow.start_s)
+      .map(({ index }) => index);
+    orders.set(network, order);
+  }
+  return order;
+}
+
+export function rateAt(steps: [number, number][], time: number): number {
+  let rate = steps[0]?.[1] ?? Number.NaN;
+  for (const [at, value] of steps) {
+    if (at > time) break;
+    rate = value;
+  }
+  return rate;
+}
+
+function split(columns: Columns, key: string, into: Map<number, Series>): void {
+  const ids = columns[key] as Float64Array;
+  const numeric = Object.entries(columns).filter(
+    (entry): entry is [string, Float64Array] => entry[0] !== key && entry[1] instanceof Float64Array,
+  );
+  for (let i = 0; i < ids.length; i++) {
+    const id = ids[i] as number;
+    let series = into.get(id);
+    if (series === undefined) {
+      series = Object.fromEntries(numeric.map(([name]) => [name, []]));
+      into.set(id, series);
+    }
+    for (const [name, values] of numeric) series[name]?.push(values[i] as number);
+  }
+}
+
+function takeTraces(columns: Columns, into: Map<string, Map<string, Series>>): void {
+  const { t_s, entity, key, value } = columns as {
+    t_s: Float64Array;
+    entity: string[];
+    key: string[];
+    value: Float64Array;
+  };
+  for (let i = 0; i < t_s.length; i++) {
+    const variables = entry(into, entity[i] as string, () => new Map<string, Series>());
+    const series = entry(variables, key[i] as string, () => ({ t_s: [], value: [] }) as Series);
+    series.t_s?.push(t_s[i] as number);
+    series.value?.push(value[i] as number);
+  }
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+function rows<Row>(columns: Columns | undefined): Row[] {
+  if (columns === undefined) return [];
+  const names = Object.keys(columns);
+  const length = columns[names[0] ?? ""]?.length ?? 0;
+  return Array.from({ length }, (_, i) =>
+    Object.fromEntries(names.map((name) => [name, columns[name]?.[i]])),
+  ) as Row[];
+}

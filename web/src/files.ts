@@ -1,0 +1,100 @@
+/** Files that the page offers for download. */
+
+import { flowName, largest, linesOf, METRICS } from "./charts/lines";
+import { zoom } from "./charts/plot";
+import { figuresAsSvg } from "./charts/svg";
+import { inks } from "./colours";
+import type { RunData, Series } from "./data";
+import { other, run, text } from "./state";
+
+export function saveToml(): void {
+  save("scenario.toml", text.value, "application/toml");
+}
+
+export function saveFlowSamples(): void {
+  const current = run.value;
+  if (current === null) return;
+  save(
+    "flow_samples.csv",
+    samplesAsCsv(current, "flow", (flow) => flowName(current, flow)),
+    "text/csv",
+  );
+}
+
+export function saveLinkSamples(): void {
+  const current = run.value;
+  if (current === null) return;
+  const name = (link: number) => current.network.links[link]?.name ?? "";
+  save("link_samples.csv", samplesAsCsv(current, "link", name), "text/csv");
+}
+
+/** The figures as SVG. */
+export function saveFigures(): void {
+  const current = run.value;
+  if (current === null) return;
+  const [from, to] = zoom.value ?? [0, current.network.duration_s];
+  const panels = METRICS.map((metric) => {
+    const ghosts = other.value === null ? [] : linesOf(metric, other.value, true);
+    const lines = [...ghosts, ...linesOf(metric, current, false)];
+    return { title: `${metric.title} (${metric.unit})`, lines, most: largest(lines) };
+  });
+  save("figures.svg", figuresAsSvg(panels, from, to, inks.value.ink, inks.value.paper), "image/svg+xml");
+}
+
+/** The drawing of the network as SVG, with the styles that it has on the page. */
+export function saveNetwork(): void {
+  const drawing = document.getElementById("network");
+  if (!(drawing instanceof SVGSVGElement)) return;
+  const copy = drawing.cloneNode(true) as SVGSVGElement;
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const [from, to] = [drawing.querySelectorAll("*"), copy.querySelectorAll("*")];
+  from.forEach((element, i) => {
+    const style = getComputedStyle(element);
+    const kept = [
+      "fill",
+      "stroke",
+      "stroke-width",
+      "stroke-dasharray",
+      "opacity",
+      "font-size",
+      "font-weight",
+    ];
+    to[i]?.setAttribute("style", kept.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+  });
+  for (const target of copy.querySelectorAll(".link-target:not(.watched)")) target.remove();
+  copy.setAttribute("font-family", "sans-serif");
+  save("network.svg", new XMLSerializer().serializeToString(copy), "image/svg+xml");
+}
+
+/** Samples with the columns of the table of `narrows run`, and the name of the flow or link. */
+export function samplesAsCsv(current: RunData, kind: "flow" | "link", name: (id: number) => string): string {
+  const columns = new Set<string>();
+  const parts: { seed: number; id: number; series: Series }[] = [];
+  current.seeds.forEach((seed, i) => {
+    for (const [id, series] of kind === "flow" ? seed.flows : seed.links) {
+      parts.push({ seed: i, id, series });
+      for (const column of Object.keys(series)) columns.add(column);
+    }
+  });
+  const names = [...columns];
+  const lines = [["run", kind, "name", ...names].join(",")];
+  for (const { seed, id, series } of parts) {
+    const quoted = /[",\n]/.test(name(id)) ? JSON.stringify(name(id)) : name(id);
+    (series.t_s ?? []).forEach((_, i) => {
+      const values = names.map((column) => {
+        const value = series[column]?.[i];
+        return value === undefined || Number.isNaN(value) ? "nan" : String(value);
+      });
+      lines.push([seed, id, quoted, ...values].join(","));
+    });
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function save(name: string, content: string, type: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,222 @@
+/**
+ * The state of the page. The text of the scenario is the only source of truth: controls change the text through the
+ * engine, and everything that the page shows follows from the text.
+ */
+
+import { computed, signal } from "@preact/signals";
+import { RunData } from "./data";
+import { type Engine, ScenarioError } from "./engine";
+import { onNewRun } from "./playback";
+import type { Catalogue, Description, Network } from "./protocol";
+import { toFragment } from "./url";
+
+export type Compare = "ghost" | "side" | "none";
+
+export const text = signal("");
+/** The line of the command line about the present text, or an empty string. */
+export const problem = signal("");
+/** The description of the last text without errors. */
+export const described = signal<Description | null>(null);
+export const catalogue = signal<Catalogue>({ congestion: [], rate: [] });
+export const version = signal("");
+export const run = signal<RunData | null>(null);
+/** Changes whenever the present run has new rows. */
+export const tick = signal(0);
+/** The complete run before the present one. */
+export const previous = signal<RunData | null>(null);
+/** A run that stays for comparison until it is released. */
+export const pinned = signal<RunData | null>(null);
+export const compare = signal<Compare>("ghost");
+/** The run that the present run is compared with. */
+export const other = computed(() => (compare.value === "none" ? null : (pinned.value ?? previous.value)));
+/** Name of the link whose queue is shown, if the reader has selected one. */
+export const chosenLink = signal<string | null>(null);
+export const seedCount = computed(() => numberAt(described.value?.set, "sweep", "seeds") ?? 1);
+
+/** Number of seeds that the page runs at most; `narrows run` has no such limit. */
+export const MOST_SEEDS = 20;
+
+let engine: Engine | null = null;
+let runs = 0;
+let describing = 0;
+let lastKey = "";
+let lastEdit = 0;
+let typed: ReturnType<typeof setTimeout> | undefined;
+
+export async function connect(started: Engine): Promise<void> {
+  engine = started;
+  started.onProgress = (progress) => {
+    const current = run.value;
+    if (current === null || current.id !== progress.run) return;
+    current.take(progress);
+    tick.value += 1;
+  };
+  started.onRunError = (id, message) => {
+    if (run.value?.id === id) problem.value = message;
+  };
+  catalogue.value = await started.catalogue();
+  version.value = await started.call("version");
+}
+
+export function pauseEngine(paused: boolean): void {
+  engine?.pause(paused);
+}
+
+/** Replaces the text and runs it. With `delay`, the run waits until the author stops typing. */
+export function write(changed: string, delay = 0): void {
+  text.value = changed;
+  clearTimeout(typed);
+  if (delay === 0) void check();
+  else typed = setTimeout(() => void check(), delay);
+}
+
+/** Opens another scenario. Choices about the old one are dropped. */
+export function open(toml: string): void {
+  chosenLink.value = null;
+  previous.value = null;
+  run.value = null;
+  lastKey = "";
+  write(toml);
+}
+
+/** Describes the present text, and starts its run. */
+async function check(): Promise<void> {
+  if (engine === null) return;
+  const toml = text.value;
+  const turn = ++describing;
+  try {
+    const description = await engine.describe(toml);
+    if (turn !== describing) return;
+    problem.value = "";
+    described.value = description;
+    start(toml, description);
+  } catch (error) {
+    if (turn !== describing) return;
+    problem.value = line(error);
+  }
+  await remember(toml);
+}
+
+function start(toml: string, description: Description): void {
+  const old = run.value;
+  if (old?.complete) previous.value = old;
+  const seeds = seedsOf(description);
+  const watched = watchedLink(description.network);
+  run.value = new RunData(++runs, toml, description.network, watched, seeds.length);
+  onNewRun();
+  tick.value += 1;
+  engine?.pause(false);
+  engine?.run({ run: runs, toml, seeds, watched });
+}
+
+/** Runs the present scenario again, e.g. after the choice of another link. */
+export function restart(): void {
+  if (described.value !== null && problem.value === "") start(text.value, described.value);
+}
+
+function seedsOf(description: Description): (number | null)[] {
+  const count = Math.min(numberAt(description.set, "sweep", "seeds") ?? 1, MOST_SEEDS);
+  const base = numberAt(description.scenario, "seed") ?? 1;
+  return Array.from({ length: count }, (_, i) => base + i);
+}
+
+/** Number of the link whose queue and packets are shown. */
+export function watchedLink(network: Network): number | null {
+  const chosen = network.links.findIndex((link) => link.name === chosenLink.value);
+  return chosen >= 0 ? chosen : bottleneck(network);
+}
+
+/** The link that the data of the most flows crosses, among the slowest links. */
+export function bottleneck(network: Network): number | null {
+  const users = new Map<number, number>();
+  for (const flow of network.flows) {
+    for (const link of flow.path) users.set(link, (users.get(link) ?? 0) + flow.count);
+  }
+  let best: number | null = null;
+  let bestScore: [number, number] = [Number.POSITIVE_INFINITY, 0];
+  for (const [link, count] of users) {
+    const rate = network.links[link]?.rates_bps[0]?.[1] ?? Number.POSITIVE_INFINITY;
+    if (rate < bestScore[0] || (rate === bestScore[0] && count > bestScore[1])) {
+      [best, bestScore] = [link, [rate, count]];
+    }
+  }
+  return best;
+}
+
+type Edit = { key: string; apply(engine: Engine, toml: string): Promise<string> };
+const edits: Edit[] = [];
+let isEditing = false;
+
+/** Sets a key; an empty value removes it. Later values of a key replace earlier ones that still wait. */
+export function set(key: string, value: string): void {
+  edit({ key, apply: (engine, toml) => engine.call("set", toml, key, value) });
+}
+
+export function add(list: string, body: string): void {
+  edit({ key: `${list}+`, apply: (engine, toml) => engine.call("add", toml, list, body) });
+}
+
+export function remove(list: string, index: number): void {
+  edit({ key: `${list}-`, apply: (engine, toml) => engine.call("remove", toml, list, index) });
+}
+
+function edit(change: Edit): void {
+  const waiting = edits.findIndex((other) => other.key === change.key && !/[+-]$/.test(change.key));
+  if (waiting >= 0) edits[waiting] = change;
+  else edits.push(change);
+  void applyEdits();
+}
+
+async function applyEdits(): Promise<void> {
+  if (isEditing || engine === null) return;
+  isEditing = true;
+  for (let change = edits.shift(); change !== undefined; change = edits.shift()) {
+    const now = performance.now();
+    const continues = change.key === lastKey && now - lastEdit < 1500;
+    [lastKey, lastEdit] = [change.key, now];
+    try {
+      const kept = previous.value;
+      text.value = await change.apply(engine, text.value);
+      await check();
+      // While a slider moves, the comparison stays with the run before the move.
+      if (continues && kept !== null) previous.value = kept;
+    } catch (error) {
+      problem.value = line(error);
+    }
+  }
+  isEditing = false;
+}
+
+/** Puts the scenario into the address, without a new entry in the browser's history. */
+async function remember(toml: string): Promise<void> {
+  const fragment = await toFragment(toml);
+  if (toml === text.value) history.replaceState(null, "", fragment);
+}
+
+function line(error: unknown): string {
+  if (error instanceof ScenarioError) return error.message;
+  return `The page failed: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+function numberAt(value: unknown, ...path: string[]): number | null {
+  let place = value;
+  for (const key of path) {
+    if (typeof place !== "object" || place === null) return null;
+    place = (place as Record<string, unknown>)[key];
+  }
+  return typeof place === "number" ? place : null;
+}
+
+/** Keeps the present run for comparison, or releases the kept one. */
+export function togglePin(): void {
+  pinned.value = pinned.value === null ? run.value : null;
+  if (pinned.value !== null && compare.value === "none") compare.value = "ghost";
+}
+
+/** Opens the run that is kept for comparison, and keeps the present run instead. */
+export function swap(): void {
+  const [kept, current] = [other.value, run.value];
+  if (kept === null || current === null) return;
+  pinned.value = current;
+  write(kept.toml);
+}

@@ -1,0 +1,189 @@
+/**
+ * The worker: owns the WebAssembly module, answers calls about the text of a scenario, and advances runs.
+ *
+ * A run advances in slices of a few milliseconds. Between two slices the worker handles messages, so that an edit
+ * replaces a run at once.
+ */
+
+import type { CallName, Columns, Progress, Reply, Request } from "./protocol";
+
+interface Simulation {
+  readonly now: number;
+  readonly duration: number;
+  readonly events: number;
+  advance(until: number): boolean;
+  rows(table: string, from: number): Columns;
+  packets(): Columns;
+  free(): void;
+}
+
+type EditFunctions = Record<CallName, (...args: (string | number)[]) => string>;
+
+/** What wasm-bindgen's glue (target `no-modules`) declares in front of this file. */
+declare const wasm_bindgen: ((init: { module_or_path: ArrayBuffer }) => Promise<unknown>) &
+  EditFunctions & {
+    Simulation: new (toml: string, seed?: number, watched?: number) => Simulation;
+  };
+
+declare const self: {
+  postMessage(message: Reply, transfer?: Transferable[]): void;
+  onmessage: ((event: MessageEvent<Request>) => void) | null;
+};
+
+/** Tables that grow during a run. */
+const LIVE = ["flow_samples", "link_samples", "traces"];
+/** Tables that are complete at the end of a run. */
+const FINAL = ["flows", "links"];
+/** Real time of a slice in ms: short enough for edits, long enough for the cost of a message. */
+const SLICE_MS = 25;
+/** Slices end at multiples of this part of the run, so that the first figures appear early. */
+const STEPS = 200;
+/** Packets are recorded up to this number of rows; more would take too much memory. */
+const MOST_PACKET_ROWS = 1_500_000;
+
+interface Active {
+  run: number;
+  seed: number;
+  simulation: Simulation;
+  taken: Record<string, number>;
+  packetRows: number;
+  isWatched: boolean;
+}
+
+let active: Active | null = null;
+let waiting: {
+  run: number;
+  toml: string;
+  seeds: (number | null)[];
+  next: number;
+  watched: number | null;
+} | null = null;
+let isPaused = false;
+let isScheduled = false;
+
+self.onmessage = (event) => {
+  const request = event.data;
+  switch (request.type) {
+    case "load":
+      wasm_bindgen({ module_or_path: request.wasm }).then(
+        () => self.postMessage({ type: "ready" }),
+        (error: unknown) => self.postMessage({ type: "failed", message: text(error) }),
+      );
+      break;
+    case "call":
+      try {
+        const value = wasm_bindgen[request.name](...request.args);
+        self.postMessage({ type: "result", id: request.id, value });
+      } catch (error) {
+        self.postMessage({ type: "error", id: request.id, message: text(error) });
+      }
+      break;
+    case "run":
+      stop();
+      waiting = { ...request, next: 0 };
+      schedule();
+      break;
+    case "pause":
+      isPaused = request.paused;
+      schedule();
+      break;
+  }
+};
+
+/** Continues the run after the messages that are already waiting. */
+function schedule(): void {
+  if (isScheduled || isPaused || (active === null && waiting === null)) return;
+  isScheduled = true;
+  setTimeout(() => {
+    isScheduled = false;
+    slice();
+    schedule();
+  }, 0);
+}
+
+function slice(): void {
+  if (isPaused) return;
+  if (active === null && !begin()) return;
+  const current = active;
+  if (current === null) return;
+  const { simulation } = current;
+  const end = performance.now() + SLICE_MS;
+  let complete = false;
+  while (!complete && performance.now() < end) {
+    complete = simulation.advance(simulation.now + simulation.duration / STEPS);
+  }
+  send(current, complete);
+  if (complete) {
+    simulation.free();
+    active = null;
+  }
+}
+
+/** Starts the next seed of the waiting run. */
+function begin(): boolean {
+  if (waiting === null) return false;
+  const { run, toml, seeds, next, watched } = waiting;
+  const seed = seeds[next];
+  if (seed === undefined) {
+    waiting = null;
+    return false;
+  }
+  waiting.next += 1;
+  // Only the packets of the first seed are shown.
+  const link = next === 0 && watched !== null ? watched : undefined;
+  try {
+    const simulation = new wasm_bindgen.Simulation(toml, seed ?? undefined, link);
+    active = { run, seed: next, simulation, taken: {}, packetRows: 0, isWatched: link !== undefined };
+    return true;
+  } catch (error) {
+    waiting = null;
+    self.postMessage({ type: "run-error", run, message: text(error) });
+    return false;
+  }
+}
+
+function stop(): void {
+  active?.simulation.free();
+  active = null;
+  waiting = null;
+}
+
+function send(current: Active, complete: boolean): void {
+  const tables: Record<string, Columns> = {};
+  for (const name of complete ? [...LIVE, ...FINAL] : LIVE) {
+    const from = current.taken[name] ?? 0;
+    const columns = current.simulation.rows(name, from);
+    const rows = Object.values(columns)[0]?.length ?? 0;
+    if (rows === 0) continue;
+    current.taken[name] = from + rows;
+    tables[name] = columns;
+  }
+  let packets: Columns | null = null;
+  if (current.isWatched) {
+    const columns = current.simulation.packets();
+    const rows = columns.t_s?.length ?? 0;
+    // Packets beyond the limit are taken from the engine as well, but they are not kept.
+    if (rows > 0 && current.packetRows < MOST_PACKET_ROWS) packets = columns;
+    current.packetRows += rows;
+  }
+  const { simulation } = current;
+  const message: Progress = {
+    type: "progress",
+    run: current.run,
+    seed: current.seed,
+    now: simulation.now,
+    events: simulation.events,
+    complete,
+    tables,
+    packets,
+  };
+  const buffers = [...Object.values(tables), ...(packets ? [packets] : [])]
+    .flatMap((columns) => Object.values(columns))
+    .filter((column) => column instanceof Float64Array)
+    .map((column) => column.buffer as ArrayBuffer);
+  self.postMessage(message, buffers);
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

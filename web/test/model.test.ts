@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cubicCurve, phasesOf } from "../src/charts/controller-state";
+import { rateAt, startOrder } from "../src/data";
+import { layout, limitPackets } from "../src/model";
+import { heading, PRESETS } from "../src/presets";
+import type { FlowInfo, LinkInfo, Network } from "../src/protocol";
+import { asToml, newFlow, queueToml, queueValue } from "../src/scenario";
+
+function network(
+  links: [number, number][],
+  flows: [from: number, to: number, path: number[], start: number][],
+) {
+  return {
+    nodes: ["a", "b", "c", "d", "e", "f"],
+    links: links.map(
+      ([from, to], i): LinkInfo => ({
+        name: `l${i}`,
+        from,
+        to,
+        rates_bps: [[0, 1e6]],
+        delay_s: 0.01,
+        queue: { kind: "fifo", limit: { packets: null, bytes: 15_000 } },
+      }),
+    ),
+    flows: flows.map(
+      ([from, to, path, start_s], entry): FlowInfo => ({
+        name: `f${entry}`,
+        cc: "cubic",
+        entry,
+        from,
+        to,
+        start_s,
+        count: entry === 0 ? 2 : 1,
+        path,
+      }),
+    ),
+  } as unknown as Network;
+}
+
+// Two senders (0, 1), two switches (2, 3), two receivers (4, 5).
+const DUMBBELL = network(
+  [
+    [0, 2],
+    [1, 2],
+    [2, 3],
+    [3, 4],
+    [3, 5],
+  ],
+  [
+    [0, 4, [0, 2, 3], 5],
+    [1, 5, [1, 2, 4], 1],
+  ],
+);
+
+test("data goes from left to right", () => {
+  const { places, columns } = layout(DUMBBELL);
+  const column = (node: number) => places.get(node)?.column;
+  assert.deepEqual([0, 1, 2, 3, 4, 5].map(column), [0, 0, 1, 2, 3, 3]);
+  assert.equal(columns, 4);
+  assert.notEqual(places.get(0)?.row, places.get(1)?.row);
+});
+
+test("flows in opposite directions have places, too", () => {
+  const { places } = layout(
+    network(
+      [
+        [0, 1],
+        [1, 0],
+      ],
+      [
+        [0, 1, [0], 0],
+        [1, 0, [1], 0],
+      ],
+    ),
+  );
+  assert.notEqual(places.get(0)?.column, places.get(1)?.column);
+});
+
+test("flows are numbered in the order of their starts", () => {
+  assert.deepEqual(startOrder(DUMBBELL), [1, 0, 0]);
+});
+
+test("a limit in bytes counts full packets", () => {
+  assert.equal(limitPackets(DUMBBELL.links[0] as LinkInfo), 10);
+});
+
+test("a rate that changes has its value at a time", () => {
+  const steps: [number, number][] = [
+    [0, 1],
+    [2, 5],
+    [4, 3],
+  ];
+  assert.deepEqual(
+    [0, 1.9, 2, 10].map((time) => rateAt(steps, time)),
+    [1, 1, 5, 3],
+  );
+});
+
+test("a queue keeps its keys, and its text is short where that is enough", () => {
+  const written = (value: Parameters<typeof queueValue>[0]) => queueToml(queueValue(value));
+  assert.equal(written("2bdp"), '"2bdp"');
+  assert.equal(written({ kind: "fifo", limit: "2bdp" }), '"2bdp"');
+  assert.equal(written("fq-codel"), '"fq-codel"');
+  assert.equal(
+    written({ kind: "threshold", limit: "400p", mark: 20 }),
+    '{ kind = "threshold", mark = 20, limit = "400p" }',
+  );
+  assert.equal(written({ kind: "codel", ecn: true }), '{ kind = "codel", ecn = true }');
+});
+
+test("fields hold text, numbers and TOML", () => {
+  assert.equal(asToml("20mbit"), '"20mbit"');
+  assert.equal(asToml("0.5"), "0.5");
+  assert.equal(asToml(" true "), "true");
+  assert.equal(asToml('{ rate = "1mbit" }'), '{ rate = "1mbit" }');
+  assert.equal(asToml(""), "");
+});
+
+test("a new flow in a network of links has ends", () => {
+  const description = (topology: object) =>
+    ({ set: { topology, flows: [{ from: "x", to: "y" }] }, network: { duration_s: 20 } }) as never;
+  assert.equal(newFlow(description({ kind: "dumbbell" }), "bbr"), 'cc = "bbr"\nstart = "2s"');
+  assert.match(newFlow(description({ name: "abilene" }), "bbr"), /from = "x"\nto = "y"/);
+});
+
+test("BBR's phases follow from its variable", () => {
+  const series = { t_s: [1, 2, 3, 4, 5], value: [0, 0, 1, 2, 2] };
+  assert.deepEqual(phasesOf(new Map([["phase", series]])), [
+    { name: "Startup", from: 1, to: 3 },
+    { name: "Drain", from: 3, to: 4 },
+    { name: "ProbeBW", from: 4, to: 5 },
+  ]);
+});
+
+test("CUBIC's curve is at W_max after K", () => {
+  const t_s = [0, 1, 2, 3, 4];
+  const curve = cubicCurve(
+    new Map([
+      ["w_max", { t_s, value: [100, 100, 100, 100, 100] }],
+      ["k", { t_s, value: [0, 2, 2, 2, 2] }],
+    ]),
+  );
+  assert.ok(Number.isNaN(curve?.y[0]));
+  assert.equal(curve?.y[3], 100);
+  assert.ok((curve?.y[2] as number) < 100 && (curve?.y[4] as number) > 100);
+});
+
+test("every preset has a title and a note", () => {
+  assert.ok(PRESETS.length >= 8);
+  for (const { title, note } of PRESETS) assert.ok(title.length > 2 && note.endsWith("."), title);
+  assert.deepEqual(heading('duration = "1s"'), { title: "", note: "" });
+});
