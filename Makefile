@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference web web-test clean
 # Parts of other targets, which `make help` does not list.
 .PHONY: prepare try-agent try-guest rust-lint python-lint kernel-chain rust-chain python-chain rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
@@ -180,6 +180,13 @@ short-soak: setup try-agent
 real-time-test: setup try-agent
 	$(BIN)/pytest $(IN_PAIRS) --numprocesses=2 --dist=worksteal
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
+
+web: $(VENV)/ready ## Build the playground, the simulator as a web page: target/web/narrows-play.html
+	@$(BIN)/python tools/web.py
+
+web-test: setup web ## Test the playground: types, style, unit tests, equal results, and the page in a browser
+	cd web && npm run --silent check && npm test --silent
+	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_playground.py
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-scenario -p narrows-sim

@@ -44,7 +44,8 @@ pub(crate) fn describe(toml: &str) -> Result<String> {
     let plan = &survey.plan;
     let links = plan.links.iter().map(link).collect::<Vec<_>>();
     let flows = plan.flows.iter().zip(&survey.paths).zip(&survey.flows);
-    let flows = flows.map(|((flow, paths), entry)| self::flow(flow, &paths.forth, *entry)).collect::<Vec<_>>();
+    let flows =
+        flows.map(|((flow, paths), entry)| self::flow(flow, &paths.forth, *entry)).collect::<Vec<_>>();
     let described = json!({
         "scenario": scenario.full(),
         "set": scenario.raw(),
@@ -106,7 +107,8 @@ fn flow(flow: &FlowPlan, path: &[u32], entry: usize) -> Value {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "[topology]\nkind = 'dumbbell'\nrate = '50mbit'\nrtt = '30ms'\n[[flows]]\n[[flows]]\ncc = 'bbr'\n";
+    const TEXT: &str =
+        "[topology]\nkind = 'dumbbell'\nrate = '50mbit'\nrtt = '30ms'\n[[flows]]\n[[flows]]\ncc = 'bbr'\n";
 
     #[test]
     fn a_description_has_the_defaults_and_the_network() {
@@ -127,7 +129,10 @@ mod tests {
             problem(&TEXT.replace("50mbit", "fast")),
             "scenario.toml: topology.rate: found 'fast', expected a rate such as '100mbit'"
         );
-        assert!(problem(&TEXT.replace("bbr", "bbb")).starts_with("scenario.toml: flows.1.cc: found 'bbb', expected "));
+        assert!(
+            problem(&TEXT.replace("bbr", "bbb"))
+                .starts_with("scenario.toml: flows.1.cc: found 'bbb', expected ")
+        );
         // This error comes from the simulator's check of the plan.
         let problem = problem(&TEXT.replace("cc = 'bbr'", "cc = 'bbr'\ntransport = 'quinn'"));
         assert!(problem.contains("this program has no other transports"), "{problem}");

@@ -11,7 +11,9 @@ pub(crate) fn set(toml: &str, key: &str, value: &str) -> Result<String> {
     let Some((last, above)) = parts.split_last() else { return Err(no_place(key)) };
     let value = match value.trim() {
         "" => None,
-        text => Some(text.parse::<Value>().map_err(|_| format!("{key}: found {text}, expected a value in TOML"))?),
+        text => Some(
+            text.parse::<Value>().map_err(|_| format!("{key}: found {text}, expected a value in TOML"))?,
+        ),
     };
     let mut place = document.as_item_mut();
     for part in above {
@@ -166,7 +168,10 @@ cc = { name = "bbr", cwnd_gain = 2.0 }
         assert_eq!(remove(&text, "flows", 2).unwrap(), TEXT);
         assert_eq!(add("", "flows", "cc = \"reno\"").unwrap(), "[[flows]]\ncc = \"reno\"\n");
         assert_eq!(remove(TEXT, "flows", 2), Err("flows: found no entry 2, expected one".to_owned()));
-        assert_eq!(add(TEXT, "topology", ""), Err("topology: found no list of tables, expected one".to_owned()));
+        assert_eq!(
+            add(TEXT, "topology", ""),
+            Err("topology: found no list of tables, expected one".to_owned())
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub(crate) is_marked: bool,
 }
 
-/// The rows that nobody has taken yet.
+/// The rows that the page has not read yet.
 pub(crate) type Rows = Rc<RefCell<Vec<Row>>>;
 
 /// Collects the packets of a link's queue.
@@ -43,8 +43,12 @@ impl Watch {
         let mut links: Vec<u32> = before.map(|(i, _)| i as u32).collect();
         links.push(link);
         let hosts = plan.flows.iter().any(|flow| flow.from == node || flow.to == node);
-        plan.capture =
-            Some(CapturePlan { links, hosts: hosts.then_some(node).into_iter().collect(), snap: 128, qlog: false });
+        plan.capture = Some(CapturePlan {
+            links,
+            hosts: hosts.then_some(node).into_iter().collect(),
+            snap: 128,
+            qlog: false,
+        });
         Some(Watch { link, rows })
     }
 }

@@ -125,7 +125,8 @@ impl Simulation {
     /// reaches the link's queue, 1: the packet is at the end of the link), `flow`, `seq`, `bytes`, `marked`.
     pub fn packets(&self) -> Object {
         let rows = self.packets.take();
-        let column = |value: fn(&Row) -> f64| Float64Array::from(&*rows.iter().map(value).collect::<Vec<_>>());
+        let column =
+            |value: fn(&Row) -> f64| Float64Array::from(&*rows.iter().map(value).collect::<Vec<_>>());
         let object = Object::new();
         put(&object, "t_s", &column(|row| row.at));
         put(&object, "through", &column(|row| f64::from(row.is_through)));
@@ -149,7 +150,11 @@ fn columns(table: Option<&Table>, from: usize) -> Object {
                 put(&object, name, &Float64Array::from(&*values));
             }
             Column::Str(values) => {
-                put(&object, name, &values[from..].iter().map(|value| JsValue::from_str(value)).collect::<Array>());
+                put(
+                    &object,
+                    name,
+                    &values[from..].iter().map(|value| JsValue::from_str(value)).collect::<Array>(),
+                );
             }
         }
     }

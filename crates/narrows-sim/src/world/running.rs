@@ -42,7 +42,7 @@ impl<'p> Running<'p> {
         let end = self.world.end;
         let until = until.min(end);
         self.world.end = until;
-        // A tap can end the run. The event loop itself cannot fail, because nobody cancels it.
+        // A tap can end the run. The event loop itself cannot fail, because this run has no flag that cancels it.
         let ran = self.world.run(&AtomicBool::new(false), &Monitor::default());
         debug_assert!(ran.is_ok(), "{ran:?}");
         let is_ended = self.world.end < until;
