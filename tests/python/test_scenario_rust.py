@@ -107,6 +107,12 @@ def test_the_tests_of_the_format_get_the_same_answers_from_both(tmp_path):
     assert errors > 500 and found["equal"]["plans"] > 500, found["equal"]
 
 
+def test_the_errors_that_the_crate_tests_are_those_of_python():
+    file = ROOT / "crates/narrows-scenario/tests/errors.json"
+    for text, message in json.loads(file.read_text(encoding="utf-8")):
+        assert both.outcome(lambda text=text: loads(text)) == {"error": message}, text
+
+
 def plain_schema(part: Any) -> Any:
     """A part of a JSON schema without titles, nulls and defaults. Defaults have no units in Python."""
     if isinstance(part, list):

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::value::Value;
-use crate::value::python::{is_printable, nearest};
+use crate::value::python::{is_printable, nearest, repr_text};
 
 /// Maximum number of characters of a value in an error.
 pub(crate) const LONGEST_FOUND: usize = 60;
@@ -78,7 +78,6 @@ pub(crate) fn found(value: &Value) -> String {
 
 /// Returns a string as an error message shows it: in quotes, and cut inside the quotes if it is long.
 pub(crate) fn found_text(text: &str) -> String {
-    use crate::value::python::repr_text;
     let whole = repr_text(text);
     if whole.chars().count() > LONGEST_FOUND {
         let start: String = text.chars().take(LONGEST_FOUND - 5).collect();
@@ -112,7 +111,6 @@ pub(crate) fn choice(value: &Value, names: &[&str]) -> String {
 
 /// Returns `; nearest is 'x'`, or an empty text if no name is near. Case is ignored.
 fn suggestion(value: &str, known: &[&str]) -> String {
-    use crate::value::python::repr_text;
     nearest(value, known).map(|name| format!("; nearest is {}", repr_text(name))).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! The files that a scenario names. All input of this crate goes through the trait [`Files`], so the crate also runs in
 //! browsers.
 
-use std::fmt::Debug;
+use std::collections::BTreeMap;
 
 /// A source of files: scenarios, traces, matrices, and files of parameters and programs.
 pub trait Files {
@@ -74,10 +74,11 @@ impl Files for NoFiles {
     }
 }
 
-/// Files in memory, by path.
+/// Files in memory, by path, e.g. in a browser.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    files: std::collections::BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Vec<u8>>,
+    networks: BTreeMap<String, String>,
 }
 
 impl Memory {
@@ -85,6 +86,13 @@ impl Memory {
     #[must_use]
     pub fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.insert(path.to_owned(), content.into());
+        self
+    }
+
+    /// Adds a network of topohub, as JSON in node-link form.
+    #[must_use]
+    pub fn with_network(mut self, name: &str, json: &str) -> Self {
+        self.networks.insert(name.to_owned(), json.to_owned());
         self
     }
 }
@@ -95,6 +103,12 @@ impl Files for Memory {
     }
     fn find(&self, path: &str) -> Option<String> {
         self.files.contains_key(path).then(|| path.to_owned())
+    }
+    fn networks(&self) -> Option<Vec<String>> {
+        (!self.networks.is_empty()).then(|| self.networks.keys().cloned().collect())
+    }
+    fn network(&self, name: &str) -> Option<String> {
+        self.networks.get(name).cloned()
     }
 }
 

@@ -64,43 +64,58 @@ pub fn override_key(data: &mut Table, key: &str, value: &Value) -> Result<()> {
     let parts = parts(key).filter(|parts| parts.len() <= DEEPEST).ok_or_else(|| {
         Error::new(format!("found {}, expected a dotted key such as 'topology.rate'", found_text(key)), "")
     })?;
-    set_in_table(data, &parts, 0, value)
+    let mut root = Value::Table(std::mem::take(data));
+    let result = set(&mut root, &parts, value);
+    if let Value::Table(table) = root {
+        *data = table;
+    }
+    result
 }
 
-fn set(place: &mut Value, parts: &[String], depth: usize, value: &Value) -> Result<()> {
-    match place {
-        Value::Table(table) => set_in_table(table, parts, depth, value),
-        Value::List(list) => {
-            for index in entries(list, &parts[depth], &parts[..=depth].join("."))? {
-                let Some(entry) = list.get_mut(index) else { continue };
-                if depth + 1 == parts.len() {
-                    *entry = value.clone();
-                } else {
-                    set(entry, parts, depth + 1, value)?;
+/// Sets the key with these parts at all places to which they lead.
+fn set(root: &mut Value, parts: &[String], value: &Value) -> Result<()> {
+    let mut places = vec![root];
+    for (depth, part) in parts.iter().enumerate() {
+        let is_last = depth + 1 == parts.len();
+        let is_cc = depth == 2 && parts[0] == "flows" && part == "cc";
+        let mut following = Vec::new();
+        for place in places {
+            match place {
+                Value::Table(table) if is_last => {
+                    table.insert(part.clone(), value.clone());
+                }
+                Value::Table(table) => {
+                    if is_cc && !matches!(table.get(part), Some(Value::Table(_))) {
+                        // The key sets a parameter, so replace the controller's name with a table.
+                        let named = Table::from_iter([("name".to_owned(), cc_name(table.get(part)))]);
+                        table.insert(part.clone(), Value::Table(named));
+                    }
+                    let inner = table.entry(part.clone());
+                    following.push(inner.or_insert_with(|| Value::Table(Table::new())));
+                }
+                Value::List(list) => {
+                    // The numbers are in ascending order.
+                    let numbers = entries(list, part, &parts[..=depth].join("."))?;
+                    for (i, entry) in list.iter_mut().enumerate() {
+                        if numbers.binary_search(&i).is_err() {
+                            continue;
+                        }
+                        if is_last {
+                            *entry = value.clone();
+                        } else {
+                            following.push(entry);
+                        }
+                    }
+                }
+                other => {
+                    let message = format!("found {}, expected a table", found(other));
+                    return Err(Error::new(message, parts[..depth].join(".")));
                 }
             }
-            Ok(())
         }
-        other => {
-            Err(Error::new(format!("found {}, expected a table", found(other)), parts[..depth].join(".")))
-        }
+        places = following;
     }
-}
-
-fn set_in_table(table: &mut Table, parts: &[String], depth: usize, value: &Value) -> Result<()> {
-    let Some(part) = parts.get(depth) else { return Ok(()) };
-    if depth + 1 == parts.len() {
-        table.insert(part.clone(), value.clone());
-        return Ok(());
-    }
-    let is_cc = depth == 2 && parts[0] == "flows" && part == "cc";
-    if is_cc && !matches!(table.get(part), Some(Value::Table(_))) {
-        // The key sets a parameter, so replace the controller's name with a table.
-        let name = cc_name(table.get(part));
-        table.insert(part.clone(), Value::Table(Table::from_iter([("name".to_owned(), name)])));
-    }
-    let inner = table.entry(part.clone()).or_insert_with(|| Value::Table(Table::new()));
-    set(inner, parts, depth + 1, value)
+    Ok(())
 }
 
 /// Returns the parts of a dotted key, without their quotes. The result is `None` if the key is not valid.

@@ -1,7 +1,7 @@
 //! Errors have the same words as in the Python package. `errors.json` has scenarios, each with its error in Python.
 //! `tests/python/test_scenario_rust.py` compares many more.
 
-use narrows_scenario::Scenario;
+use narrows_scenario::{Memory, Scenario, Settings, Value, resolve};
 
 #[test]
 fn errors_are_those_of_python() {
@@ -12,4 +12,38 @@ fn errors_are_those_of_python() {
         let error = Scenario::parse(&text, "scenario", &[]).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some(expected.as_str()), "{text}");
     }
+}
+
+/// Resolves a scenario with this network of two islands and a node without a name.
+fn with_two_islands(text: &str) -> Result<narrows_plan::Plan, String> {
+    let network = r#"{
+        "nodes": [{"id": 0, "name": "a"}, {"id": 1, "name": "a"}, {"id": 2, "name": "c d"}, {"id": 3, "name": null}],
+        "edges": [{"source": 0, "target": 1, "dist": 10}, {"source": 2, "target": 3}, {"source": 2, "target": 2}]
+    }"#;
+    let files = Memory::default().with_network("two/islands", network);
+    let scenario = Scenario::parse(text, "scenario", &[]).map_err(|error| error.to_string())?;
+    resolve(&scenario, &Settings::simulator(&files)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_network_of_two_islands_needs_links_between_them() {
+    let apart = "[topology]\nname = 'two/islands'\nrate = '1mbit'\n[[flows]]\nfrom = 'a-0'\nto = 'a-1'\n";
+    let expected = "scenario: topology.name: found 2 islands in 'two/islands' (a-0, a-1, a-0.host, ...; c_d, n3), \
+                    expected one; [[links]] may join them";
+    assert_eq!(with_two_islands(apart).err().as_deref(), Some(expected));
+    let joined = format!("{apart}[[links]]\nbetween = ['a-1', 'n3']\nrate = '1mbit'\n");
+    let plan = with_two_islands(&joined).expect("a plan");
+    assert_eq!(plan.nodes, ["a-0", "a-1", "c_d", "n3", "a-0.host", "a-1.host"]);
+    let unknown = with_two_islands(&apart.replace("two/islands", "two/island"));
+    let expected =
+        "scenario: topology.name: found 'two/island', expected a network; nearest is 'two/islands'";
+    assert_eq!(unknown.err().as_deref(), Some(expected));
+}
+
+#[test]
+fn overrides_of_a_command_line_are_toml_or_text() {
+    let read = |text| narrows_scenario::parse_override(text).map_err(|error| error.to_string());
+    assert_eq!(read("seed=7"), Ok(("seed".to_owned(), Value::Int(7))));
+    assert_eq!(read(" a.b = x = y "), Ok(("a.b".to_owned(), Value::from("x = y"))));
+    assert_eq!(read("=1"), Err("--set: found '=1', expected key=value".to_owned()));
 }

@@ -110,7 +110,7 @@ impl Field for Cc {
             Value::Table(_) => at.table(value),
             _ => {
                 let expected = "a name, or a table such as { name = 'cubic', beta = 0.5 }";
-                at.expect(Err(expected.to_owned()), value)
+                at.accept(Err(expected.to_owned()), value)
             }
         }
     }
@@ -140,12 +140,12 @@ impl Field for Ends {
         match value {
             Value::List(list) => {
                 if list.is_empty() || list.iter().any(|name| name.as_text().is_none()) {
-                    return at.expect(Err("at least one name".to_owned()), value);
+                    return at.accept(Err("at least one name".to_owned()), value);
                 }
                 let names: Result<Vec<String>, String> = list.iter().map(parse_name).collect();
-                at.inside(Part::Form("a name"), |at| at.expect(names, value)).map(Ends::Many)
+                at.inside(Part::Form("a name"), |at| at.accept(names, value)).map(Ends::Many)
             }
-            _ => at.inside(Part::Form("a name"), |at| at.expect(parse_name(value), value)).map(Ends::One),
+            _ => at.inside(Part::Form("a name"), |at| at.accept(parse_name(value), value)).map(Ends::One),
         }
     }
     fn write(value: &Self, _: Keys) -> Option<Value> {

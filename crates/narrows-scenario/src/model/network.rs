@@ -57,7 +57,7 @@ impl Field for Loss {
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self> {
         match value {
             Value::Table(_) | Value::Bool(_) | Value::Date(_) | Value::Null => Loss::read_table(value, at),
-            _ => at.expect(parse_loss(value).map(Loss::independent), value),
+            _ => at.accept(parse_loss(value).map(Loss::independent), value),
         }
     }
     fn write(value: &Self, keys: Keys) -> Option<Value> {
@@ -90,7 +90,7 @@ impl Field for JitterOrTime {
         match value {
             Value::Table(_) => Jitter::read(value, at),
             _ => {
-                let max = at.expect(parse_duration(value), value)?;
+                let max = at.accept(parse_duration(value), value)?;
                 Some(Jitter { max, reorder: false, given: Given(1) })
             }
         }

@@ -18,7 +18,7 @@ impl Field for Command {
             Ok(words) if words.is_empty() => Err("a program and its arguments".to_owned()),
             Ok(_) => Ok(command),
         };
-        at.expect(checked, value)
+        at.accept(checked, value)
     }
     fn write(value: &String, _: Keys) -> Option<Value> {
         Some(value.as_str().into())

@@ -241,12 +241,12 @@ impl Field for Queue {
     type Value = Queue;
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self> {
         match value {
-            Value::Text(text) => at.expect(Queue::from_text(value, text), value),
+            Value::Text(text) => at.accept(Queue::from_text(value, text), value),
             Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) => {
-                at.expect(parse_limit(value).map(Queue::fifo), value)
+                at.accept(parse_limit(value).map(Queue::fifo), value)
             }
             Value::List(_) => {
-                at.expect(Err("a queue length such as '1000p', or a kind of queue".to_owned()), value)
+                at.accept(Err("a queue length such as '1000p', or a kind of queue".to_owned()), value)
             }
             Value::Table(_) | Value::Date(_) | Value::Null => Queue::read_table(value, at),
         }

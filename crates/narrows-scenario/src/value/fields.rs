@@ -55,7 +55,7 @@ macro_rules! quantities {
                     let check: fn($value) -> Result<$value, String> = $check;
                     let read = read.and_then(check);
                 )?
-                at.expect(read, value)
+                at.accept(read, value)
             }
             fn write(value: &$value, _: Keys) -> Option<Value> {
                 Some($write(value))
@@ -137,12 +137,9 @@ quantities! {
     };
     /// A value of a measure: a number in the measure's unit, or text with a unit.
     Quantity: Value = parse_quantity, Clone::clone, schema::quantity;
-    /// A command, split into words as a shell does. No shell runs it.
-    WholeValue: Value = parse_data, Clone::clone, schema::anything;
+    /// A value that JSON can represent. Code outside this module makes further checks.
+    Data: Value = parse_data, Clone::clone, schema::anything;
 }
-
-/// A value that JSON can represent. Code outside this module makes further checks.
-pub(crate) type Data = WholeValue;
 
 fn write_text(text: &str) -> Value {
     text.into()
@@ -455,7 +452,7 @@ impl Field for ReceiveBuffer {
         }
         let size = units::parse_size(value).ok().filter(|size| (4 << 10..=1 << 30).contains(&size.get()));
         let expected = "'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'";
-        at.expect(size.map(ReceiveBuffer::Size).ok_or_else(|| expected.to_owned()), value)
+        at.accept(size.map(ReceiveBuffer::Size).ok_or_else(|| expected.to_owned()), value)
     }
     fn write(value: &Self, _: Keys) -> Option<Value> {
         Some(match value {
@@ -500,7 +497,7 @@ impl Field for NamesOrAll {
         match value {
             Value::Text(text) if text == ALL => Some(vec![ALL.to_owned()]),
             Value::List(_) => List::<Name>::read(value, at),
-            _ => at.expect(Err("'all' or a list of names".to_owned()), value),
+            _ => at.accept(Err("'all' or a list of names".to_owned()), value),
         }
     }
     fn write(value: &Vec<String>, keys: Keys) -> Option<Value> {
@@ -530,7 +527,7 @@ impl Field for DistanceOrDelay {
             }
             Ok(span) => Ok(Some(span)),
         };
-        at.expect(read, value)
+        at.accept(read, value)
     }
     fn write(value: &Option<Span>, _: Keys) -> Option<Value> {
         Some(value.map_or(DISTANCE.into(), |span| format_duration(span).into()))

@@ -5,7 +5,7 @@ use super::python::repr_text;
 use super::reader::Part;
 use super::table::{About, Takes};
 use super::toml::double_brackets;
-use crate::error::{Error, choice, found, found_text, hint, one_of};
+use crate::error::{Error, choice, found, hint, one_of};
 
 /// A problem with a value of a scenario.
 #[derive(Clone, Debug)]
@@ -95,13 +95,13 @@ fn message(first: &Problem<'_>, key: String, data: &Value, root: &'static About)
             let start = if is_table { String::new() } else { format!("found {}, ", shown()) };
             (format!("{start}expected {expected}"), key)
         }
-        Kind::Type(_) if first.way.last() == Some(&Part::Key("trace")) => match first.value {
-            Some(Value::Text(text)) => {
-                let file = found_text(text);
-                (format!("found {file}, expected a table such as {{ file = {file} }}"), key)
-            }
-            _ => (format!("found {}, expected a table", shown()), key),
-        },
+        Kind::Type("a table") if first.way.last() == Some(&Part::Key("trace")) => {
+            let example = match first.value {
+                Some(value @ Value::Text(_)) => format!(" such as {{ file = {} }}", found(value)),
+                _ => String::new(),
+            };
+            (format!("found {}, expected a table{example}", shown()), key)
+        }
         Kind::Type(expected) => (format!("found {}, expected {expected}", shown()), key),
         Kind::Bound(expected) | Kind::Length(expected) => {
             (format!("found {}, expected {expected}", shown()), key)

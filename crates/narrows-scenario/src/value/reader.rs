@@ -44,7 +44,7 @@ impl<'v> Reader<'v> {
     }
 
     /// Returns the value, or records the problem that something else was expected.
-    pub(crate) fn expect<T>(&mut self, read: Result<T, String>, value: &'v Value) -> Option<T> {
+    pub(crate) fn accept<T>(&mut self, read: Result<T, String>, value: &'v Value) -> Option<T> {
         read.map_err(|expected| self.report(Kind::Refused(expected), value)).ok()
     }
 

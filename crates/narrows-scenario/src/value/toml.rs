@@ -17,7 +17,6 @@ const MOST_OTHER_DIGITS: usize = 3500;
 /// Returns an error with the line and column of the first mistake. `is_list` tells whether the dotted key with these
 /// parts is a list of tables.
 pub(crate) fn parse(text: &str, is_list: impl Fn(&[String]) -> bool) -> Result<Table, Error> {
-    // Windows editors write a byte order mark.
     let document = DeTable::parse(text).map_err(|error| describe(text, &error, is_list))?;
     table(document.into_inner())
 }
