@@ -89,7 +89,7 @@ export type CallName = keyof EngineCalls;
 
 /** From the page to the worker. */
 export type Request =
-  | { type: "load"; wasm: ArrayBuffer }
+  | { type: "load"; module: Uint8Array }
   | { type: "call"; id: number; name: CallName; args: (string | number)[] }
   | { type: "run"; run: number; toml: string; seeds: (number | null)[]; watched: number | null }
   | { type: "pause"; paused: boolean };
