@@ -104,6 +104,8 @@ export interface Progress {
   complete: boolean;
   tables: Record<string, Columns>;
   packets: Columns | null;
+  /** Whether later packets are not recorded, because there are too many. */
+  packetsAreCut: boolean;
 }
 
 /** From the worker to the page. */

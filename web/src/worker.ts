@@ -181,6 +181,7 @@ function send(current: Active, complete: boolean): void {
     complete,
     tables,
     packets,
+    packetsAreCut: current.packetRows >= MOST_PACKET_ROWS,
   };
   const buffers = [...Object.values(tables), ...(packets ? [packets] : [])]
     .flatMap((columns) => Object.values(columns))
