@@ -11,6 +11,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, transform } from "esbuild";
+import { lzma } from "./compress.mjs";
 
 const root = import.meta.dirname;
 const [engine = join(root, "../target/web/engine"), output = join(root, "../target/web/narrows-play.html")] =
@@ -61,7 +62,7 @@ const { code } = await transform(glue, { minify: true, target: "es2022" });
 const parts = {
   style,
   worker: inScript(`${code}\n${worker}`),
-  module: gzipSync(module, { level: 9 }).toString("base64"),
+  module: lzma(module).toString("base64"),
   page: inScript(page),
   licences: await licences(),
 };

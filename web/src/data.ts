@@ -45,7 +45,8 @@ export class SeedData {
 /** A run of a scenario with all its seeds. */
 export class RunData {
   readonly seeds: SeedData[];
-  readonly packets = new PacketLog();
+  packets = new PacketLog();
+  packetsAreCut = false;
 
   constructor(
     readonly id: number,
@@ -57,6 +58,11 @@ export class RunData {
     this.seeds = Array.from({ length: seedCount }, () => new SeedData());
     const link = watched === null ? undefined : network.links[watched];
     if (link !== undefined) this.packets.configure(link.delay_s, (time) => rateAt(link.rates_bps, time));
+  }
+
+  /** Frees the packets. Only the present run shows packets; others are shown as lines. */
+  releasePackets(): void {
+    this.packets = new PacketLog();
   }
 
   get first(): SeedData {
@@ -78,6 +84,7 @@ export class RunData {
     for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
     for (const row of rows<LinkRow>(tables.links)) seed.linkRows.set(row.link, row);
     if (progress.packets) this.packets.take(progress.packets);
+    if (progress.seed === 0) this.packetsAreCut = progress.packetsAreCut;
     seed.now = progress.now;
     seed.events = progress.events;
     seed.complete = progress.complete;

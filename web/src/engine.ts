@@ -38,8 +38,8 @@ export class Engine {
       };
       worker.onerror = (event) => reject(new Error(event.message));
     });
-    const wasm = await inflate(decodeBase64(embedded("engine-module")));
-    engine.post({ type: "load", wasm }, [wasm]);
+    const module = decodeBase64(embedded("engine-module"));
+    engine.post({ type: "load", module }, [module.buffer]);
     await ready;
     worker.onmessage = (event: MessageEvent<Reply>) => engine.receive(event.data);
     return engine;
@@ -107,9 +107,4 @@ function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   return bytes;
-}
-
-function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
 }

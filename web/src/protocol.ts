@@ -89,7 +89,7 @@ export type CallName = keyof EngineCalls;
 
 /** From the page to the worker. */
 export type Request =
-  | { type: "load"; wasm: ArrayBuffer }
+  | { type: "load"; module: Uint8Array }
   | { type: "call"; id: number; name: CallName; args: (string | number)[] }
   | { type: "run"; run: number; toml: string; seeds: (number | null)[]; watched: number | null }
   | { type: "pause"; paused: boolean };
@@ -104,6 +104,8 @@ export interface Progress {
   complete: boolean;
   tables: Record<string, Columns>;
   packets: Columns | null;
+  /** Whether later packets are not recorded, because there are too many. */
+  packetsAreCut: boolean;
 }
 
 /** From the worker to the page. */

@@ -99,6 +99,7 @@ async function check(): Promise<void> {
 
 function start(toml: string, description: Description): void {
   const old = run.value;
+  old?.releasePackets();
   if (old?.complete) previous.value = old;
   const seeds = seedsOf(description);
   const watched = watchedLink(description.network);

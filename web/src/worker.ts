@@ -5,6 +5,7 @@
  * replaces a run at once.
  */
 
+import { decodeLzma } from "./lzma";
 import type { CallName, Columns, Progress, Reply, Request } from "./protocol";
 
 interface Simulation {
@@ -65,7 +66,7 @@ self.onmessage = (event) => {
   const request = event.data;
   switch (request.type) {
     case "load":
-      wasm_bindgen({ module_or_path: request.wasm }).then(
+      load(request.module).then(
         () => self.postMessage({ type: "ready" }),
         (error: unknown) => self.postMessage({ type: "failed", message: text(error) }),
       );
@@ -89,6 +90,10 @@ self.onmessage = (event) => {
       break;
   }
 };
+
+async function load(module: Uint8Array): Promise<void> {
+  await wasm_bindgen({ module_or_path: decodeLzma(module).buffer });
+}
 
 /** Continues the run after the messages that are already waiting. */
 function schedule(): void {
@@ -176,6 +181,7 @@ function send(current: Active, complete: boolean): void {
     complete,
     tables,
     packets,
+    packetsAreCut: current.packetRows >= MOST_PACKET_ROWS,
   };
   const buffers = [...Object.values(tables), ...(packets ? [packets] : [])]
     .flatMap((columns) => Object.values(columns))

@@ -7,6 +7,7 @@ import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { flowColour, inks } from "../colours";
 import type { RunData } from "../data";
+import { clock } from "../format";
 import { linkSample, waiting } from "../model";
 import { Fate } from "../packets";
 import { playhead, setSpeed, speed } from "../playback";
@@ -78,6 +79,16 @@ function paint(canvas: HTMLCanvasElement, current: RunData, now: number): void {
   context.strokeStyle = ink.faint;
   context.strokeRect(tail - 0.5, middle - 13.5, head - tail + 1, 27);
   if (log.arrived.length === 0) return;
+  const end = log.arrived[log.arrived.length - 1] as number;
+  if (current.packetsAreCut && now > end) {
+    context.fillStyle = ink.grey;
+    context.fillText(
+      `Packets are recorded until ${clock(end, network.duration_s)}, as there are many.`,
+      4,
+      62,
+    );
+    return;
+  }
 
   const queued = waiting(log, now, linkSample(current, "queue_packets", now));
   const packetTime = log.packetTime(now);
