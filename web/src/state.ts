@@ -101,6 +101,8 @@ function start(toml: string, description: Description): void {
   const old = run.value;
   old?.releasePackets();
   if (old?.complete) previous.value = old;
+  if (previous.value !== null && !isComparable(previous.value.network, description.network))
+    previous.value = null;
   const seeds = seedsOf(description);
   const watched = watchedLink(description.network);
   run.value = new RunData(++runs, toml, description.network, watched, seeds.length);
@@ -108,6 +110,12 @@ function start(toml: string, description: Description): void {
   tick.value += 1;
   engine?.pause(false);
   engine?.run({ run: runs, toml, seeds, watched });
+}
+
+/** Whether a network is another one with more or fewer nodes, as after a change of its flows. */
+function isComparable(a: Network, b: Network): boolean {
+  const [small, large] = a.nodes.length < b.nodes.length ? [a, b] : [b, a];
+  return small.nodes.every((node) => large.nodes.includes(node));
 }
 
 /** Runs the present scenario again, e.g. after the choice of another link. */

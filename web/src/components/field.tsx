@@ -37,7 +37,10 @@ export function SliderField(props: SliderProps) {
   const text = value !== "" && parse(usual) === parse(value) ? usual : value;
   const put = props.onSet ?? ((text: string) => set(path, asToml(text)));
   const position = Number.isFinite(given) ? Math.round(STEPS * share(given, low, high, isLogarithmic)) : 0;
+  // While the thumb moves, it stays where the reader holds it, although the text follows a little later.
+  const [held, setHeld] = useState<number | null>(null);
   const move = (at: number) => {
+    setHeld(at);
     if (hasZero && at === 0) return put(write(0));
     const part = at / STEPS;
     put(write(isLogarithmic ? low * (high / low) ** part : low + (high - low) * part));
@@ -49,10 +52,11 @@ export function SliderField(props: SliderProps) {
         type="range"
         min={0}
         max={STEPS}
-        value={position}
+        value={held ?? position}
         aria-label={`${label}, slider`}
         aria-valuetext={text || fallback}
         onInput={(event) => move(event.currentTarget.valueAsNumber)}
+        onChange={() => setHeld(null)}
       />
       <TextField id={id} value={text} placeholder={fallback} onSet={put} />
     </div>

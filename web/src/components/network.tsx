@@ -57,7 +57,7 @@ export function NetworkDrawing() {
             )}
             {labels && (
               <text x={x} y={y + 17} text-anchor="middle">
-                {network.nodes[node]}
+                {network.nodes[node]?.replace(/^.*\.host$/, "")}
               </text>
             )}
           </g>
@@ -179,6 +179,8 @@ function Queue({ network, link, at }: { network: Network; link: number; at: At }
 
 /** The share of each colour in the queue. */
 function shares(current: RunData, time: number): { colour: string; share: number }[] {
+  const recorded = current.packets.arrived.at(-1) ?? 0;
+  if (current.packetsAreCut && time > recorded) return [];
   const queued = waiting(current.packets, time, linkSample(current, "queue_packets", time));
   const counts = new Map<string, number>();
   for (const packet of queued) {

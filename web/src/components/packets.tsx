@@ -82,11 +82,7 @@ function paint(canvas: HTMLCanvasElement, current: RunData, now: number): void {
   const end = log.arrived[log.arrived.length - 1] as number;
   if (current.packetsAreCut && now > end) {
     context.fillStyle = ink.grey;
-    context.fillText(
-      `Packets are recorded until ${clock(end, network.duration_s)}, as there are many.`,
-      4,
-      62,
-    );
+    context.fillText(`packets recorded until ${clock(end, network.duration_s)}`, tail + 6, middle + 4);
     return;
   }
 
