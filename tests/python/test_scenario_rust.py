@@ -16,7 +16,7 @@ import pytest
 from narrows import _native, congestion, rate
 from narrows.errors import ScenarioError
 from narrows.scenario import reference, schema
-from narrows.scenario.load import expand, loads
+from narrows.scenario.load import expand, loads, parse_override
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
 
@@ -265,3 +265,42 @@ def test_random_changes_get_the_same_answers_from_both(seed, capsys):
             continue  # a key of the top level is no name of an argument
     assert not tally.differences, explained(tally)
     assert tally.equal["scenarios errors"] > 100 and tally.equal["plans"] > 20, tally.equal
+
+
+def dotted_key(mutator: Mutator) -> str:
+    """A random dotted key, which is often wrong."""
+    choice = mutator.random.choice
+    names = ["*", "0", "1", "bbr", "cubic", "x", '"a.b"', "'x'", '""', 'a"b', "bands", "controllers"]
+    start = choice(["flows", "flows", "topology", "links", "sweep.vary", "rate_controllers", "x"])
+    parts = [
+        choice(names if mutator.random.random() < 0.4 else mutator.keys) for _ in range(choice([1, 2, 2, 3]))
+    ]
+    return ".".join([start, *parts])
+
+
+def test_random_overrides_get_the_same_answers_from_both(capsys):
+    texts = sources()
+    mutator, tally = Mutator(0, []), both.Tally()
+    written = [
+        "1",
+        "-1",
+        "1.5",
+        "true",
+        "10mbit",
+        '"20ms"',
+        "[1]",
+        "[]",
+        "{}",
+        "{ a = 1 }",
+        '["a"]',
+        "x y",
+        "1\nx = 2",
+    ]
+    for _ in range(600):
+        source, text = mutator.random.choice(texts)
+        override = parse_override(f"{dotted_key(mutator)}={mutator.random.choice(written)}")
+        request = {"text": text, "source": source, "overrides": [override]}
+        scenario = both.outcome(lambda: loads(text, source, dict([override])))  # noqa: B023
+        both.both_scenarios(tally, request, scenario)
+    assert not tally.differences, explained(tally)
+    assert tally.equal["scenarios errors"] > 200, tally.equal
