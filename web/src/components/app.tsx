@@ -13,9 +13,9 @@ import { Results } from "./results";
 export function App() {
   return (
     <>
-      <a class="skip" href="#figures">
+      <button type="button" class="skip" onClick={() => document.getElementById("figures")?.focus()}>
         Skip to the figures
-      </a>
+      </button>
       <Header />
       <Problem />
       <main>
