@@ -208,6 +208,12 @@ def test_the_guest_starts_without_unneeded_packages():
     assert not tops & {"pyarrow", "altair", "rich", "typer", "os_ken", "pandas", "polars"}
 
 
+def test_the_guest_has_the_data_files_of_its_modules():
+    package = closure.OURS
+    files = closure.python()
+    assert {package / "retired.json", package / "scenario/sizes.json", package / "topology/gfc.json"} <= files
+
+
 def test_the_guest_finds_the_agent_at_its_path(tmp_path, monkeypatch):
     agent = tmp_path / "narrows-agent"
     agent.write_text("#!/bin/sh")
