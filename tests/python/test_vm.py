@@ -304,7 +304,11 @@ PORT = '[[rate_controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
             PORT.replace("KIND", "brf"),
             "rate_controllers.0.kind: found 'brf', which needs Linux 6.10, but the guest has 6.1.0",
         ),
-        ("seed=1", PORT.replace("KIND", "pacec"), "kernel.forwarding: found 'route', expected 'ovs'"),
+        (
+            "seed=1",
+            PORT.replace("KIND", "pacec"),
+            "rate_controllers.0.kind: found 'pacec', expected --on sim or --on kernel, because guests have no SDN",
+        ),
         (
             "seed=1",
             "[sdn]\n" + PORT.replace("KIND", "brf"),

@@ -14,7 +14,7 @@ from typing import Any, cast
 from narrows import rate
 from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import cc, features
-from narrows.backends.kernel.agents import BRF
+from narrows.backends.kernel.agents import BRF, PACEC
 from narrows.backends.kernel.backend import check_agents, check_plan, has_agents
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
@@ -85,6 +85,12 @@ class Vm:
         """Check a plan without running it."""
         if plan.get("sdn") is not None:
             raise ScenarioError("found an SDN controller, expected --on sim or --on kernel", "sdn")
+        for number, controller in enumerate(plan["rate_controllers"]):
+            if controller["kind"] == PACEC:
+                raise ScenarioError(
+                    f"found {PACEC!r}, expected --on sim or --on kernel, because guests have no SDN controller",
+                    f"rate_controllers.{number}.kind",
+                )
         if plan.get("capture") is not None:
             raise ScenarioError("found a capture, expected --on sim or --on kernel", "capture")
         layout = check_plan(in_guest(plan))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from narrows.backends.kernel import ovs
-from narrows.backends.kernel.agents import BRF
+from narrows.backends.kernel.agents import BRF, SENDERS
 from narrows.backends.kernel.backend import Kernel, check_plan
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
@@ -53,7 +53,8 @@ def main() -> None:
             "congestion_controls": sorted(
                 name
                 for name, _ in kernel.congestion_controllers()
-                if name != BRF or runs_agents(os.uname().release)
+                # Flows with `pacec` need an SDN controller, which guests do not support.
+                if name not in SENDERS or (name == BRF and runs_agents(os.uname().release))
             ),
         }
     except NarrowsError as error:
