@@ -307,7 +307,7 @@ PORT = '[[rate_controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
         (
             "seed=1",
             PORT.replace("KIND", "pacec"),
-            "rate_controllers.0.kind: found 'pacec', expected --on sim or --on kernel, because guests have no SDN",
+            "rate_controllers.0.kind: found 'pacec', which needs an SDN controller, expected --on sim",
         ),
         (
             "seed=1",

@@ -88,7 +88,7 @@ class Vm:
         for number, controller in enumerate(plan["rate_controllers"]):
             if controller["kind"] == PACEC:
                 raise ScenarioError(
-                    f"found {PACEC!r}, expected --on sim or --on kernel, because guests have no SDN controller",
+                    f"found {PACEC!r}, which needs an SDN controller, expected --on sim or --on kernel",
                     f"rate_controllers.{number}.kind",
                 )
         if plan.get("capture") is not None:
