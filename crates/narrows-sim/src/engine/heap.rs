@@ -159,6 +159,19 @@ impl EventQueue {
         })
     }
 
+    /// Puts an event back that `pop` has just returned. The next call of `pop` returns this event again.
+    #[cold]
+    pub(crate) fn put_back(&mut self, event: Event) {
+        // The sequence number 0 is less than all others, so the event stays before all events at the same time.
+        let low = (event.kind as u64) << INDEX_BITS | event.index as u64;
+        let key = (event.at.as_nanos() as u128) << 64 | low as u128;
+        if self.front == NONE {
+            self.front = key;
+        } else {
+            self.add(key);
+        }
+    }
+
     /// Adds `key` when the front key is in use. The earlier of the two keys becomes the front key, and the later one
     /// enters the heap.
     #[inline(never)]
@@ -209,6 +222,21 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_event_that_is_put_back_comes_first_again() {
+        let mut q = EventQueue::new();
+        for index in [3, 1, 2] {
+            q.push(Time::from_nanos(7), Kind::Timer, index);
+        }
+        for index in [3, 1, 2] {
+            let event = q.pop().expect("an event");
+            q.put_back(event);
+            q.push(Time::from_nanos(8), Kind::Ready, index);
+            assert_eq!(q.pop(), Some(event));
+            assert_eq!((event.at, event.index), (Time::from_nanos(7), index));
+        }
+    }
 
     #[test]
     fn events_at_the_same_time_are_popped_in_the_order_of_scheduling() {

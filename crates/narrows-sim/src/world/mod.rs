@@ -252,8 +252,6 @@ pub(crate) struct World<'p> {
     /// The end of the run. This is the end of the plan, or the time at which the run was stopped.
     end: Time,
     events: EventQueue,
-    /// The event after `end` that ended the event loop.
-    next: Option<Event>,
     packets: Packets,
     ports: Vec<Port>,
     paths: Paths,
@@ -295,7 +293,6 @@ impl<'p> World<'p> {
             now: Time::ZERO,
             end: Time::ZERO + plan.duration,
             events: EventQueue::new(),
-            next: None,
             packets: Packets::new(),
             ports,
             paths: Paths::new(plan),
@@ -319,10 +316,9 @@ impl<'p> World<'p> {
 
     /// Processes all events up to `end`. A later call with a later `end` continues the run.
     fn run(&mut self, cancel: &AtomicBool, monitor: &Monitor) -> Result<(), Error> {
-        let mut next = self.next.take().or_else(|| self.events.pop());
-        while let Some(event) = next {
+        while let Some(event) = self.events.pop() {
             if event.at > self.end {
-                self.next = Some(event);
+                self.events.put_back(event);
                 break;
             }
             self.counts.events += 1;
@@ -338,7 +334,6 @@ impl<'p> World<'p> {
             }
             self.now = event.at;
             self.dispatch(event);
-            next = self.events.pop();
         }
         self.now = self.end;
         monitor.report(self.end, self.counts.events);
