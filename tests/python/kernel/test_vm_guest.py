@@ -120,7 +120,7 @@ links = ["tight"]
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def recent_guests(guests):
     """Guests with a kernel that runs BRF's agents. If the prepared kernel is older, uses another cache."""
     with pytest.MonkeyPatch.context() as patch:
