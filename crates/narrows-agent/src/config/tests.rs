@@ -86,8 +86,8 @@ fn times_in_brfs_parameters_require_units() {
     assert_eq!(
         problems(&with("eta = 2\nb_head = 0.5")),
         [
-            "f.toml: ports[0].params.b_head: found 0.5, expected a number from 1 to 10",
             "f.toml: ports[0].params.eta: found 2, expected a number from 0.01 to 1",
+            "f.toml: ports[0].params.b_head: found 0.5, expected a number from 1 to 10",
         ]
     );
     assert_eq!(
