@@ -114,7 +114,7 @@ def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
         (
             "rcp",
             "",
-            "rate_controllers.0.params.signal: found nothing, expected 'ack': "
+            "rate_controllers.0.params.signal: found nothing, which means 'header', expected 'ack': "
             "unmodified hosts support no other value",
         ),
         ("bdr", 'params = { signal = "header" }\n', r"rate_controllers.0.params.signal: found 'header'"),

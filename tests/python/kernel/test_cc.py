@@ -127,7 +127,7 @@ def test_they_are_offered_once_if_the_agent_is_installed(monkeypatch, tmp_path):
     monkeypatch.setattr(agents, "find", lambda: tmp_path)
     names = features.congestion_controls()
     ours = ["bbr-a", "bbr-b", "bbr-c", "bbq", "bbr2", "bbr3", "narrows_bbr"]
-    assert names == ["reno", "cubic", "bbr", "brf", *ours]
+    assert names == ["reno", "cubic", "bbr", "brf", "pacec", *ours]
     monkeypatch.setattr(agents, "find", lambda: None)
     assert features.congestion_controls() == ["reno", "cubic", "bbr"]
 

@@ -258,10 +258,11 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
         )
     for key in known[kind][0]:
         allowed = [alternative[key] for alternative in known[kind]]
-        if (given := _in_force(controller, key)) not in allowed:
+        if (value := _in_force(controller, key)) not in allowed:
+            found = repr(value) if key in controller["params"] else f"nothing, which means {value!r}"
             expected = " or ".join(map(repr, allowed))
             raise ScenarioError(
-                f"found {given!r}, expected {expected}: unmodified hosts support no other value",
+                f"found {found}, expected {expected}: unmodified hosts support no other value",
                 f"rate_controllers.{number}.params.{key}",
             )
 
