@@ -147,6 +147,12 @@ def _median(values: list[float]) -> float:
     return float(np.median(values))
 
 
+def _min_rtt(run: Run, name: str, after_s: float) -> float:
+    """Mean of the smallest RTT that a BBR flow knows, ms."""
+    t, rtt_s = run.traced(name, "min_rtt")
+    return 1e3 * float(rtt_s[t >= after_s].mean())
+
+
 @dataclass(frozen=True)
 class Extra:
     """A figure that the summary does not have. It is computed from a run, a name and a time or limit."""
@@ -164,6 +170,7 @@ EXTRA = {
     "cuts": Extra(lambda run, name, at: float(_cuts(run, name, at).size), is_count=True),
     "cut-interval": Extra(_cut_interval),
     "goodput-from": Extra(_goodput_from),
+    "min-rtt": Extra(_min_rtt),
     "queue-max": Extra(_queue_max, is_count=True),
     "queueing-max": Extra(_queueing_max),
     "last-fct": Extra(lambda run, _, __: _last_fct(run), _median),

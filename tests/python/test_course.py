@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import json
 import re
 import shlex
 import sys
@@ -100,6 +101,19 @@ def test_the_output_of_a_page_is_that_of_the_command(narrows, tmp_path, monkeypa
     taken = tool().Page(CHEAPEST).runs["base"]
     _, out, _ = narrows(*shlex.split(taken.text)[1:])
     assert out == taken.output
+
+
+def test_the_python_of_the_incast_page_shows_the_late_runs(narrows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    page = tool().Page(COURSE / "09-incast.md")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page.text, re.MULTILINE | re.DOTALL)
+    taken = page.runs["all"]
+    narrows(*shlex.split(taken.text)[1:])
+    exec(compile(code, page.path.name, "exec"), {})
+    printed = json.loads(capsys.readouterr().out)
+    assert len(printed) == 20
+    assert sum(last > 0.1 for last in printed) == taken.value("late-runs", "-", 100)[0]
 
 
 # A page with a mistake
