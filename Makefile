@@ -238,11 +238,12 @@ bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev) and htsim 
 docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust leaves out the crates
 	$(BIN)/python tools/build_site.py $(ARGS)
 
-reference: setup ## Regenerate the generated parts of docs/ and the JSON schema
+reference: setup ## Regenerate the generated parts of docs/, the course's figures, and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json
 	$(BIN)/python tools/plan_types.py
 	$(BIN)/python tools/channel_types.py
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/course.py
 	$(BIN)/python tools/paper_items.py
 
 clean: ## Remove all build products and results

@@ -30,7 +30,7 @@ def texts() -> dict[str, str]:
     """All texts that users read, except the changelog and the glossary."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("studies/*.md"), *ROOT.glob("docs/**/*.md")]
     pages += [*ROOT.glob("crates/*/README.md"), *ROOT.glob("crates/narrows-agent/src/cli/*.rs")]
-    pages += [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("packaging/examples/*")]
+    pages += [*ROOT.glob("scenarios/**/*.toml"), *ROOT.glob("packaging/examples/*")]
     pages += (ROOT / "python/narrows").glob("**/*.md")
     pages += (ROOT / "python/narrows/studies").glob("**/*.toml")
     pages += [ROOT / "python/narrows/scenario/schema.json"]

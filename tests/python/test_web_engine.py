@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PRESETS = sorted((ROOT / "web" / "presets").glob("*.toml"))
 
 
+COURSE = sorted((ROOT / "scenarios" / "course").glob("*.toml"))
+
+
 @pytest.fixture(scope="module")
 def engine():
     specification = importlib.util.spec_from_file_location("web", ROOT / "tools" / "web.py")
@@ -38,7 +41,7 @@ def test_there_are_ten_presets():
     assert len(PRESETS) >= 10
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("preset", [*PRESETS, *COURSE], ids=lambda path: path.stem)
 @pytest.mark.parametrize("steps", [1, 37])
 def test_the_tables_are_those_of_the_native_simulator(engine, preset, steps):
     plan = resolve(expand(load(preset))[0].scenario)
