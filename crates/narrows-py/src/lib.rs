@@ -308,9 +308,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(stacks, m)?)?;
     m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::scenario_runs, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::plan_as_written, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::scenario_schema, m)?)?;
+    scenario::register(m)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

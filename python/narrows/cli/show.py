@@ -16,8 +16,7 @@ from narrows.errors import NarrowsError, OutputError
 from narrows.plan import QueuePlan
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load
-from narrows.scenario.named import HOST
-from narrows.scenario.resolve import Survey, survey
+from narrows.scenario.resolve import HOST, Survey, survey
 from narrows.units import spelled_rate
 
 MOST_ROWS = 200
@@ -32,7 +31,7 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)
     backend = _simulator()
-    if backend is not None and all(flow.program is None for flow in first.flows):
+    if backend is not None and not any(flow.has_program for flow in first.flows):
         # Make the same checks as `narrows run`. A scenario with programs is not checked, because the
         # simulator refuses programs.
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
