@@ -1,5 +1,6 @@
 """Expectations of scenarios: their syntax, verdicts, exit codes and files, and the pytest fixture."""
 
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from narrows import metrics, sweep
 from narrows.errors import ScenarioError
 from narrows.expect import claims, files, judge_results
+from narrows.scenario import schema
 from narrows.studies.judge import Verdict
 from sketch import Sketch
 
