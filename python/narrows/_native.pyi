@@ -12,8 +12,6 @@ is_release: bool
 behaviour: int
 """Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
-CATALOGUE_PREFIX: str
-"""A `cc` with this prefix is one of the catalogue, even if the flow's stack has one with this name."""
 CONNECTION_LOST: str
 """Beginning of the kind of an event: the connection of a flow failed. The reason follows."""
 
@@ -344,6 +342,8 @@ class Scenario:
     def seeds(self) -> int: ...
     @property
     def has_capture(self) -> bool: ...
+    @property
+    def has_published_network(self) -> bool: ...
     @property
     def renamed(self) -> list[tuple[str, str]]:
         """The old names in the scenario, each with its current name."""

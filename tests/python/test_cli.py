@@ -14,7 +14,7 @@ from narrows.cli.commands.shared import On
 from narrows.cli.folders import results_folder
 from narrows.matrix.plan import helped
 from narrows.results.results import Results
-from narrows.scenario import schema
+from narrows.scenario import limits, schema
 from narrows.scenario.load import expand, load
 from narrows.scenario.notes import notes
 from texts import TWO_FLOWS
@@ -557,6 +557,12 @@ def test_the_schema_in_the_package_is_the_models(narrows):
     assert out == schema.FILE.read_text(encoding="utf-8"), (
         "run: narrows schema > python/narrows/scenario/schema.json"
     )
+
+
+def test_options_have_the_limits_of_scenarios():
+    keys = json.loads(schema.text())
+    assert keys["properties"]["seed"]["maximum"] == limits.MAX_SEED
+    assert keys["$defs"]["Sweep"]["properties"]["seeds"]["maximum"] == limits.MAX_SEEDS
 
 
 def test_the_list_of_measures_shows_the_possible_values_of_an_argument(narrows):

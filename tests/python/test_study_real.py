@@ -74,7 +74,7 @@ def test_the_whole_study_fits_into_its_time(quick: bool, most_s: float) -> None:
         here, there = expand(pair.simulated, seeds=1), expand(pair.real, seeds=1)
         assert [item.factors for item in here] == [item.factors for item in there]
         assert pair.simulated.duration == pair.real.duration
-        assert pair.simulated.receive_buffer == "auto"
+        assert pair.simulated.raw()["receive_buffer"] == "auto"
         runs = len(expand(pair.real))
         assert pair.seconds == pytest.approx(runs * (pair.real.duration / 1e9 + OVERHEAD_S))
         assert all(link.jitter is None for item in there for link in item.scenario.links)

@@ -289,7 +289,6 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // tools/release.py sets the variable NARROWS_RELEASE.
     m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
     m.add("CaptureError", m.py().get_type::<CaptureError>())?;
-    m.add("CATALOGUE_PREFIX", narrows_quinn::CATALOGUE_PREFIX)?;
     m.add("CONNECTION_LOST", narrows_sim::transport::CONNECTION_LOST)?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;

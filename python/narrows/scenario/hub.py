@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
+
+from narrows.scenario.model import Scenario
+
+
+def needed(scenarios: Iterable[Scenario]) -> str | None:
+    """The folder with the networks, if one of the scenarios has a published network."""
+    return folder() if any(item.checked.has_published_network for item in scenarios) else None
 
 
 @functools.cache

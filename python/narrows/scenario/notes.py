@@ -20,4 +20,4 @@ def notes(runs: Iterable[Run]) -> list[str]:
     """
     # Runs of a point differ only in their seeds.
     points = {id(run.point): run.point for run in runs}.values()
-    return _native.scenario_notes([point.checked for point in points], hub.folder())
+    return _native.scenario_notes([point.checked for point in points], hub.needed(points))

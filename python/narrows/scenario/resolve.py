@@ -127,5 +127,7 @@ def survey(
 ) -> Survey:
     """Like `resolve`, but also returns the network and the paths."""
     return Survey(
-        scenario.checked.survey(list(congestion_controllers), list(rate_controllers), kernel, hub.folder())
+        scenario.checked.survey(
+            list(congestion_controllers), list(rate_controllers), kernel, hub.needed([scenario])
+        )
     )

@@ -6,7 +6,7 @@ mod value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use narrows_scenario::model::Expectation;
+use narrows_scenario::model::{Expectation, Topology};
 use narrows_scenario::{Disk, Error, Paths, Renamed, Run, Scenario, Settings, Survey, Table, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -122,6 +122,11 @@ impl PyScenario {
     #[getter]
     fn has_capture(&self) -> bool {
         self.0.capture.is_some()
+    }
+
+    #[getter]
+    fn has_published_network(&self) -> bool {
+        matches!(self.0.topology, Some(Topology::Named(_)))
     }
 
     #[getter]
