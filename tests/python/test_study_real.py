@@ -115,14 +115,14 @@ def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) 
     every = STUDY.model_copy(update={"claims": [c for c in STUDY.claims if c.id == "C24"]})
     assert every.claims[0].expect is not None and not every.claims[0].expect.needs_interval
     pair = plan(every, STUDY.experiment("E6"), False, Fake())
-    assert pair.real is not None and pair.real.sweep is not None and pair.real.sweep.seeds == 1
+    assert pair.real is not None and pair.real.seeds == 1
 
 
 def test_the_number_of_seeds_can_be_chosen_on_real_stacks() -> None:
     for quick, simulated in ((True, 5), (False, 10)):
         pair = plan(STUDY, STUDY.experiment("E6"), quick, Fake(), seeds=5)
-        assert pair.real is not None and pair.real.sweep is not None and pair.simulated.sweep is not None
-        assert (pair.real.sweep.seeds, pair.simulated.sweep.seeds) == (5, simulated)
+        assert pair.real is not None
+        assert (pair.real.seeds, pair.simulated.seeds) == (5, simulated)
 
 
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:
