@@ -63,12 +63,12 @@ def dotted_key(key: str, place: str = "") -> str:
     return renamed
 
 
-def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any]:
+def scenario(data: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The tables of a scenario with current names. The dotted keys in its sweep are converted, too.
 
     Args:
         data: the scenario's tables, which may be unchecked.
-        place: the file, for reports (None: the code that called this package).
+        place: the file, for reports.
 
     Raises:
         ScenarioError: if both an old name and the current name of the same key occur.
@@ -77,7 +77,7 @@ def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any
 
     renamed, names = _native.scenario_current_names(data)
     for old, new in names:
-        report(caller() if place is None else place, old, new)
+        report(place, old, new)
     return renamed
 
 

@@ -252,7 +252,7 @@ def _whole(out: str | Path, metadata: dict[str, Any]) -> Results | None:
 def simulator() -> Backend:
     """The simulator, which is the default backend."""
     try:
-        from narrows.backends.sim import Simulator  # noqa: PLC0415 (reading results needs no native module)
+        from narrows.backends.sim import Simulator  # noqa: PLC0415 (slow to import)
     except ImportError as error:
         raise extras.no_native_module(error) from None
     return Simulator()

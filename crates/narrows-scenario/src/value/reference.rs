@@ -180,7 +180,6 @@ fn default(table: &About, key: &Key) -> String {
     if (table.name, key.name) == ("Content", "name") {
         return "the file's stem".to_owned();
     }
-    // The meaning says that the key is required, although only the check of the whole table refuses its absence.
     if key.is_required {
         return "required".to_owned();
     }
@@ -204,12 +203,6 @@ pub(crate) fn choices(root: &'static About, table: &str, key: &str) -> Vec<(&'st
     tagged.map(|(word, meaning)| (word, meaning.lines().next().unwrap_or("").trim().to_owned())).collect()
 }
 
-/// Returns the names of the keys of each table, for tests.
-#[cfg(test)]
-fn names(table: &About) -> Vec<&'static str> {
-    table.all_keys().iter().map(|key| key.name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,8 +219,8 @@ mod tests {
         let text = markdown(Content::about());
         for (name, table) in known {
             assert!(!table.meaning.trim().is_empty(), "{name}");
-            for key in names(table) {
-                assert!(text.contains(&format!("`{key}`")), "{name}.{key}");
+            for key in table.all_keys() {
+                assert!(text.contains(&format!("| `{}` |", key.name)), "{name}.{}", key.name);
             }
         }
     }
