@@ -8,7 +8,7 @@ from pathlib import Path
 from narrows import congestion, markdown, rate
 from narrows.parameters import Parameter
 from narrows.results import columns
-from narrows.scenario import reference
+from narrows.scenario import schema
 from pages import fill
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,7 +104,7 @@ def _expected(parameter: Parameter) -> str:
 
 PARTS = {
     "docs/reference/scenario-reference.md": {
-        "keys": reference.markdown,
+        "keys": schema.markdown,
         "rate parameters": rate_parameters,
     },
     "docs/reference/congestion-controllers.md": {

@@ -1,7 +1,9 @@
 """The simulator (crates/narrows-py)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self, final
+
+from narrows.plan import Plan
 
 version: str
 """Version of the crates."""
@@ -10,8 +12,6 @@ is_release: bool
 behaviour: int
 """Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
-CATALOGUE_PREFIX: str
-"""A `cc` with this prefix is one of the catalogue, even if the flow's stack has one with this name."""
 CONNECTION_LOST: str
 """Beginning of the kind of an event: the connection of a flow failed. The reason follows."""
 
@@ -302,26 +302,130 @@ def congestion_catalogue() -> str:
 def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
-def scenario_runs(request: str, networks: str | None = None) -> str:
-    """Read a scenario in Rust, and make the plans of its runs.
+ACCESS_FACTOR: int
+"""Ratio of the rate of access links to the rate of the topology's fastest link."""
+DEFAULT_RECEIVE_BUFFER: int
+"""Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
+FIRST_PORT: int
+"""Default port of the server of a plan's flow 0, on real stacks. The default for flow n is this port plus
+n."""
+HOST: str
+"""Suffix of the names of hosts in a published network."""
 
-    Args:
-        request: JSON; see `message::answer` of the crate narrows-scenario.
-        networks: the folder with the networks of topohub.
+@final
+class Scenario:
+    """A scenario that the crate narrows-scenario has checked. `narrows.Scenario` shows it to Python.
 
-    Raises:
-        ValueError: one line about the scenario.
+    All functions raise `narrows.ScenarioError` if a key or value is wrong.
     """
+
+    def __new__(cls, data: Mapping[str, Any], source: str) -> Self:
+        """Check the tables of a scenario."""
+
+    @staticmethod
+    def load(path: str, changes: list[tuple[str, Any]]) -> Scenario:
+        """Read a file, and change values by dotted key."""
+
+    @staticmethod
+    def parse(text: str, source: str, changes: list[tuple[str, Any]]) -> Scenario:
+        """Read TOML, and change values by dotted key."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def duration(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def has_capture(self) -> bool: ...
+    @property
+    def has_published_network(self) -> bool: ...
+    @property
+    def renamed(self) -> list[tuple[str, str]]:
+        """The old names in the scenario, each with its current name."""
+
+    def with_source(self, source: str) -> Scenario: ...
+    def with_seed(self, seed: int) -> Scenario: ...
+    def beside_real(self) -> Scenario: ...
+    def raw(self) -> dict[str, Any]: ...
+    def full(self) -> dict[str, Any]: ...
+    def facts(self) -> dict[str, Any]: ...
+    def flows(self) -> list[tuple[str, str, str, dict[str, Any], int, bool, bool]]:
+        """The entries of flows.
+
+        For each entry: name in results, transport, name and parameters of the congestion controller, number
+        of flows, whether an external stack carries the flow, and whether the flow has programs.
+        """
+
+    def expectations(self) -> list[dict[str, Any]]:
+        """The keys of each expectation, including those with default values."""
+
+    def expand(self, seeds: int | None) -> tuple[list[tuple[Scenario, dict[str, str | float]]], int]:
+        """The points of the sweep with the values of their factors, and the number of seeds per point."""
+
+    def survey(
+        self,
+        congestion_controllers: list[str],
+        rate_controllers: list[str],
+        kernel: str,
+        networks: str | None,
+    ) -> Survey:
+        """Make the plan; `networks` is the folder with the networks of topohub."""
+
+    def inputs(self) -> set[str]:
+        """The files that the scenario names, as it writes their paths."""
+
+@final
+class Survey:
+    """A plan, and the places in the scenario from which it was made."""
+
+    def plan(self) -> Plan: ...
+    def paths(self) -> list[tuple[list[int], list[int]]]:
+        """For each flow, the links on the paths of its data and of its ACKs."""
+
+    def ways(self) -> list[tuple[int, int]]:
+        """The rates in bit/s and the delays in ns of the directed links."""
+
+    def positions(self) -> dict[str, tuple[float, float]]: ...
+    @property
+    def is_geographic(self) -> bool: ...
+    def hosts(self) -> set[str]: ...
+    def key_in_scenario(self, key: str) -> str:
+        """A key of the plan with the number of the scenario's entry."""
+
+def flow_paths(plan_json: str) -> list[tuple[list[int], list[int]] | None]:
+    """For each flow, the links on the paths of its data and of its ACKs (None: there is no path)."""
+
+def scenario_choices(table: str, key: str) -> list[tuple[str, str]]:
+    """The kinds of tables that a key of a table can have, each with its meaning."""
+
+def scenario_current_key(key: str) -> str:
+    """A scenario's dotted key with current names."""
+
+def scenario_current_names(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """A scenario's tables with current names, and the old names that they had, each with its current name."""
+
+def scenario_networks(networks: str | None) -> tuple[list[tuple[str, str]], list[str]]:
+    """The networks that need no other package, each with its meaning, and the names of those of topohub."""
+
+def scenario_notes(points: list[Scenario], networks: str | None) -> list[str]:
+    """Notes for readers of the results of all runs of these points."""
+
+def scenario_override(data: Mapping[str, Any], key: str, new: Any) -> dict[str, Any]:
+    """A scenario's tables with a changed key."""
+
+def scenario_parse_override(text: str) -> tuple[str, Any]:
+    """Key and value of a command line's ``key=value``."""
+
+def scenario_reference() -> str:
+    """The reference of all keys of scenario files in Markdown."""
 
 def scenario_schema() -> str:
-    """The JSON schema of scenario files, from the crate narrows-scenario."""
-
-def plan_as_written(plan_json: str) -> str:
-    """A plan with all its keys.
-
-    Raises:
-        PlanError: if the JSON is no plan.
-    """
+    """The JSON schema of scenario files, with the parameters of all controllers."""
 
 def capture_file_names(places: list[str], extension: str) -> list[str]:
     """The names of the files of a capture, one for each link or host."""

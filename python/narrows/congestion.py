@@ -145,6 +145,11 @@ def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
         yield from ((name, row, preset) for row in rows for name, preset in row.presets.items())
 
 
+def marked() -> dict[str, str]:
+    """For each congestion controller that depends on marks, the controller that it equals without marks."""
+    return {name: row.marks_or_else for name, row, _ in names() if row.marks_or_else is not None}
+
+
 def spelled(row: Algorithm, preset: Preset) -> str:
     """The value of `cc` for a preset: the algorithm with the preset's parameters."""
     params = (f"{key} = {row.parameters[key].spelled(value)}" for key, value in preset.params.items())

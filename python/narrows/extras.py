@@ -62,8 +62,13 @@ def require(extra: str, feature: str) -> None:
         raise MissingExtraError(f"{feature}: {', '.join(lacking)} not installed; try: {remedy(extra)}")
 
 
-def explain(error: ModuleNotFoundError) -> str | None:
-    """The message about a module of an extra that cannot be imported. None for any other module."""
+def explain(error: ImportError) -> str | None:
+    """The message about the native module, or a module of an extra, that cannot be imported.
+
+    None for any other module.
+    """
+    if "_native" in str(error):
+        return str(no_native_module(error))
     top = (error.name or "").split(".")[0]
     for extra, modules in MODULES.items():
         if top in modules:

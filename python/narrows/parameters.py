@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from narrows import units
@@ -116,51 +115,6 @@ def by_name(rows: Iterable[dict[str, object]]) -> dict[str, Parameter]:
 def _parameter(row: dict[str, object]) -> Parameter:
     module = row["module"] and Module(**row["module"])  # type: ignore[arg-type]
     return Parameter(**{**row, "words": tuple(row["words"]), "module": module})  # type: ignore[arg-type]
-
-
-def files_of(given: Mapping[str, object], known: Mapping[str, Parameter]) -> dict[str, str]:
-    """The values that are paths of files, by the names of their parameters."""
-    return {
-        name: value
-        for name, value in given.items()
-        if (parameter := known.get(name)) is not None
-        and parameter.kind == "contents"
-        and isinstance(value, str)
-        and value not in parameter.words
-        and not value.lstrip().startswith("{")
-    }
-
-
-def with_contents(
-    given: Mapping[str, object], known: Mapping[str, Parameter], folder: Path, key: str
-) -> dict[str, object]:
-    """A scenario's parameters, in which the path of a file is replaced by the file's contents.
-
-    The contents of a JSON file may be given instead of its path.
-
-    Args:
-        given: values as in the scenario.
-        known: the parameters of the algorithm.
-        folder: the folder to which paths are relative.
-        key: the key of the table in the scenario, for errors.
-
-    Raises:
-        ScenarioError: for a file that cannot be read.
-    """
-    result = dict(given)
-    for name, value in files_of(given, known).items():
-        parameter = known[name]
-        try:
-            with (folder / value).open("rb") as file:
-                data = file.read(int(parameter.max or 0) + 1)
-            if len(data) > int(parameter.max or 0):
-                raise ValueError("the file is too long")
-            result[name] = data.decode("utf-8")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            message = f"found {found(value)}, expected {parameter.expected} ({reason})"
-            raise ScenarioError(message, f"{key}.{name}") from None
-    return result
 
 
 def in_base_units(

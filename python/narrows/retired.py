@@ -8,24 +8,14 @@ docs/reference/glossary.md has the meaning of each current name.
 from __future__ import annotations
 
 import inspect
-import json
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import ScenarioError
-
 PACKAGE = Path(__file__).parent
 
-_DATA: dict[str, dict[str, str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-"""Old names in scenarios. The crate narrows-scenario reads the same file."""
-SCENARIO_KEYS = _DATA["scenario_keys"]
-"""Top-level keys of a scenario."""
-QUEUE_KEYS = _DATA["queue_keys"]
-"""Keys of a queue of the kind 'priority'."""
 KINDS = {"controllers": "congestion", "rate-controllers": "rate"}
 """Kinds of `narrows list`."""
 FACTORS = {"controller": "algorithm"}
@@ -34,11 +24,6 @@ COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_control
 """Columns of results, by table."""
 ADDED: dict[str, list[str]] = {"flows": ["delay_mean_s"]}
 """By table: columns that are missing in results of earlier versions."""
-
-
-_QUEUE_KEY = re.compile(rf"(^|\.)(?<=queue\.)({'|'.join(QUEUE_KEYS)})(?=\.|$)")
-_WITH_QUEUES = ("topology", "links", "sweep")
-"""Top-level keys of a scenario. Only the tables with these keys contain keys of queues."""
 
 
 @cache
@@ -70,69 +55,29 @@ def current(name: str, names: Mapping[str, str], place: str) -> str:
 
 def dotted_key(key: str, place: str = "") -> str:
     """A scenario's dotted key with current names. If `place` is given, old names are reported."""
-    first, dot, rest = key.partition(".")
-    renamed = _QUEUE_KEY.sub(
-        lambda found: found[1] + QUEUE_KEYS[found[2]], f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
-    )
+    from narrows import _native  # noqa: PLC0415 (takes long to load)
+
+    renamed = _native.scenario_current_key(key)
     if renamed != key and place:
         report(place, key, renamed)
     return renamed
 
 
-def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any]:
+def scenario(data: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The tables of a scenario with current names. The dotted keys in its sweep are converted, too.
 
     Args:
         data: the scenario's tables, which may be unchecked.
-        place: the file, for reports (None: the code that called this package).
+        place: the file, for reports.
 
     Raises:
         ScenarioError: if both an old name and the current name of the same key occur.
     """
-    renamed = _table(data, place, "")
-    for key in _WITH_QUEUES:
-        if key in renamed:
-            renamed[key] = _queues(renamed[key], place)
-    sweep = renamed.get("sweep")
-    if isinstance(sweep, Mapping):
-        renamed["sweep"] = sweep = dict(sweep)
-        if isinstance(sweep.get("vary"), Mapping):
-            sweep["vary"] = _table(sweep["vary"], place, "sweep.vary")
-        if isinstance(sweep.get("case"), list):
-            sweep["case"] = [
-                {**case, "set": _table(case["set"], place, f"sweep.case.{i}.set")}
-                if isinstance(case, Mapping) and isinstance(case.get("set"), Mapping)
-                else case
-                for i, case in enumerate(sweep["case"])
-            ]
-    return renamed
+    from narrows import _native  # noqa: PLC0415 (takes long to load)
 
-
-def _queues(value: Any, place: str | None) -> Any:
-    """Returns a part of a scenario with the current names of the keys of queues."""
-    if isinstance(value, list):
-        return [_queues(item, place) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    names = (
-        QUEUE_KEYS if value.get("kind") == "priority" and not set(QUEUE_KEYS.values()) & set(value) else {}
-    )
-    for old in names.keys() & value:
-        report(caller() if place is None else place, old, names[old])
-    return {names.get(key, key): _queues(item, place) for key, item in value.items()}
-
-
-def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any]:
-    """Returns a table with current names, in the same order. Its keys are dotted keys of a scenario."""
-    renamed: dict[str, Any] = {}
-    for key, value in data.items():
-        new = dotted_key(key)
-        if new != key:
-            if new in data:
-                message = f"found also {key!r}, its old name, expected one of them"
-                raise ScenarioError(message, f"{at}.{new}" if at else new)
-            report(caller() if place is None else place, key, new)
-        renamed[new] = value
+    renamed, names = _native.scenario_current_names(data)
+    for old, new in names:
+        report(place, old, new)
     return renamed
 
 
@@ -184,7 +129,7 @@ def metadata(data: dict[str, Any]) -> dict[str, Any]:
     """The metadata of results with current names. The function does not check the metadata."""
     renamed = dict(data)
     if isinstance(data.get("scenario"), dict):
-        renamed["scenario"] = {SCENARIO_KEYS.get(key, key): value for key, value in data["scenario"].items()}
+        renamed["scenario"] = {dotted_key(key): value for key, value in data["scenario"].items()}
     if isinstance(data.get("factors"), list):
         renamed["factors"] = [dotted_key(name) if isinstance(name, str) else name for name in data["factors"]]
     if isinstance(data.get("runs"), list):

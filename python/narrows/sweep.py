@@ -40,7 +40,7 @@ from narrows.results.merge import SHARD
 from narrows.results.results import SOUNDNESS, STOPPED, Results, is_finished, left_by
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import Format
-from narrows.scenario import parts, traces
+from narrows.scenario.inputs import digests
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve, survey
@@ -145,7 +145,7 @@ def run(
             f"--out: found {url} and executor {maker.name}, expected a place that workers share"
         )
 
-    if any(item.point.capture is not None for item in runs):
+    if any(item.point.has_capture for item in runs):
         if out is None or url is not None:
             raise ScenarioError(
                 "found a capture without a results folder, expected --out FOLDER", "capture", scenario.source
@@ -252,7 +252,7 @@ def _whole(out: str | Path, metadata: dict[str, Any]) -> Results | None:
 def simulator() -> Backend:
     """The simulator, which is the default backend."""
     try:
-        from narrows.backends.sim import Simulator  # noqa: PLC0415 (reading results needs no native module)
+        from narrows.backends.sim import Simulator  # noqa: PLC0415 (slow to import)
     except ImportError as error:
         raise extras.no_native_module(error) from None
     return Simulator()
@@ -319,7 +319,7 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
         try:
             backend.check(plan)
         except ScenarioError as error:
-            raise survey(item.point).in_scenario(error).in_source(item.scenario.source) from None
+            raise survey(item.point).in_scenario(error).in_source(item.point.source) from None
         first = first or plan
     assert first is not None, "a scenario has at least one run"
     return first
@@ -333,7 +333,7 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.facts(),
-        "traces": traces.digests(
+        "traces": digests(
             {id(item.point): item.point for item in runs}.values(), Path(scenario.source).parent
         ),
         "warmup_s": plan["warmup"] / 1e9,
@@ -349,8 +349,8 @@ def _entries(runs: list[Run]) -> list[str]:
     previous: Run | None = None
     for item in runs:
         if previous is None or item.factors != previous.factors:
-            for place, name in enumerate(parts.names(item.point.flows)):
-                places.setdefault(name, place)
+            for place, flow in enumerate(item.point.flows):
+                places.setdefault(flow.name, place)
         previous = item
     return sorted(places, key=places.__getitem__)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from narrows import _native, sweep
+from narrows import _native, congestion, sweep
 from narrows.cli import listing
 from narrows.cli.commands.shared import On
 from narrows.cli.folders import results_folder
 from narrows.matrix.plan import helped
 from narrows.results.results import Results
-from narrows.scenario import reference, schema
+from narrows.scenario import limits, schema
 from narrows.scenario.load import expand, load
-from narrows.scenario.served import served_by, unmarked, unserved
+from narrows.scenario.notes import notes
 from texts import TWO_FLOWS
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -446,13 +446,18 @@ def test_run_says_that_no_queue_marks_for_dctcp(narrows, tmp_path, backend, queu
         assert (note in out.splitlines()) == (not MARKS[queue]) == ("note: dctcp" in out)
 
 
+def of(words, scenario):
+    """The notes with these words."""
+    return [note for note in notes(expand(scenario)) if words in note]
+
+
 def test_a_queue_anywhere_that_marks_is_enough(tmp_path):
     link = '[[links]]\nbetween = ["{}", "{}"]\nrate = "9mbit"\nqueue = "100p"\n'
     text = link.format("a", "b") + link.format("b", "c") + '[[flows]]\nfrom = "a"\nto = "c"\ncc = "dctcp"\n'
     (tmp_path / "x.toml").write_text(text)
-    assert len(unmarked(expand(load(tmp_path / "x.toml")))) == 1
+    assert len(of("reacts to ECN marks", load(tmp_path / "x.toml"))) == 1
     marking = {"links.1.back": {"queue": {"kind": "red", "ecn": True}}}
-    assert not unmarked(expand(load(tmp_path / "x.toml", marking)))
+    assert not of("reacts to ECN marks", load(tmp_path / "x.toml", marking))
 
 
 @pytest.mark.parametrize(
@@ -469,17 +474,17 @@ def test_rates_in_acks_are_answers_to_brf_senders(tmp_path, controller, answered
     more = f'[[rate_controllers]]\n{controller}\nlink = "bottleneck"\n[sdn]\n'
     for cc in ("brf", "rcp", "pacec"):
         (tmp_path / "served.toml").write_text(TEXT.replace('"bbr"', f'"{cc}"') + more)
-        runs = expand(load(tmp_path / "served.toml"))
-        assert (not unserved(runs)) == (cc in answered)
+        assert (not of("asks the network", load(tmp_path / "served.toml"))) == (cc in answered)
 
 
 def test_no_scenario_of_the_project_asks_in_vain():
     paths = sorted(SCENARIOS.glob("*.toml"))
-    assert paths and not [path.name for path in paths if unserved(expand(load(path)))]
+    assert paths and not [path.name for path in paths if of("asks the network", load(path))]
 
 
 def test_the_matrix_knows_the_same_controllers_that_need_the_network():
-    assert {name: more["rate_controllers"][0]["kind"] for name, more in helped().items()} == served_by()
+    needed = {name: row.service.kind for name, row, _ in congestion.names() if row.service is not None}
+    assert {name: more["rate_controllers"][0]["kind"] for name, more in helped().items()} == needed
 
 
 def test_list(narrows):
@@ -535,7 +540,7 @@ def test_flows_have_their_names_in_results_as_keys(narrows, tmp_path):
 
 
 def test_the_reference_does_not_call_the_name_of_a_file_scenario():
-    assert "| `name` | name | the file's stem |" in reference.markdown()
+    assert "| `name` | name | the file's stem |" in schema.markdown()
     assert "default" not in json.loads(schema.text())["properties"]["name"]
 
 
@@ -552,6 +557,12 @@ def test_the_schema_in_the_package_is_the_models(narrows):
     assert out == schema.FILE.read_text(encoding="utf-8"), (
         "run: narrows schema > python/narrows/scenario/schema.json"
     )
+
+
+def test_options_have_the_limits_of_scenarios():
+    keys = json.loads(schema.text())
+    assert keys["properties"]["seed"]["maximum"] == limits.MAX_SEED
+    assert keys["$defs"]["Sweep"]["properties"]["seeds"]["maximum"] == limits.MAX_SEEDS
 
 
 def test_the_list_of_measures_shows_the_possible_values_of_an_argument(narrows):

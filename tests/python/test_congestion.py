@@ -11,7 +11,7 @@ from narrows.backends.sim import Simulator
 from narrows.errors import ScenarioError
 from narrows.scenario import schema
 from narrows.scenario.load import expand, loads
-from narrows.scenario.served import presets
+from narrows.scenario.notes import notes
 from texts import DUMBBELL
 
 TEXT = DUMBBELL + "[[flows]]\ncc = {cc}\n"
@@ -134,11 +134,11 @@ def test_presets_give_the_results_of_their_parameters_and_say_so():
             short, long = run(f'"{name}"'), run(congestion.spelled(row, preset))
             assert flows(short)["sent_packets"] == flows(long)["sent_packets"]
             assert flows(short)["cc"] == [name]
-    notes = presets(expand(loads(TEXT.format(cc='"bbr-a-recent"'))))
-    assert notes == [
+    said = notes(expand(loads(TEXT.format(cc='"bbr-a-recent"'))))
+    assert said == [
         'bbr-a-recent is a preset: cc = { name = "bbr-a", tmax_window = "60s" } gives the same results'
     ]
-    assert presets(expand(loads(TEXT.format(cc='"bbr-a"')))) == []
+    assert notes(expand(loads(TEXT.format(cc='"bbr-a"')))) == []
 
 
 def test_the_schema_accepts_what_the_simulator_accepts():

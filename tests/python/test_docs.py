@@ -14,8 +14,6 @@ import narrows as package
 import pytest
 from narrows import metrics, rate, sweep
 from narrows.results import columns
-from narrows.scenario import network, reference
-from narrows.scenario.docstrings import docstrings
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
@@ -72,36 +70,6 @@ def test_generated_parts_are_in_step(page):
 def test_the_vectors_of_the_gain_model_are_the_generators():
     made = generator("bbr_gains")
     assert made.VECTORS.read_text() == made.text(), "run: python tools/bbr_gains.py"
-
-
-def test_the_reference_has_every_table_and_key():
-    listed = [table for tables in reference.TABLES.values() for table in tables]
-    assert len(set(listed)) == len(listed)
-    assert set(listed) == reference.reachable()
-    text = reference.markdown()
-    for table in listed:
-        texts = docstrings(table)
-        for name, field in table.model_fields.items():
-            assert texts.get(name) or field.annotation.__name__ == "Literal", (table, field)
-    for heading in reference.TABLES:
-        assert f"\n### {heading}\n" in f"\n{text}"
-    assert "None" not in text and "Annotated" not in text and "anyOf" not in text
-
-
-def test_a_meaning_gives_a_one_line_error():
-    assert not [
-        row.key for table in reference.reachable() for row in reference.rows(table) if "\n" in row.meaning
-    ]
-
-
-def test_rows_say_type_and_default_as_a_file_would():
-    rows = {row.key: row for row in reference.rows(Scenario)}
-    assert (rows["duration"].takes, rows["duration"].default) == ("time above 0", '`"30s"`')
-    link = {row.key: row for row in reference.rows(network.Link)}
-    assert link["between"].default == "required"
-    assert link["queue"].takes == "queue length or [table](#queues)"
-    red = {row.key: row for row in reference.rows(network.Red)}
-    assert red["weight"].takes == "number, above 0, up to 1"
 
 
 def test_every_metric_is_defined_with_the_number_of_its_docstring():

@@ -30,11 +30,10 @@ BASICS = {
 }
 """Modules that every package may import."""
 LAYERS = {
-    "topology": set(),
     "metrics": set(),
     "data": set(),
     "controller": set(),
-    "scenario": {"topology"},
+    "scenario": set(),
     "results": {"metrics"},
     "training": {"results"},
     "custom": set(),
@@ -44,7 +43,7 @@ LAYERS = {
     "sweep": {"backends", "executors", "results", "scenario"},
     "studies": {"backends", "data", "executors", "metrics", "results", "scenario", "sweep"},
     "expect": {"metrics", "results", "scenario", "studies"},
-    "report": {"metrics", "results", "scenario", "studies", "topology"},
+    "report": {"metrics", "results", "scenario", "studies"},
     "matrix": {"metrics", "report", "results", "scenario"},
     "diff": {"metrics", "report", "results"},
     "validate": {"backends", "executors", "report", "results", "scenario", "sweep"},
@@ -64,7 +63,6 @@ LAYERS = {
         "scenario",
         "studies",
         "sweep",
-        "topology",
         "training",
         "validate",
     },

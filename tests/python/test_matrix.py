@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
+from narrows.congestion import marked
 from narrows.matrix.ask import Ask
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
@@ -23,7 +24,6 @@ from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
 from narrows.report.shade import contrast, text_on
 from narrows.results.runs import Run, Runs
 from narrows.scenario.load import expand
-from narrows.scenario.served import marked
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))
 
@@ -148,8 +148,8 @@ def test_a_port_has_one_rate_controller():
     ask = Ask(("cubic", "brf", "rcp"))
     assert ("rcp", "brf") not in pairs(ask) and ("brf", "rcp") not in pairs(ask)
     assert {("cubic", "brf"), ("cubic", "rcp"), ("brf", "brf")} <= set(pairs(ask))
-    helped = [c for c in scenario(ask).sweep.case if "brf" in c.name]
-    assert helped and all(c.set["rate_controllers"][0]["kind"] == "brf" for c in helped)
+    helped = [c for c in scenario(ask).raw()["sweep"]["case"] if "brf" in c["name"]]
+    assert helped and all(c["set"]["rate_controllers"][0]["kind"] == "brf" for c in helped)
     assert "brf and rcp" in " ".join(notes(ask))
 
 

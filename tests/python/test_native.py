@@ -16,7 +16,6 @@ from narrows.errors import ScenarioError
 from narrows.results.exchange import PART
 from narrows.results.results import Results
 from narrows.results.tables import RUN_COUNTS, SCHEMAS
-from narrows.scenario.graph import Graph
 from narrows.scenario.load import load, loads
 from narrows.scenario.resolve import resolve
 
@@ -192,16 +191,14 @@ def test_routes_are_the_same_as_in_the_simulator(edges):
         return
     first = sorted(next(iter(seen)))
     text += f'[[flows]]\nfrom = "n{first[0]}"\nto = "n{first[1]}"\n'
-    scenario = loads(text)
-    graph = Graph(scenario, Path())
-    plan = json.dumps(resolve(scenario))
-    for source in range(len(graph.nodes)):
-        for to in range(len(graph.nodes)):
-            if source == to:
-                continue
-            route = graph.route(source, to)
-            nodes = None if route is None else [source, *(graph.links[link].to for link in route)]
-            assert nodes == native.route(plan, source, to)
+    plan = resolve(loads(text))
+    (flow,), nodes = plan["flows"], range(len(plan["nodes"]))
+    pairs = [(source, to) for source in nodes for to in nodes if source != to]
+    plan["flows"] = [flow | {"from": source, "to": to} for source, to in pairs]
+    written = json.dumps(plan)
+    for (source, to), path in zip(pairs, native.flow_paths(written), strict=True):
+        route = None if path is None else [source, *(plan["links"][link]["to"] for link in path[0])]
+        assert route == native.route(written, source, to)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -1,7 +1,7 @@
 """Scenario keys that describe many flows: pairs of hosts, equal paths, measured sizes."""
 
+import json
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,12 +11,9 @@ from narrows import units
 from narrows.backends.sim import Simulator
 from narrows.errors import ScenarioError
 from narrows.results import summary
-from narrows.scenario import patterns
+from narrows.scenario import schema
 from narrows.scenario.load import loads
-from narrows.scenario.resolve import resolve, survey
-from narrows.scenario.routes import Routes
-from narrows.scenario.sizes import MEASURED
-from narrows.scenario.traffic import SizeDistribution
+from narrows.scenario.resolve import resolve
 from narrows.sweep import run
 
 TREE = "[topology]\nname = 'fat-tree'\nk = 4\nrate = '100mbit'\n[[flows]]\n"
@@ -66,56 +63,11 @@ def test_hosts_of_other_networks():
     star = (
         "[[links]]\nbetween = ['a', 'm']\nrate = '1mbit'\n[[links]]\nbetween = ['b', 'm']\nrate = '1mbit'\n"
     )
-    assert patterns.hosts(loads(star)) == ["a", "b"]
     assert pairs("pattern = 'all-to-all'", head=star + "[[flows]]\n") == [("a", "b"), ("b", "a")]
     bell = "[topology]\nkind = 'dumbbell'\nrate = '1mbit'\nrtt = '20ms'\n[[flows]]\n"
     assert pairs("from = ['s*']\nto = ['d*']", head=bell) == [("s1", "d1")]
     published = "[topology]\nname = 'abilene'\n[[flows]]\n"
     assert len(pairs("pattern = 'permutation'", head=published)) == 12
-
-
-@pytest.mark.parametrize(("k", "most"), [(2, 1), (4, 4)])
-def test_all_equal_paths_are_known(k, most):
-    """Two hosts in different pods have (k/2)^2 equal paths.
-
-    Only the two hosts' own links are on all of these paths.
-    """
-    text = TREE.replace("k = 4", f"k = {k}") + f"from = 'h1'\nto = 'h{k**3 // 4}'"
-    seen = survey(loads("ecmp = true\n" + text))
-    path = seen.paths[0]
-    up = {seen.graph.links[link].name for link in path.data_links}
-    middle = [name for name in up if name.split("->")[1].startswith("c")]
-    assert len(middle) == most
-    assert set(path.forth) <= set(path.data_links)
-    assert survey(loads(text)).paths[0].also_forth == frozenset()
-
-
-@given(st.data())
-@settings(max_examples=60, deadline=None)
-def test_equal_links_are_those_of_all_shortest_paths(data):
-    """The test lists all simple paths. The expected links are those of the shortest paths."""
-    nodes = data.draw(st.integers(2, 6))
-    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
-    links = []
-    for a, b in data.draw(st.lists(ends, min_size=1, max_size=9)):
-        delay = data.draw(st.integers(0, 2))
-        links += [(a, b, delay), (b, a, delay)]
-    routes = Routes(nodes, links)
-
-    def simple(node, to, seen):
-        if node == to:
-            yield []
-            return
-        for index, (a, b, _) in enumerate(links):
-            if a == node and b not in seen:
-                yield from ([index, *rest] for rest in simple(b, to, seen | {b}))
-
-    paths = list(simple(0, 1, {0}))
-    cost = {tuple(path): (sum(links[i][2] for i in path), len(path)) for path in paths}
-    best = [path for path in paths if cost[tuple(path)] == min(cost.values())]
-    assert routes.equal(0, 1) == {link for path in best for link in path}
-    found = routes.between(0, 1)
-    assert (found in best) if best else found is None
 
 
 def test_ecmp_spreads_a_permutation_over_the_core():
@@ -130,28 +82,40 @@ def test_ecmp_spreads_a_permutation_over_the_core():
     assert carried["true"] > carried["false"]
 
 
+DISTRIBUTIONS = json.loads(schema.text())["$defs"]["SizeDistribution"]["properties"]["distribution"]["enum"]
+MEASURED = [name for name in DISTRIBUTIONS if name not in ("fixed", "exponential", "pareto")]
+
+
+def points_of(name, mean=None):
+    """The points of a measured distribution in a plan."""
+    text = sized(f"'{name}'" if mean is None else f"'{name}', mean = '{mean}B'")
+    (app,) = [f["app"] for f in resolve(loads(text))["flows"]]
+    assert app["size"]["kind"] == "empirical"
+    return app["size"]["points"]
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_measured_distributions_are_distributions(name):
-    points = MEASURED[name].scaled(None)
+    points = points_of(name)
     sizes, shares = zip(*points, strict=True)
     assert list(sizes) == sorted(set(sizes)) and list(shares) == sorted(set(shares))
     assert (shares[0], shares[-1]) == (0.0, 1.0)
-    (app,) = [f["app"] for f in resolve(loads(sized(f"'{name}'")))["flows"]]
-    assert app["size"] == {"kind": "empirical", "points": points}
-    assert MEASURED[name].mean == pytest.approx(drawn_mean(points), rel=1e-3)
-    half = dict(enumerate(MEASURED[name].scaled(MEASURED[name].mean / 2)))
-    assert half[1][0] == pytest.approx(points[1][0] / 2)
+    mean = np.trapezoid(sizes, shares)
+    assert mean == pytest.approx(drawn_mean(points), rel=1e-3)
+    half = points_of(name, round(mean / 2))
+    assert half[1][0] == pytest.approx(points[1][0] / 2, rel=1e-3)
 
 
 def test_the_format_and_its_page_have_all_measured_distributions():
-    names = get_args(SizeDistribution.model_fields["distribution"].annotation)
-    assert set(names) == {"fixed", "exponential", "pareto", *MEASURED}
+    assert len(MEASURED) == 3
     page = (Path(__file__).parents[2] / "docs/reference/scenarios.md").read_text()
-    for name, measured in MEASURED.items():
-        small = 100 * np.interp(10_000, *zip(*measured.scaled(None), strict=True))
+    for name in MEASURED:
+        sizes, shares = zip(*points_of(name), strict=True)
+        small = 100 * np.interp(10_000, sizes, shares)
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
         _, _, mean, share, *_ = [cell.strip() for cell in row.split("|")]
-        assert units.parse_size(mean.replace(" ", "")) == pytest.approx(measured.mean, rel=5e-3)
+        expected = np.trapezoid(sizes, shares)
+        assert units.parse_size(mean.replace(" ", "")) == pytest.approx(expected, rel=5e-3)
         assert share == f"{small:.0f} %"
 
 

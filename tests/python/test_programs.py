@@ -14,10 +14,10 @@ from narrows.backends.kernel.commands import commands
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.vm import foreign
 from narrows.errors import NarrowsError
+from narrows.scenario.inputs import digests
 from narrows.scenario.load import expand, loads
+from narrows.scenario.notes import notes
 from narrows.scenario.resolve import resolve
-from narrows.scenario.served import notes
-from narrows.scenario.traces import digests
 
 UPLOAD = """
 duration = "4s"

@@ -3,7 +3,6 @@
 import json
 import math
 import statistics
-from typing import get_args
 
 import pytest
 from narrows import stacks, sweep
@@ -13,10 +12,10 @@ from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.by_run import read_runs
 from narrows.results.measures import measure_run
+from narrows.scenario import schema
 from narrows.scenario.load import expand, loads
+from narrows.scenario.notes import notes
 from narrows.scenario.resolve import resolve
-from narrows.scenario.served import presets, unmarked
-from narrows.scenario.traffic import Flow
 from texts import DUMBBELL
 
 QUIC = DUMBBELL + '[[flows]]\ntransport = "quinn"\ncc = {cc}\n'
@@ -40,16 +39,12 @@ def test_quic_shares_a_link_with_tcp():
 
 
 def test_scenarios_name_the_stacks_of_the_simulator():
-    (transport,) = (field.annotation for name, field in Flow.model_fields.items() if name == "transport")
-    assert set(get_args(transport)) == {"tcp", "udp", *stacks.controllers()}
+    transport = json.loads(schema.text())["$defs"]["Flow"]["properties"]["transport"]["enum"]
+    assert set(transport) == {"tcp", "udp", *stacks.controllers()}
 
 
 def test_controllers_are_of_quinn_or_of_the_catalogue():
     assert stacks.controllers() == {"quinn": ["bbr", "cubic", "newreno"]}
-    for cc, own in (("cubic", None), ("narrows:cubic", "cubic"), ("bbr3", "bbr3"), ("narrows:bbr", "bbr")):
-        assert stacks.catalogue_name("quinn", cc) == own
-    assert stacks.catalogue_name("tcp", "cubic") == "cubic"
-    assert stacks.catalogue_name("udp", "cubic") is None
     (own,), (ours,) = (flows(run(QUIC.format(cc=cc))) for cc in ('"cubic"', '"narrows:cubic"'))
     assert (own["cc"], ours["cc"]) == ("quinn:cubic", "quinn:narrows:cubic")
     assert own["sent_packets"] != ours["sent_packets"]
@@ -125,7 +120,7 @@ def test_the_receive_window_is_in_packets_of_1200_bytes():
 def test_notices_know_the_controllers_of_the_stack():
     """The controller `bbr` of quinn is not a preset, and is not in the catalogue."""
     runs = expand(loads(QUIC.format(cc='"bbr"')))
-    assert presets(runs) == [] and unmarked(runs) == []
+    assert notes(runs) == []
 
 
 def test_a_sweep_varies_the_controller():

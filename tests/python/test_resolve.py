@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from narrows.errors import ScenarioError
-from narrows.scenario.graph import Graph
 from narrows.scenario.load import expand, load, loads
 from narrows.scenario.model import Scenario
-from narrows.scenario.resolve import resolve
+from narrows.scenario.resolve import resolve, survey
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 DUMBBELL = """
@@ -48,7 +47,7 @@ def test_dumbbell_gives_each_pair_its_rtt():
 def test_a_bdp_is_of_the_longest_flow_over_the_link():
     queue = link(plan_of(DUMBBELL), "bottleneck")["queue"]
     # One BDP is 100 Mbit/s x 100 ms.
-    assert queue == {"kind": "fifo", "limit": {"packets": None, "bytes": 1_250_000}}
+    assert queue == {"kind": "fifo", "limit": {"packets": None, "bytes": 1_250_000}, "mark": {"kind": "none"}}
 
 
 def test_loss_applies_to_the_forward_direction_only():
@@ -83,7 +82,8 @@ def test_changes_become_steps():
     """)
     forth, back = plan["links"]
     s = 10**9
-    assert forth["rate"] == {"kind": "steps", "steps": [(0, 10**6), (s, 2 * 10**6), (3 * s, 0)]}
+    steps = [(0, 10**6), (s, 2 * 10**6), (3 * s, 0)]
+    assert forth["rate"] == {"kind": "steps", "steps": steps, "period": None}
     assert forth["delay"] == [(0, 10**6), (2 * s, 2 * 10**6)]
     assert forth["loss"] == [(0, {"kind": "bernoulli", "p": 0.0}), (2 * s, {"kind": "bernoulli", "p": 0.5})]
     assert back["rate"] == forth["rate"]
@@ -94,8 +94,8 @@ def test_changes_become_steps():
 @pytest.mark.parametrize(
     ("queue", "expected"),
     [
-        ('"10p"', {"kind": "fifo", "limit": {"packets": 10, "bytes": None}}),
-        ('"infinite"', {"kind": "fifo", "limit": {"packets": None, "bytes": None}}),
+        ('"10p"', {"kind": "fifo", "limit": {"packets": 10, "bytes": None}, "mark": {"kind": "none"}}),
+        ('"infinite"', {"kind": "fifo", "limit": {"packets": None, "bytes": None}, "mark": {"kind": "none"}}),
         (
             '"codel"',
             {
@@ -231,12 +231,10 @@ def test_probes_default_to_bottlenecks_and_controlled_links():
 
 
 def test_parking_lot_routes():
-    scenario = load(SCENARIOS / "parking-lot.toml")
-    graph = Graph(scenario, SCENARIOS)
-
     def route(source, to):
-        links = graph.route(graph.node(source, ""), graph.node(to, ""))
-        return [graph.links[i].name for i in links]
+        flows = [{"from": source, "to": to}]
+        seen = survey(load(SCENARIOS / "parking-lot.toml", {"flows": flows, "rate_controllers": []}))
+        return [seen.graph.links[i].name for i in seen.paths[0].forth]
 
     assert route("s0", "d0") == ["s0->r1", "hop1", "hop2", "hop3", "r4->d0"]
     assert route("s2", "d2") == ["s2->r2", "hop2", "r3->d2"]

@@ -150,8 +150,7 @@ def test_recorded_traces_in_the_data_folder_are_added(
     experiment = study.experiment("E7")
     monkeypatch.setenv("NARROWS_DATA", str(tmp_path / "nowhere"))
     scenario, notes = runner.prepare(study, experiment, quick=True)
-    assert scenario.sweep is not None
-    assert len(scenario.sweep.vary["links.3.trace"]) == 1
+    assert len(scenario.raw()["sweep"]["vary"]["links.3.trace"]) == 1
     assert notes == [
         "E7: 5 of 5 recorded traces are not in the data folder; the synthetic trace is used instead. "
         "`narrows data` lists them."
@@ -160,13 +159,11 @@ def test_recorded_traces_in_the_data_folder_are_added(
     (tmp_path / "traces" / "Verizon-LTE-short.down").write_text("1\n2\n")
     monkeypatch.setenv("NARROWS_DATA", str(tmp_path))
     scenario, notes = runner.prepare(study, experiment, quick=True)
-    assert scenario.sweep is not None
-    assert len(scenario.sweep.vary["links.3.trace"]) == 2
+    assert len(scenario.raw()["sweep"]["vary"]["links.3.trace"]) == 2
     assert notes == ["E7: 4 of 5 recorded traces are not in the data folder. `narrows data` lists them."]
     monkeypatch.delenv("NARROWS_DATA")
     scenario, _ = runner.prepare(study, experiment, quick=True, folder=tmp_path)
-    assert scenario.sweep is not None
-    assert len(scenario.sweep.vary["links.3.trace"]) == 2
+    assert len(scenario.raw()["sweep"]["vary"]["links.3.trace"]) == 2
 
 
 def test_the_synthetic_trace_is_the_generators() -> None:
@@ -240,8 +237,8 @@ def test_an_experiment_may_set_keys_of_another_ones_scenario(tmp_path: Path) -> 
     g0, g1 = (runner.prepare(study, study.experiment(name), quick=False)[0] for name in ("G0", "G1"))
     changed = {key for key, value in g0.raw().items() if g1.raw()[key] != value}
     assert changed == {"name", "duration", "probes", "sweep"}
-    assert g0.duration == 24e9 and g0.probes.interval == 5e6
-    assert g0.sweep is not None and g0.sweep.vary == {"flows.*.cc": ["bbr"]}
+    assert g0.duration == 24e9 and g0.raw()["probes"]["interval"] == "5ms"
+    assert g0.raw()["sweep"]["vary"] == {"flows.*.cc": ["bbr"]}
     text = scenario_text(study.folder, study.experiment("G0"))
     assert '# Keys that G0 sets:\n# name = "bbr-gain-g0"\n# duration = "24s"\n' in text
     wrong = study.experiment("G0").model_copy(update={"set": {"links.tigth.queue": "1bdp"}})

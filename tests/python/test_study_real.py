@@ -74,10 +74,11 @@ def test_the_whole_study_fits_into_its_time(quick: bool, most_s: float) -> None:
         here, there = expand(pair.simulated, seeds=1), expand(pair.real, seeds=1)
         assert [item.factors for item in here] == [item.factors for item in there]
         assert pair.simulated.duration == pair.real.duration
-        assert pair.simulated.receive_buffer == "auto"
+        assert pair.simulated.raw()["receive_buffer"] == "auto"
         runs = len(expand(pair.real))
         assert pair.seconds == pytest.approx(runs * (pair.real.duration / 1e9 + OVERHEAD_S))
-        assert all(link.jitter is None for item in there for link in item.scenario.links)
+        links = [link for item in there for link in item.point.raw()["links"]]
+        assert links and not [link for link in links if "jitter" in link]
 
 
 def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
@@ -115,14 +116,14 @@ def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) 
     every = STUDY.model_copy(update={"claims": [c for c in STUDY.claims if c.id == "C24"]})
     assert every.claims[0].expect is not None and not every.claims[0].expect.needs_interval
     pair = plan(every, STUDY.experiment("E6"), False, Fake())
-    assert pair.real is not None and pair.real.sweep is not None and pair.real.sweep.seeds == 1
+    assert pair.real is not None and pair.real.seeds == 1
 
 
 def test_the_number_of_seeds_can_be_chosen_on_real_stacks() -> None:
     for quick, simulated in ((True, 5), (False, 10)):
         pair = plan(STUDY, STUDY.experiment("E6"), quick, Fake(), seeds=5)
-        assert pair.real is not None and pair.real.sweep is not None and pair.simulated.sweep is not None
-        assert (pair.real.sweep.seeds, pair.simulated.sweep.seeds) == (5, simulated)
+        assert pair.real is not None
+        assert (pair.real.seeds, pair.simulated.seeds) == (5, simulated)
 
 
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:

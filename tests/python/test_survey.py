@@ -76,7 +76,7 @@ def test_each_of_the_fifteen_runs_alone_and_against_cubic_at_every_point() -> No
             assert ccs == (
                 {"cubic"} if case == "alone" else {case} | ({"cubic"} if len(names) > 15 else set())
             )
-            marks = run.scenario.links[-2].queue.kind == "threshold"
+            marks = run.scenario.raw()["links"][-2]["queue"]["kind"] == "threshold"
             assert marks == (case == "dctcp")
 
 

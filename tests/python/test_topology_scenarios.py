@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows.errors import ScenarioError
-from narrows.scenario import traces
+from narrows.scenario import hub
+from narrows.scenario.inputs import digests
 from narrows.scenario.load import load, loads
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve, survey
-from narrows.topology import hub
-from narrows.topology.abilene import abilene
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 CCS, RATE_CONTROLLERS = ["reno", "cubic", "bbr", "brf"], ["brf"]
@@ -104,13 +103,14 @@ def test_demands_from_a_file(tmp_path):
         ("m.ATLAM5-DNVRng", 250),
         ("cubic", None),
     ]
-    assert list(traces.digests([loaded], tmp_path)) == ["tm.csv"]
+    assert list(digests([loaded], tmp_path)) == ["tm.csv"]
 
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_any_matrix_survives_its_file(data, tmp_path_factory):
-    nodes = abilene().nodes
+    flow = {"from": "STTLng", "to": "NYCMng"}
+    nodes = resolve(scenario(named("abilene"), [flow]))["nodes"][:12]
     pair = st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)).filter(lambda p: p[0] != p[1])
     rates = st.floats(min_value=1e-5, max_value=1e8)
     matrix = data.draw(st.dictionaries(pair, rates, min_size=1, max_size=30))
@@ -199,14 +199,10 @@ def test_mistakes_in_a_matrix_name_its_line(matrix, message, tmp_path):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(hub, "installed", lambda: False)
-    hub.names.cache_clear()
-    try:
-        with pytest.raises(ScenarioError) as caught:
-            resolve(scenario(named("topozoo/NotThere", rate="1mbit"), [{"from": "a", "to": "b"}]))
-        resolve(load(SCENARIOS / "abilene.toml"))
-    finally:
-        hub.names.cache_clear()
+    monkeypatch.setattr(hub, "folder", lambda: None)
+    with pytest.raises(ScenarioError) as caught:
+        resolve(scenario(named("topozoo/NotThere", rate="1mbit"), [{"from": "a", "to": "b"}]))
+    resolve(load(SCENARIOS / "abilene.toml"))
     assert caught.value.key == "topology.name"
     assert (
         caught.value.message

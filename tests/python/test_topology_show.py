@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows import sweep
 from narrows.report import network
-from narrows.topology.place import place
+from narrows.report.place import place
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")

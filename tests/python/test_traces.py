@@ -1,42 +1,48 @@
 """Capacity traces."""
 
 import pytest
+from narrows import _native
 from narrows.errors import ScenarioError
-from narrows.scenario import traces
-from narrows.scenario.network import Trace
+from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import survey
 
 
-def read(tmp_path, text, **keys):
-    (tmp_path / "t").write_text(text)
-    return traces.read(Trace(file="t", **keys), tmp_path)
+def read(tmp_path, text, file="t", **keys):
+    """The plan of a bottleneck with this trace, its mean rate, and its highest rate."""
+    if text is not None:
+        (tmp_path / "t").write_text(text)
+    topology = {"kind": "dumbbell", "rtt": "20ms", "trace": {"file": file, **keys}}
+    seen = survey(Scenario(topology=topology, flows=[{}]).with_source(str(tmp_path / "x.toml")))
+    bottleneck, access = seen.graph.links[0], seen.graph.links[2]
+    return seen.plan["links"][0]["rate"], bottleneck.rate, access.rate // _native.ACCESS_FACTOR
 
 
 def test_mahimahi(tmp_path):
-    trace = read(tmp_path, "0\n5\n5\n10\n")
-    assert trace.plan == {
+    plan, mean, _ = read(tmp_path, "0\n5\n5\n10\n")
+    assert plan == {
         "kind": "opportunities",
         "millis": [0, 5, 5, 10],
         "period_millis": 10,
         "bytes": 1500,
     }
-    assert trace.mean == 4 * 1500 * 8 * 100
+    assert mean == 4 * 1500 * 8 * 100
 
 
 def test_csv_with_a_header(tmp_path):
     keys = {"format": "csv", "time": "t", "rate": "down", "unit": "kbit/s", "time_unit": "ms"}
-    trace = read(tmp_path, "t,up,down\n500,1,800\n1500,1,1600\n2500,1,0\n", **keys)
-    assert trace.plan == {
+    plan, mean, peak = read(tmp_path, "t,up,down\n500,1,800\n1500,1,1600\n2500,1,0\n", **keys)
+    assert plan == {
         "kind": "steps",
         "steps": [(0, 100_000), (10**9, 200_000), (2 * 10**9, 0)],
         "period": 3 * 10**9,
     }
-    assert (trace.mean, trace.peak) == (800_000, 1_600_000)
+    assert (mean, peak) == (800_000, 1_600_000)
 
 
 def test_two_plain_columns(tmp_path):
-    trace = read(tmp_path, "0 1.5\n1 3\n", format="csv", repeat=False)
-    assert trace.plan["steps"] == [(0, 187_500), (10**9, 375_000)]
-    assert trace.plan["period"] is None
+    plan, _, _ = read(tmp_path, "0 1.5\n1 3\n", format="csv", repeat=False)
+    assert plan["steps"] == [(0, 187_500), (10**9, 375_000)]
+    assert plan["period"] is None
 
 
 @pytest.mark.parametrize(
@@ -77,17 +83,19 @@ def test_two_plain_columns(tmp_path):
 def test_errors_name_the_line(tmp_path, text, keys, message):
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path, text, **keys)
-    assert str(caught.value).startswith(message)
+    # An error about the trace's content names only the trace.
+    place = f"{tmp_path / 'x.toml'}: topology.trace."
+    assert str(caught.value).removeprefix(place).startswith(message)
 
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(ScenarioError, match="expected a readable file"):
-        traces.read(Trace(file="none"), tmp_path)
+        read(tmp_path, None, file="none")
     with pytest.raises(ScenarioError, match="expected a readable file"):
-        traces.read(Trace(file="a\0b"), tmp_path)
+        read(tmp_path, None, file="a\0b")
 
 
 def test_a_trace_that_changed_is_read_again(tmp_path):
-    assert read(tmp_path, "0\n10\n").plan["period_millis"] == 10
+    assert read(tmp_path, "0\n10\n")[0]["period_millis"] == 10
     (tmp_path / "t").unlink()
-    assert read(tmp_path, "0\n20\n").plan["period_millis"] == 20
+    assert read(tmp_path, "0\n20\n")[0]["period_millis"] == 20

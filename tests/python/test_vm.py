@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from narrows import _native
 from narrows.backends.kernel import agents, ovs, soundness
 from narrows.backends.kernel.backend import check_plan
 from narrows.backends.kernel.commands import commands
@@ -208,10 +210,11 @@ def test_the_guest_starts_without_unneeded_packages():
     assert not tops & {"pyarrow", "altair", "rich", "typer", "os_ken", "pandas", "polars"}
 
 
-def test_the_guest_has_the_data_files_of_its_modules():
-    package = closure.OURS
+def test_the_guest_has_the_native_module_and_no_scenarios():
+    """The guest gets plans, so it needs no code for scenarios."""
     files = closure.python()
-    assert {package / "retired.json", package / "scenario/sizes.json", package / "topology/gfc.json"} <= files
+    assert {Path(_native.__file__), closure.OURS / "plan.py"} <= files
+    assert not [file for file in files if file.is_relative_to(closure.OURS / "scenario")]
 
 
 def test_the_guest_finds_the_agent_at_its_path(tmp_path, monkeypatch):

@@ -289,7 +289,6 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // tools/release.py sets the variable NARROWS_RELEASE.
     m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
     m.add("CaptureError", m.py().get_type::<CaptureError>())?;
-    m.add("CATALOGUE_PREFIX", narrows_quinn::CATALOGUE_PREFIX)?;
     m.add("CONNECTION_LOST", narrows_sim::transport::CONNECTION_LOST)?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
@@ -308,9 +307,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(stacks, m)?)?;
     m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::scenario_runs, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::plan_as_written, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario::scenario_schema, m)?)?;
+    scenario::register(m)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

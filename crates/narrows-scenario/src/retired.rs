@@ -31,14 +31,15 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| data::file(include_str!("../dat
 /// Top-level keys of a scenario. Only the tables with these keys contain keys of queues.
 const WITH_QUEUES: [&str; 3] = ["topology", "links", "sweep"];
 
-/// Returns a scenario's dotted key with current names.
+/// Returns a scenario's dotted key with current names, and records an old name.
 pub(crate) fn dotted_key(key: &str, used: &mut Vec<Renamed>) -> String {
-    let renamed = current(key);
+    let renamed = current_key(key);
     note(key, &renamed, used);
     renamed
 }
 
-fn current(key: &str) -> String {
+/// Returns a scenario's dotted key with current names.
+pub fn current_key(key: &str) -> String {
     let mut parts: Vec<&str> = key.split('.').collect();
     if let Some(new) = NAMES.scenario_keys.get(parts[0]) {
         parts[0] = new;
@@ -63,7 +64,7 @@ fn note(old: &str, new: &str, used: &mut Vec<Renamed>) {
 ///
 /// # Errors
 /// Returns an error if both an old name and the current name of the same key occur.
-pub(crate) fn scenario(given: Table, used: &mut Vec<Renamed>) -> Result<Table, Error> {
+pub fn current_names(given: Table, used: &mut Vec<Renamed>) -> Result<Table, Error> {
     let mut renamed = table(given, "", used)?;
     for key in WITH_QUEUES {
         if let Some(value) = renamed.get_mut(key) {
@@ -110,7 +111,7 @@ fn queues(value: &mut Value, used: &mut Vec<Renamed>) {
 /// Returns a table, whose keys are dotted keys of a scenario, with current names in the same order.
 fn table(given: Table, at: &str, used: &mut Vec<Renamed>) -> Result<Table, Error> {
     for key in given.keys() {
-        let new = current(key);
+        let new = current_key(key);
         if new != *key && given.contains_key(&new) {
             let message = format!("found also {}, its old name, expected one of them", found_text(key));
             return Err(Error::new(message, if at.is_empty() { new } else { format!("{at}.{new}") }));

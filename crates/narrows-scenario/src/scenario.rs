@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use crate::error::{Error, Result};
 use crate::files::Files;
+use crate::model::flow::result_names;
 use crate::model::{Content, ReceiveBuffer};
 use crate::retired::{self, Renamed};
 use crate::sweep::override_key;
@@ -78,7 +79,7 @@ impl Scenario {
         let read = || {
             let mut renamed = Vec::new();
             let data = toml::parse(text, |names| is_list_of_tables(Content::about(), names))?;
-            let mut data = retired::scenario(data, &mut renamed)?;
+            let mut data = retired::current_names(data, &mut renamed)?;
             for (key, value) in overrides {
                 override_key(&mut data, &retired::dotted_key(key, &mut renamed), value)?;
             }
@@ -99,7 +100,7 @@ impl Scenario {
 
     /// Checks tables that may have old names: a sweep that an override sets can have some.
     fn checked(data: Table, source: &str, mut renamed: Vec<Renamed>) -> Result<Self> {
-        let data = Value::Table(retired::scenario(data, &mut renamed)?);
+        let data = Value::Table(retired::current_names(data, &mut renamed)?);
         let mut reader = Reader::default();
         let content = reader.table::<Content>(&data);
         if let Some(error) = first_error(&reader.into_problems(), &data, Content::about()) {
@@ -113,6 +114,18 @@ impl Scenario {
     /// Returns the scenario's file, for messages and relative paths.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Returns the same scenario with `source` as its file.
+    #[must_use]
+    pub fn with_source(self, source: &str) -> Self {
+        Scenario { source: source.to_owned(), ..self }
+    }
+
+    /// Returns the names that the entries of flows have in results.
+    pub fn flow_names(&self) -> Vec<String> {
+        let kinds: Vec<_> = self.flows.iter().map(|flow| (flow.name.clone(), flow.kind())).collect();
+        result_names(&kinds)
     }
 
     /// Returns the folder to which the scenario's paths are relative.

@@ -1,16 +1,38 @@
-//! Errors have the same words as in the Python package. `errors.json` has scenarios, each with its error in Python.
-//! `tests/python/test_scenario_rust.py` compares many more.
+//! Errors keep their words. The Python package of version 0.3.0 had an implementation of its own, from which these
+//! errors come: `errors.json` has scenarios in TOML, each with its error, and `changed.json` has the tables of scenarios
+//! after random changes.
 
-use narrows_scenario::{Memory, Scenario, Settings, Value, resolve};
+use narrows_scenario::{Error, Memory, NoFiles, Scenario, Settings, Table, Value, expand, resolve};
 
 #[test]
-fn errors_are_those_of_python() {
+fn errors_in_toml_keep_their_words() {
     let cases: Vec<(String, String)> =
         serde_json::from_str(include_str!("errors.json")).expect("pairs of strings");
     assert!(cases.len() > 100);
     for (text, expected) in cases {
         let error = Scenario::parse(&text, "scenario", &[]).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some(expected.as_str()), "{text}");
+    }
+}
+
+/// Returns the first error of a scenario, of its sweep, or of the plans of its first runs.
+fn first_error(data: Table) -> Result<(), Error> {
+    let scenario = Scenario::from_table(data, "")?.with_source("x.toml");
+    for run in expand(&scenario, Some(1))?.iter().take(3) {
+        resolve(&run.scenario(), &Settings::simulator(&NoFiles))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn errors_in_tables_keep_their_words() {
+    let cases: Vec<(Table, String)> =
+        serde_json::from_str(include_str!("changed.json")).expect("pairs of tables and strings");
+    assert!(cases.len() > 100);
+    for (data, expected) in cases {
+        let written = serde_json::to_string(&data).expect("JSON");
+        let error = first_error(data).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some(expected.as_str()), "{written}");
     }
 }
 

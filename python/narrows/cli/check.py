@@ -13,12 +13,11 @@ from narrows.cli.options import overrides
 from narrows.cli.run import expectations, real_stacks
 from narrows.errors import NarrowsError
 from narrows.plan import Plan
-from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
+from narrows.scenario.notes import notes
 from narrows.scenario.resolve import resolve
-from narrows.scenario.served import notes
 
 
 def check(
@@ -87,4 +86,4 @@ def _many(count: int, noun: str) -> str:
 
 def schema(*, markdown: bool) -> None:
     """Print the JSON schema, or the reference as Markdown."""
-    print(reference.markdown() if markdown else scenario_schema.text(), end="")
+    print(scenario_schema.markdown() if markdown else scenario_schema.text(), end="")

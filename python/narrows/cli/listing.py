@@ -9,29 +9,25 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from narrows import congestion, retired, stacks, sweep
+from narrows import _native, congestion, retired, stacks, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
 from narrows.results.measures import MEASURES, choices
-from narrows.scenario.named import Named
-from narrows.scenario.network import LOSSES, QUEUES
-from narrows.scenario.topologies import TOPOLOGIES
-from narrows.topology import catalogue, fat_tree, hub
+from narrows.scenario import hub
 
 Rows = list[tuple[str, str]]
 
 
-def _docs(classes: dict[str, type]) -> Rows:
-    return [(name, (inspect.getdoc(kind) or "").splitlines()[0]) for name, kind in classes.items()]
+NAMED = "named"
+"""Kind of a published network. It is in no list, because scenarios have its name instead of its kind."""
 
 
 def _networks() -> Rows:
     """Values of `name` in [topology]. The names of topohub are summarised by family."""
-    own = {**catalogue.OWN, catalogue.FAT_TREE: fat_tree.fat_tree}
-    rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
-    families = Counter(name.split("/")[0] for name in hub.names())
-    return rows + [(f"{family}/...", f"{n} of the package topohub") for family, n in sorted(families.items())]
+    own, others = _native.scenario_networks(hub.folder())
+    families = Counter(name.split("/")[0] for name in others)
+    return own + [(f"{family}/...", f"{n} of the package topohub") for family, n in sorted(families.items())]
 
 
 def _measures() -> Rows:
@@ -77,10 +73,10 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "congestion": lambda: sweep.simulator().congestion_controllers(),
     "rate": lambda: sweep.simulator().rate_controllers(),
     "stacks": _stacks,
-    "queues": lambda: _docs(dict(QUEUES)),
-    "topologies": lambda: _docs({kind: made for kind, made in TOPOLOGIES.items() if made is not Named}),
+    "queues": lambda: _native.scenario_choices("Link", "queue"),
+    "topologies": lambda: [row for row in _native.scenario_choices("Content", "topology") if row[0] != NAMED],
     "networks": _networks,
-    "loss": lambda: _docs(dict(LOSSES)),
+    "loss": lambda: _native.scenario_choices("Link", "loss"),
     "measures": _measures,
 }
 

@@ -145,7 +145,7 @@ def main() -> None:
     except NarrowsError as error:
         print(_with_remains(error), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if (line := extras.explain(error)) is None:
             raise
         print(line, file=sys.stderr)

@@ -35,7 +35,7 @@ from narrows.results.summary import Figure, Row
 from narrows.results.tables import Format
 from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
-from narrows.scenario.served import notes
+from narrows.scenario.notes import notes
 from narrows.signals import terminable
 
 if TYPE_CHECKING:

@@ -7,17 +7,15 @@ import math
 from pathlib import Path
 
 from narrows import extras, sweep
-from narrows.backends import Backend
 from narrows.cli.console import plain
 from narrows.cli.figures import number
 from narrows.cli.options import overrides
 from narrows.cli.table import Table
-from narrows.errors import NarrowsError, OutputError
+from narrows.errors import OutputError
 from narrows.plan import QueuePlan
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load
-from narrows.scenario.named import HOST
-from narrows.scenario.resolve import Survey, survey
+from narrows.scenario.resolve import HOST, Survey, survey
 from narrows.units import spelled_rate
 
 MOST_ROWS = 200
@@ -31,10 +29,10 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     loaded = load(scenario, overrides(override))
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)
-    backend = _simulator()
-    if backend is not None and all(flow.program is None for flow in first.flows):
+    if not any(flow.has_program for flow in first.flows):
         # Make the same checks as `narrows run`. A scenario with programs is not checked, because the
         # simulator refuses programs.
+        backend = sweep.simulator()
         sweep.check(expand(first, 1), sweep.Resolver(backend), backend)
     loads = {} if results is None else utilisations(Results.read(results), seen, results)
     if out is not None:
@@ -48,13 +46,6 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     flows_table(seen).print(console)
     if (more := len(seen.plan["flows"]) - MOST_ROWS) > 0:
         console.print(f"... {more} more flows")
-
-
-def _simulator() -> Backend | None:
-    try:
-        return sweep.simulator()
-    except NarrowsError:
-        return None  # drawing needs no simulator
 
 
 def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, float]:

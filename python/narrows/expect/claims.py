@@ -55,12 +55,10 @@ def _claim(expectation: Expectation, identity: str, values: Values) -> Claim:
     limits = {key: _limit(value, unit, key) for key, value in expectation.limits.items()}
     if expectation.confidence is not None:
         limits["confidence"] = expectation.confidence
-    first = Selection(where=expectation.where, args=expectation.args)
+    first, than = expectation.first, expectation.than
     sides = [_side(first, measure, values, "")]
-    if expectation.than is not None:
-        second = Selection(
-            where=expectation.where | expectation.than.where, args=expectation.args | expectation.than.args
-        )
+    if than is not None:
+        second = Selection(first.where | than.where, first.args | than.args)
         sides.append(_side(second, measure, values, "than."))
     return Claim(
         id=identity,
@@ -130,7 +128,7 @@ _COMPARED = {"difference": "minus", "ratio": "divided by", "gain": "gain over"}
 
 def _sentence(expectation: Expectation, measure: Measure, unit: str) -> str:
     """The expectation in words."""
-    limits = expectation.limits
+    limits = dict(expectation.limits)
     within = f" \N{PLUS-MINUS SIGN} {limits.pop('within')}" if "within" in limits else ""
     ((key, value),) = limits.items()
     stated = f" {unit}" if unit and not isinstance(value, str) else ""
@@ -138,7 +136,7 @@ def _sentence(expectation: Expectation, measure: Measure, unit: str) -> str:
     if expectation.than is not None:
         chosen = _chosen(expectation.than) or " the same"
         other = f" {_COMPARED[expectation.compare or 'difference']}{chosen}"
-    own = _chosen(Selection(where=expectation.where, args=expectation.args))
+    own = _chosen(expectation.first)
     return f"{measure.title}{own}{other}: {_WORDS.get(key, key)} {value}{within}{stated}"
 
 

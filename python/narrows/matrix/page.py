@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from narrows import metrics, units
+from narrows import congestion, metrics, units
 from narrows.matrix.ask import Ask
 from narrows.matrix.cells import Cell, table
 from narrows.matrix.plan import helped, pairs
@@ -19,7 +19,6 @@ from narrows.report.shade import Ramp
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
-from narrows.scenario.served import marked
 
 Say = Callable[[str], None]
 
@@ -181,7 +180,7 @@ def notes(ask: Ask) -> list[str]:
     if ask.mark is None:
         said += [
             f"The link does not mark packets, so {look(name).label} behaves as {look(other).label}."
-            for name, other in marked().items()
+            for name, other in congestion.marked().items()
             if name in ask.controllers
         ]
     if any(name in helped() for name in ask.controllers):

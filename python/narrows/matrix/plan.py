@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
-from narrows import congestion, units
+from narrows import _native, congestion, units
 from narrows.errors import NarrowsError, one_of
 from narrows.matrix.ask import Ask
 from narrows.packets import FULL_PACKET
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
-from narrows.scenario.named import ACCESS_FACTOR
-from narrows.scenario.served import marked
 
 TIGHT = "tight"
 """Name of the bottleneck link."""
@@ -73,7 +71,7 @@ def choose(
             raise NarrowsError(f"NAME: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
         raise NarrowsError(f"--all: found also {', '.join(named)}, expected --all alone")
-    left_out = {*helped(), *presets(), *(() if marks else marked())}
+    left_out = {*helped(), *presets(), *(() if marks else congestion.marked())}
     alone = [name for name in known if name not in left_out]
     return tuple(order(named or (list(known) if everyone else alone)))
 
@@ -100,7 +98,7 @@ def scenario(ask: Ask) -> Scenario:
     # bottleneck. Without this delay, two flows would stay synchronised.
     jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))
     access: dict[str, Any] = {
-        "rate": units.format_rate(ACCESS_FACTOR * units.parse_rate(ask.rate)),
+        "rate": units.format_rate(_native.ACCESS_FACTOR * units.parse_rate(ask.rate)),
         "delay": "0ms",
         "queue": "infinite",
     }

@@ -16,10 +16,10 @@ from altair.utils.schemapi import debug_mode
 from narrows.errors import OutputError, found
 from narrows.report.export import PNG_SCALE
 from narrows.report.figure import VALIDATE, Figure, Panel, config, inline
+from narrows.report.place import place
 from narrows.report.style import FAINT, GREY, INK, PAPER
 from narrows.report.tables import sentence
 from narrows.scenario.resolve import Survey
-from narrows.topology.place import place
 from narrows.units import spelled_rate
 
 SIDE = 760.0

@@ -4,5 +4,3 @@ MAX_SEEDS = 100_000
 """Maximum number of seeds of a sweep."""
 MAX_SEED = 2**63 - 1
 """Highest seed."""
-MAX_LINKS = 50_000
-"""Maximum number of links."""

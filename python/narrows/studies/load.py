@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from narrows import retired
 from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
 from narrows.scenario.load import override
-from narrows.scenario.problems import without_remedy
 from narrows.studies.computed import check
 from narrows.studies.model import Experiment, Study
+from narrows.studies.problems import translate
 
 
 def study_folders() -> list[Path]:
@@ -52,7 +52,7 @@ def load_study(folder: Path) -> Study:
     try:
         study = Study.model_validate({"id": folder.resolve().name, **table})
     except ValidationError as error:
-        raise _at(without_remedy(error, table, Study), folder, table) from None
+        raise _at(translate(error, table, Study), folder, table) from None
     except ScenarioError as error:
         raise _at(error, folder, table) from None
     study._folder = folder

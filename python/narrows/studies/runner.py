@@ -252,7 +252,7 @@ def amount(scenarios: Iterable[Scenario], kind: str) -> str:
     """
     runs, seconds = 0, 0.0
     for scenario in scenarios:
-        seeds = scenario.sweep.seeds if scenario.sweep is not None else 1
+        seeds = scenario.seeds
         points = expand(scenario, 1)
         runs += seeds * len(points)
         seconds += seeds * sum(point.scenario.duration for point in points) / 1e9

@@ -61,7 +61,7 @@ def test_features_that_real_switches_lack_are_errors(changes, complaint):
 
 def out_of_band(scenario):
     """The changes that make the rates of a scenario travel in messages."""
-    number = len(scenario.rate_controllers)
+    number = len(scenario.raw()["rate_controllers"])
     signals = {f"rate_controllers.{n}.params.signal": "out-of-band" for n in range(number)}
     return signals | {f"flows.{n}.cc": "pacec" for n in range(len(scenario.flows))}
 

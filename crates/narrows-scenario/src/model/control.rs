@@ -5,10 +5,11 @@ use indexmap::IndexMap;
 use crate::units::{BitRate, Bytes, Limit, Span};
 use crate::value::Value;
 use crate::value::fields::{
-    Data, Delay, Duration, Field, Flag, List, Map, Name, NamesOrAll, Period, PeriodOrZero, QueueLength,
+    Data, Delay, Duration, Field, Flag, List, Map, Name, NamesOrAll, Period, PeriodOrZero, QueueLength, Rate,
     RateOrZero, SizeBetween, Text, Whole, words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
 
@@ -54,6 +55,9 @@ impl Field for RateOrSteps {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::rate(), List::<RateStep, 1>::schema()])
+    }
+    fn words() -> String {
+        reference::either(&[Rate::words(), List::<RateStep>::words()])
     }
     fn takes() -> Takes {
         List::<RateStep>::takes()

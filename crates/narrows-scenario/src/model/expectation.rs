@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 
 use super::MAX_SEEDS;
-use crate::value::Value;
 use crate::value::fields::{Data, Field, List, Map, Name, Number, Quantity, Text, Whole, ranges, words};
 use crate::value::problem::Kind;
 use crate::value::reader::Reader;
-use crate::value::table::{Keys, table};
+use crate::value::table::{Checked, Keys, table};
+use crate::value::{Table, Value};
 
 table! {
     /// A named variation of the scenario.
@@ -86,6 +86,9 @@ impl Field for Bound {
     fn schema() -> serde_json::Value {
         Quantity::schema()
     }
+    fn words() -> String {
+        Quantity::words()
+    }
 }
 
 table! {
@@ -124,6 +127,13 @@ table! {
 }
 
 impl Expectation {
+    /// Returns all keys that have a value, including default values.
+    pub fn full(&self) -> Table {
+        let mut table = Table::new();
+        self.write_keys(&mut table, Keys::All);
+        table
+    }
+
     fn complete(&self) -> Result<(), String> {
         let limits = [&self.at_least, &self.at_most, &self.above, &self.below, &self.about];
         if limits.into_iter().flatten().count() != 1 {

@@ -12,6 +12,7 @@ use crate::value::fields::{
     words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{About, Checked, Key, Keys, Takes, table};
 use crate::value::{Table, Value};
@@ -75,6 +76,7 @@ impl Checked for Congestion {
                 meaning: " Name of the congestion controller, or `FILE.py:CLASS` for\n [a class of your \
                           own](../tutorials/write-a-controller.md).",
                 takes: || Takes::Plain,
+                words: Text::<1, 1024>::words,
                 schema: Text::<1, 1024>::schema,
                 default: || None,
                 is_required: true,
@@ -120,6 +122,9 @@ impl Field for Cc {
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::text(0, 1024), schema::reference("Congestion")])
     }
+    fn words() -> String {
+        reference::either(&["text".to_owned(), reference::link("Congestion")])
+    }
     fn takes() -> Takes {
         Takes::Tables(vec![Congestion::about()])
     }
@@ -156,6 +161,9 @@ impl Field for Ends {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::name(), List::<Name, 1>::schema()])
+    }
+    fn words() -> String {
+        reference::either(&[Name::words(), List::<Name>::words()])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::value::fields::{
     words,
 };
 use crate::value::reader::Reader;
+use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table, tables};
 
@@ -66,6 +67,9 @@ impl Field for Loss {
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::probability(), Loss::tables_schema()])
     }
+    fn words() -> String {
+        reference::either(&[Probability::words(), reference::link("Bernoulli")])
+    }
     fn takes() -> Takes {
         Takes::Tables(Loss::tables())
     }
@@ -100,6 +104,9 @@ impl Field for JitterOrTime {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::time(), Jitter::schema()])
+    }
+    fn words() -> String {
+        reference::either(&[Duration::words(), Jitter::words()])
     }
     fn takes() -> Takes {
         Jitter::takes()
@@ -165,6 +172,9 @@ impl Field for Column {
     }
     fn schema() -> serde_json::Value {
         serde_json::json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] })
+    }
+    fn words() -> String {
+        "text or whole number".to_owned()
     }
 }
 

@@ -26,6 +26,9 @@ impl Field for Command {
     fn schema() -> serde_json::Value {
         Text::<1, 4096>::schema()
     }
+    fn words() -> String {
+        "text".to_owned()
+    }
 }
 
 words! {

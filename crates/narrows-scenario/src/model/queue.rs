@@ -8,6 +8,7 @@ use crate::value::fields::{
     Field, Flag, List, Mark, Number, PositiveDuration, Probability, QueueLength, Rate, Size, Whole, ranges,
 };
 use crate::value::reader::Reader;
+use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table, tables};
 
@@ -256,6 +257,9 @@ impl Field for Queue {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::queue_length(), Queue::tables_schema()])
+    }
+    fn words() -> String {
+        reference::either(&[QueueLength::words(), reference::link("Fifo")])
     }
     fn takes() -> Takes {
         Takes::Tables(Queue::tables())

@@ -6,6 +6,7 @@ use crate::units::{BitRate, Span};
 use crate::value::Value;
 use crate::value::fields::{Delay, DistanceOrDelay, Field, List, Number, Rate, Rtt, Text, Whole, ranges};
 use crate::value::reader::Reader;
+use crate::value::reference;
 use crate::value::table::{Given, Keys, Takes, table, tables};
 
 /// Maximum number of pairs of a dumbbell.
@@ -189,6 +190,9 @@ impl Field for Topology {
     }
     fn schema() -> serde_json::Value {
         Topology::tables_schema()
+    }
+    fn words() -> String {
+        reference::link("Dumbbell")
     }
     fn takes() -> Takes {
         Takes::Tables(Topology::tables())

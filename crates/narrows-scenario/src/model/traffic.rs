@@ -7,6 +7,7 @@ use crate::value::fields::{
     Duration, Field, Number, Period, PositiveDuration, Rate, Size, Whole, ranges, words,
 };
 use crate::value::reader::{Part, Reader};
+use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
 
@@ -109,6 +110,9 @@ impl Field for SizeOrDistribution {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::size(), SizeDistribution::schema()])
+    }
+    fn words() -> String {
+        reference::either(&[Size::words(), SizeDistribution::words()])
     }
     fn takes() -> Takes {
         SizeDistribution::takes()

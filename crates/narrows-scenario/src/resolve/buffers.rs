@@ -8,7 +8,7 @@ use crate::data::FULL_PACKET;
 use crate::units::NANOS_PER_SEC;
 
 /// Linux's default maximum of the receive buffer (tcp_rmem), bytes.
-const DEFAULT: u64 = 6 << 20;
+pub const DEFAULT: u64 = 6 << 20;
 /// Maximum size. Half of this size is near the largest window that TCP can offer (RFC 7323 section 2.3).
 const MOST: u64 = 1 << 30;
 /// Ratio of the receive buffer to the content of a path. It is 2 times 2: Linux offers only half of the buffer as the

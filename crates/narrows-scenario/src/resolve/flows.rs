@@ -28,7 +28,7 @@ const QUIC_PACKET: u64 = 1200;
 /// Maximum number of packets of a UDP flow or group. A simulation of this many packets takes about an hour.
 const MAX_UDP_PACKETS: u128 = 10_000_000_000;
 /// Default port of the server of a plan's flow 0, on real stacks. The default for flow n is this port plus n.
-const FIRST_PORT: usize = 20_000;
+pub const FIRST_PORT: usize = 20_000;
 
 /// Returns the congestion controller: its name, and its parameters in base units.
 ///

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
+use super::Picture;
 use super::entries::Published;
 use super::layout::{self, Draft};
 use super::patterns::matches;
@@ -68,6 +69,7 @@ pub(super) struct Graph<'s> {
     by_name: IndexMap<String, usize>,
     read: Vec<(Trace, Rc<Capacity>)>,
     routes: Routes,
+    pub(super) picture: Picture,
 }
 
 impl<'s> Graph<'s> {
@@ -94,6 +96,7 @@ impl<'s> Graph<'s> {
             by_name: IndexMap::new(),
             read: Vec::new(),
             routes: Routes::default(),
+            picture: Picture::default(),
         };
         for (i, node) in scenario.nodes.iter().enumerate() {
             if graph.index.contains_key(&node.name) {
@@ -226,6 +229,9 @@ impl<'s> Graph<'s> {
         });
         let mut links = layout::published_links(named, facts)?;
         let (hosts, access) = layout::published_hosts(named, facts, ends, &links);
+        self.picture.hosts = facts.hosts.iter().chain(hosts.values()).cloned().collect();
+        self.picture.positions = facts.positions.clone();
+        self.picture.is_geographic = facts.is_geographic;
         self.hosts = hosts;
         self.endpoints = facts.endpoints.clone();
         self.bottlenecks =

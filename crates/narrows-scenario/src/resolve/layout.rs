@@ -11,11 +11,11 @@ use crate::units::{BitRate, Limit, MAX_BITS_PER_SEC, Span, format_rate};
 use crate::value::python::six_digits;
 
 /// Ratio of the rate of access links to the rate of the topology's fastest link.
-const ACCESS_FACTOR: u64 = 10;
+pub const ACCESS_FACTOR: u64 = 10;
 /// Lowest rate, bit/s. It is one byte per second, because rates in plans are whole bytes per second.
 pub(super) const LEAST_RATE: u64 = 8;
 /// Suffix of the names of hosts. The rest of the name is the name of the host's switch.
-const HOST: &str = ".host";
+pub const HOST: &str = ".host";
 
 /// Returns the rates that a scaled link or demand may have, in words.
 pub(super) fn rates() -> String {

@@ -36,20 +36,24 @@ use narrows_plan::{
     CapturePlan, ControllerPlan, FlowPlan, KernelPlan, Plan, ProbePlan, SdnPlan, TransportPlan,
 };
 
+pub use self::buffers::DEFAULT as DEFAULT_RECEIVE_BUFFER;
 pub(crate) use self::entries::SNDLIB;
 use self::entries::{Entry, Published};
+pub use self::flows::FIRST_PORT;
 use self::graph::Graph;
+pub use self::layout::{ACCESS_FACTOR, HOST};
 use self::links::Crossing;
 use self::parameters::Known;
 pub(crate) use self::parameters::file_of;
 use self::paths::Path;
+pub use self::paths::plan_paths;
 use crate::error::{Error, Result, found_text, hint, one_of};
 use crate::files::{Files, NoFiles};
 use crate::model::flow::result_names;
 use crate::model::queue::TXQUEUELEN;
 use crate::model::{self, Capture, Kernel, MAX_FLOWS, RateController, ReceiveBuffer};
 use crate::scenario::Scenario;
-use crate::units::{Span, format_duration};
+use crate::units::{BitRate, Span, format_duration};
 use crate::value::fields::ALL;
 
 /// By default, all directed links are sampled if the network has at most this many directed links.
@@ -138,6 +142,21 @@ pub struct Paths {
     pub back: Vec<u32>,
 }
 
+/// The properties of a network that drawings and tables show, in addition to the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Picture {
+    /// For each directed link, its rate at the start, or the mean rate of its trace.
+    pub rates: Vec<BitRate>,
+    /// For each directed link, its propagation delay at the start.
+    pub delays: Vec<Span>,
+    /// Positions of the nodes of a published network: longitude and latitude, or coordinates in a plane with y upwards.
+    pub positions: IndexMap<String, (f64, f64)>,
+    /// Whether positions are degrees.
+    pub is_geographic: bool,
+    /// The nodes that a published network declares to be hosts, and the hosts of its switches.
+    pub hosts: HashSet<String>,
+}
+
 /// A plan, and the places in the scenario from which it was made.
 #[derive(Clone, Debug)]
 pub struct Survey {
@@ -149,6 +168,8 @@ pub struct Survey {
     pub flows: Vec<usize>,
     /// For each rate controller of the plan, the number of the scenario's entry that describes it.
     pub rate_controllers: Vec<usize>,
+    /// The rest of the network.
+    pub picture: Picture,
 }
 
 impl Survey {
@@ -255,6 +276,11 @@ impl<'s> Resolver<'s> {
         let links = self.graph.links.iter().enumerate();
         let links: Vec<_> =
             links.map(|(i, link)| links::link(link, i, &self.crossing)).collect::<Result<_>>()?;
+        let picture = Picture {
+            rates: self.graph.links.iter().map(graph::Direction::rate).collect(),
+            delays: self.graph.links.iter().map(graph::Direction::delay).collect(),
+            ..self.graph.picture.clone()
+        };
         let warmup = self.warmup()?;
         let receive_buffer = match scenario.receive_buffer {
             Some(ReceiveBuffer::Size(size)) => size,
@@ -290,6 +316,7 @@ impl<'s> Resolver<'s> {
             paths: paths.collect(),
             flows: self.entries.iter().map(|entry| entry.index).collect(),
             rate_controllers: controlled,
+            picture,
         })
     }
 

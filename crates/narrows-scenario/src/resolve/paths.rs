@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use narrows_plan::FlowPlan;
+use narrows_plan::{FlowPlan, Plan};
 
 use super::entries::Entry;
 use super::graph::Graph;
+use super::routes::Routes;
+use super::{Paths, indices};
 use crate::error::{Error, Result, found_text};
 use crate::scenario::Scenario;
 use crate::units::Span;
@@ -28,6 +30,28 @@ impl Path {
     pub(super) fn data_links(&self) -> impl Iterator<Item = usize> {
         self.forth.iter().chain(&self.also_forth).copied()
     }
+}
+
+/// Returns the paths of each flow of a plan, or `None` for a flow without a path. The paths of flows on real stacks are
+/// those of the simulator.
+pub fn plan_paths(plan: &Plan) -> Vec<Option<Paths>> {
+    let ways = plan.links.iter().map(|link| {
+        let delay = link.delay.first().map_or(0, |(_, delay)| delay.as_nanos());
+        (link.from as usize, link.to as usize, delay)
+    });
+    let mut routes = Routes::new(plan.nodes.len(), &ways.collect::<Vec<_>>());
+    let mut of_flow = |flow: &FlowPlan| {
+        let (from, to) = (flow.from as usize, flow.to as usize);
+        let back = match flow.return_path.as_deref().unwrap_or_default() {
+            [] => routes.between(to, from)?,
+            nodes => {
+                let hops = nodes.windows(2).map(|pair| routes.hop(pair[0] as usize, pair[1] as usize));
+                hops.collect::<Option<_>>()?
+            }
+        };
+        Some(Paths { forth: indices(&routes.between(from, to)?), back: indices(&back) })
+    };
+    plan.flows.iter().map(&mut of_flow).collect()
 }
 
 /// Returns, for each link, the longest two-way propagation delay of the flows whose data crosses it.
@@ -80,4 +104,38 @@ fn hop(graph: &Graph<'_>, from: usize, to: usize, key: &str) -> Result<usize> {
         let name = |node: usize| found_text(graph.nodes.get(node).map_or("", String::as_str));
         Error::new(format!("found {} after {}, expected a neighbour", name(to), name(from)), key)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{Resolver, Settings};
+
+    /// Two hosts in different pods have (k/2)^2 equal paths. Only the two hosts' own links are on all of these paths.
+    #[test]
+    fn all_equal_paths_are_known() {
+        for (k, most) in [(2_u32, 1), (4, 4)] {
+            let text = |ecmp: bool| {
+                let last = k.pow(3) / 4;
+                format!(
+                    "ecmp = {ecmp}\n[topology]\nname = 'fat-tree'\nk = {k}\nrate = '100mbit'\n[[flows]]\n\
+                     from = 'h1'\nto = 'h{last}'"
+                )
+            };
+            let settings = Settings::default();
+            for ecmp in [true, false] {
+                let scenario = Scenario::parse(&text(ecmp), "x", &[]).expect("a scenario");
+                let resolver = Resolver::new(&scenario, &settings).expect("a network");
+                let path = &resolver.paths[0];
+                let up: BTreeSet<usize> = path.data_links().collect();
+                let middle = up.iter().filter(|link| {
+                    let name = &resolver.graph.links[**link].name;
+                    name.split("->").nth(1).is_some_and(|to| to.starts_with('c'))
+                });
+                assert_eq!(middle.count(), if ecmp { most } else { 1 });
+                assert!(path.forth.iter().all(|link| up.contains(link)));
+                assert!(ecmp || path.also_forth.is_empty());
+            }
+        }
+    }
 }

@@ -145,3 +145,51 @@ impl Routes {
         tree
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A link as (source, target, delay).
+    type Way = (usize, usize, u64);
+
+    /// Returns all paths without loops between two nodes.
+    fn simple(links: &[Way], node: usize, to: usize, seen: &mut Vec<usize>) -> Vec<Vec<usize>> {
+        if node == to {
+            return vec![Vec::new()];
+        }
+        let mut paths = Vec::new();
+        for (index, &(from, next, _)) in links.iter().enumerate() {
+            if from == node && !seen.contains(&next) {
+                seen.push(next);
+                let rest = simple(links, next, to, seen);
+                paths.extend(rest.into_iter().map(|rest| [vec![index], rest].concat()));
+                seen.pop();
+            }
+        }
+        paths
+    }
+
+    proptest! {
+        #[test]
+        fn equal_links_are_those_of_all_shortest_paths(
+            ways in prop::collection::vec((0..6_usize, 0..6_usize, 0..3_u64), 1..10),
+        ) {
+            let ways = ways.into_iter().filter(|(a, b, _)| a != b);
+            let links: Vec<Way> = ways.flat_map(|(a, b, delay)| [(a, b, delay), (b, a, delay)]).collect();
+            let mut routes = Routes::new(6, &links);
+            let paths = simple(&links, 0, 1, &mut vec![0]);
+            let cost = |path: &Vec<usize>| (path.iter().map(|link| links[*link].2).sum::<u64>(), path.len());
+            let least = paths.iter().map(cost).min();
+            let best: Vec<&Vec<usize>> = paths.iter().filter(|path| Some(cost(path)) == least).collect();
+            let expected: BTreeSet<usize> = best.iter().flat_map(|path| path.iter().copied()).collect();
+            prop_assert_eq!(routes.equal(0, 1), expected);
+            match routes.between(0, 1) {
+                Some(found) => prop_assert!(best.contains(&&found)),
+                None => prop_assert!(best.is_empty()),
+            }
+        }
+    }
+}

@@ -39,6 +39,15 @@ pub(super) fn read(name: &str, text: &str) -> Option<Facts> {
             (id, name)
         })
         .collect();
+    let mut positions = IndexMap::new();
+    for node in list("nodes")? {
+        if let Some(Value::List(at)) = node.get("pos")
+            && let Some(name) = called.get(&node.get("id")?.display())
+            && let [x, y] = at.as_slice()
+        {
+            positions.insert(name.clone(), (x.as_number()?, y.as_number()?));
+        }
+    }
     let name_of = |id: Option<&Value>| called.get(&id?.display()).cloned();
     let mut edges = Vec::new();
     for edge in list("edges")? {
@@ -72,6 +81,8 @@ pub(super) fn read(name: &str, text: &str) -> Option<Facts> {
         edges,
         access_delay: ACCESS_DELAY,
         demands,
+        positions,
+        is_geographic: true,
         ..Facts::default()
     })
 }
@@ -80,4 +91,35 @@ pub(super) fn read(name: &str, text: &str) -> Option<Facts> {
 fn plain(name: &str) -> String {
     let joined = name.split_whitespace().collect::<Vec<_>>().join("_");
     joined.chars().filter(|c| is_printable(*c)).take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lengths_positions_and_demands_are_read() {
+        let facts = read(
+            "x/y",
+            r#"{
+                "graph": {"demands": {"0": {"2": 5.0}}},
+                "nodes": [
+                    {"id": 0, "name": "New York", "pos": [-74.0, 40.7]}, {"id": 1, "name": "Twin"},
+                    {"id": 2, "name": "Twin"}, {"id": 3}
+                ],
+                "edges": [
+                    {"source": "0", "target": "1", "dist": 100.0}, {"source": 1, "target": 2, "dist": 0},
+                    {"source": 2, "target": 3}, {"source": 3, "target": 3, "dist": 1.0}
+                ]
+            }"#,
+        )
+        .expect("a network");
+        assert_eq!(facts.nodes, ["New_York", "Twin-1", "Twin-2", "n3"]);
+        let edges: Vec<_> =
+            facts.edges.iter().map(|edge| (&*edge.a, &*edge.b, edge.propagation().as_nanos())).collect();
+        assert_eq!(edges, [("New_York", "Twin-1", 500_000), ("Twin-1", "Twin-2", 0), ("Twin-2", "n3", 0)]);
+        assert_eq!(facts.positions.into_iter().collect::<Vec<_>>(), [("New_York".to_owned(), (-74.0, 40.7))]);
+        let demands: Vec<_> = facts.demands.iter().map(|d| (&*d.from, &*d.to, d.mbit)).collect();
+        assert_eq!(demands, [("New_York", "Twin-2", 5.0)]);
+    }
 }

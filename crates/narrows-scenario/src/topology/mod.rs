@@ -67,14 +67,33 @@ pub(crate) struct Facts {
     pub(crate) demands: Vec<Demand>,
     /// Default pairs of source and destination, which the flows of a scenario use in turn.
     pub(crate) endpoints: Vec<(String, String)>,
+    /// Positions for drawing nodes: longitude and latitude, or coordinates in a plane with y upwards.
+    pub(crate) positions: IndexMap<String, (f64, f64)>,
+    /// Whether positions are degrees.
+    pub(crate) is_geographic: bool,
 }
 
 /// Default of [`Facts::access_delay`].
 const ACCESS_DELAY: Span = Span::from_millis(1);
-/// Networks that need no other package and no parameter.
-const OWN: [&str; 4] = ["abilene", "abilene-zoo", "gfc-1", "gfc-2"];
+/// Networks that need no other package and no parameter, each with its meaning.
+const OWN: [(&str, &str); 4] = [
+    ("abilene", "Abilene in the variant of SNDlib (PAC-30)."),
+    (
+        "abilene-zoo",
+        "The Topology Zoo's variant (PAC-31), without the second node in Atlanta. Every link is an OC-192.",
+    ),
+    ("gfc-1", "Five switches in a row with 23 flows. The bottlenecks are the links at both ends."),
+    ("gfc-2", "Seven switches in a row with 22 flows. Every link is the bottleneck of some flows."),
+];
 /// Name of the only network that has a parameter.
 const FAT_TREE: &str = "fat-tree";
+const ABOUT_FAT_TREE: &str =
+    "A tree with (k/2)^2 core switches, k^3/4 hosts, and k pods of k/2 edge and k/2 aggregation switches.";
+
+/// Returns the names of the networks that are a part of this crate, each with its meaning.
+pub fn networks() -> Vec<(&'static str, &'static str)> {
+    OWN.into_iter().chain([(FAT_TREE, ABOUT_FAT_TREE)]).collect()
+}
 
 /// Returns the network with this name; `k` is the parameter of the fat tree.
 ///
@@ -105,7 +124,7 @@ pub(crate) fn find(name: &str, k: Option<u32>, files: &dyn Files) -> Result<Fact
         let message = format!("found {}, a network of the package topohub; {remedy}", found_text(name));
         return Err(Error::new(message, "name"));
     }
-    let names = OWN.into_iter().chain([FAT_TREE]).chain(known.iter().map(String::as_str));
+    let names = self::networks().into_iter().map(|(own, _)| own).chain(known.iter().map(String::as_str));
     let near = hint_listing(name, names, "networks");
     Err(Error::new(format!("found {}, expected a network{near}", found_text(name)), "name"))
 }
@@ -138,4 +157,16 @@ pub(crate) fn islands<'n>(nodes: &'n [String], links: &[(&'n str, &'n str)]) -> 
     }
     islands.sort_by_key(|island| std::cmp::Reverse(island.len()));
     islands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn islands_are_found_largest_first() {
+        let nodes = ["a", "b", "c", "d"].map(str::to_owned);
+        let found = islands(&nodes, &[("b", "c"), ("c", "d")]);
+        assert_eq!(found, [vec!["b", "c", "d"], vec!["a"]]);
+    }
 }

@@ -1,5 +1,20 @@
 //! Published networks whose facts are in data files: Abilene in two variants, and the configurations GFC-1 and GFC-2.
-//! The Python modules `topology/abilene.py` and `topology/gfc.py` have the sources.
+//!
+//! Abilene was the backbone of the United States' research networks until 2007. PAC-30 is SNDlib's variant (Orlowski,
+//! Wessäly, Pióro and Tomaszewski, "SNDlib 1.0 - Survivable Network Design Library", Networks 55(3), 2010;
+//! sndlib.put.poznan.pl, network "abilene"). PAC-31 is the Topology Zoo's variant (Knight et al., "The Internet Topology
+//! Zoo", IEEE JSAC 29(9), 2011; 2005-02). Names, lengths and demands of both variants come from SNDlib. The sum of the
+//! demands is 3 Tbit/s, far more than the links carry, so a scenario scales them down. The path from Seattle to New York
+//! crosses two access links each way, and has an RTT of 50 ms (PAC-32).
+//!
+//! The generic fairness configurations were made for explicit-rate control of ATM's ABR service: R. J. Simcoe, "Test
+//! Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. This document was not available to us.
+//! Capacities, delays and groups come from the description of both configurations in the documentation of NeST (NITK
+//! Surathkal). For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C
+//! 35, D 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory), and the capacities in the data file give all eight
+//! rates. With the capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s), the max-min rates differ
+//! from the usual rates. Our access links have a high rate. In NeST, all flows of a group share an access link of 50
+//! Mbit/s, which would be an additional bottleneck.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +38,8 @@ struct Abilene {
 #[derive(Debug, Default, Deserialize)]
 struct Node {
     name: String,
+    longitude: f64,
+    latitude: f64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,6 +98,7 @@ fn abilene(name: &str, is_zoo: bool) -> Facts {
     let data: Abilene = data::file(include_str!("../../data/abilene.json"));
     let is_left_out = |node: &str| is_zoo && node == data.zoo.without;
     let names: Vec<&String> = data.nodes.iter().map(|node| &node.name).collect();
+    let drawn = data.nodes.iter().filter(|node| !is_left_out(&node.name));
     let edges = data.links.iter().filter(|link| !is_left_out(&link.a) && !is_left_out(&link.b));
     let demands = names.iter().zip(&data.demands_mbit_per_s).flat_map(|(from, row)| {
         let given = names.iter().zip(row).filter(|(_, mbit)| **mbit != 0.0);
@@ -99,6 +117,8 @@ fn abilene(name: &str, is_zoo: bool) -> Facts {
             })
             .collect(),
         access_delay: Span::from_nanos(data.access_delay_ns),
+        positions: drawn.map(|node| (node.name.clone(), (node.longitude, node.latitude))).collect(),
+        is_geographic: true,
         demands: demands.filter(|demand| !is_left_out(&demand.from) && !is_left_out(&demand.to)).collect(),
         ..Facts::default()
     }
@@ -120,6 +140,7 @@ fn row(name: &str) -> Option<Facts> {
     Some(Facts {
         name: name.to_owned(),
         edges: edges.collect(),
+        positions: nodes.iter().enumerate().map(|(i, node)| (node.clone(), (i as f64, 0.0))).collect(),
         nodes: nodes.clone(),
         access_delay: Span::from_nanos(data.access_delay_ns),
         groups: row.groups.into_iter().map(group).collect(),
@@ -130,6 +151,31 @@ fn row(name: &str) -> Option<Facts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn abilene_is_that_of_pac_30() {
+        let facts = find("abilene").expect("a network");
+        assert_eq!(facts.positions.len(), 12);
+        assert_eq!(facts.edges.iter().filter_map(|edge| edge.km).sum::<f64>(), 14_053.0);
+        let slow: Vec<_> = facts.edges.iter().filter(|edge| edge.rate != Some(9_920_000_000)).collect();
+        assert_eq!(slow.len(), 1);
+        assert_eq!((&*slow[0].a, &*slow[0].b, slow[0].rate), ("ATLAng", "IPLSng", Some(2_480_000_000)));
+        let delay = |a: &str, b: &str| {
+            let edge = facts.edges.iter().find(|edge| (&*edge.a, &*edge.b) == (a, b)).expect("an edge");
+            edge.propagation().as_nanos()
+        };
+        assert_eq!((delay("ATLAM5", "ATLAng"), delay("HSTNng", "LOSAng")), (665_000, 10_980_000));
+        // SNDlib: 3 Tbit/s in all.
+        assert_eq!(facts.demands.iter().map(|demand| demand.mbit).sum::<f64>(), 3_000_002.0);
+    }
+
+    #[test]
+    fn abilene_zoo_is_that_of_pac_31() {
+        let facts = find("abilene-zoo").expect("a network");
+        assert!(facts.edges.iter().all(|edge| edge.rate == Some(9_920_000_000)));
+        assert!(facts.edges.iter().all(|edge| edge.a != "ATLAM5" && edge.b != "ATLAM5"));
+        assert!(!facts.nodes.contains(&"ATLAM5".to_owned()) && !facts.positions.contains_key("ATLAM5"));
+    }
 
     #[test]
     fn the_data_files_are_complete() {

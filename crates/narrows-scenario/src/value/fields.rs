@@ -10,6 +10,7 @@ use super::Value;
 use super::problem::Kind;
 use super::python::{is_printable, repr_float};
 use super::reader::{Part, Reader};
+use super::reference;
 use super::schema;
 use super::table::{Keys, Takes};
 use crate::units::{
@@ -27,6 +28,8 @@ pub(crate) trait Field {
     fn write(value: &Self::Value, keys: Keys) -> Option<Value>;
     /// Returns the JSON schema of the values.
     fn schema() -> serde_json::Value;
+    /// Returns the values in words, for the reference of keys.
+    fn words() -> String;
     /// Returns the kind of values.
     fn takes() -> Takes {
         Takes::Plain
@@ -42,7 +45,7 @@ const LEAST_PERIOD: u64 = 10_000;
 macro_rules! quantities {
     ($(
         $(#[doc = $doc:literal])+
-        $name:ident: $value:ty = $parse:path, $write:path, $schema:path $(, $check:expr)?;
+        $name:ident $words:literal: $value:ty = $parse:path, $write:path, $schema:path $(, $check:expr)?;
     )*) => {$(
         $(#[doc = $doc])+
         pub(crate) struct $name;
@@ -62,6 +65,9 @@ macro_rules! quantities {
             }
             fn schema() -> serde_json::Value {
                 $schema()
+            }
+            fn words() -> String {
+                $words.to_owned()
             }
         }
     )*};
@@ -98,47 +104,47 @@ fn within(span: Span, least: u64, most: u64) -> Result<Span, String> {
 
 quantities! {
     /// A time; zero is allowed.
-    Duration: Span = units::parse_duration, write_span, schema::time;
+    Duration "time": Span = units::parse_duration, write_span, schema::time;
     /// A time above zero.
-    PositiveDuration: Span = units::parse_duration, write_span, schema::time, above_zero;
+    PositiveDuration "time above 0": Span = units::parse_duration, write_span, schema::time, above_zero;
     /// A one-way propagation delay.
-    Delay: Span = units::parse_duration, write_span, schema::time, |span| within(span, 0, MOST_DELAY.as_nanos());
+    Delay "time": Span = units::parse_duration, write_span, schema::time, |span| within(span, 0, MOST_DELAY.as_nanos());
     /// A two-way propagation delay.
-    Rtt: Span = units::parse_duration, write_span, schema::time, |span| within(span, 1, MOST_DELAY.as_nanos());
+    Rtt "time above 0": Span = units::parse_duration, write_span, schema::time, |span| within(span, 1, MOST_DELAY.as_nanos());
     /// A period.
-    Period: Span = units::parse_duration, write_span, schema::time, |span| within(span, LEAST_PERIOD, MAX_NANOS);
+    Period "time of 10us or more": Span = units::parse_duration, write_span, schema::time, |span| within(span, LEAST_PERIOD, MAX_NANOS);
     /// A period. Zero means that the periodic event never happens.
-    PeriodOrZero: Span = units::parse_duration, write_span, schema::time, |span| {
+    PeriodOrZero "0, or time of 10us or more": Span = units::parse_duration, write_span, schema::time, |span| {
         if (1..LEAST_PERIOD).contains(&span.as_nanos()) {
             return Err(format!("0 or a time from {}", format_duration(Span::from_nanos(LEAST_PERIOD))));
         }
         Ok(span)
     };
     /// An L3 rate; zero is an outage.
-    RateOrZero: BitRate = units::parse_rate, write_rate, schema::rate;
+    RateOrZero "rate or 0": BitRate = units::parse_rate, write_rate, schema::rate;
     /// An L3 rate above zero.
-    Rate: BitRate = units::parse_rate, write_rate, schema::rate, above_zero;
+    Rate "rate": BitRate = units::parse_rate, write_rate, schema::rate, above_zero;
     /// A size above zero.
-    Size: Bytes = units::parse_size, write_size, schema::size, above_zero;
+    Size "size": Bytes = units::parse_size, write_size, schema::size, above_zero;
     /// A probability between 0 and 1.
-    Probability: f64 = units::parse_probability, write_number, schema::probability;
+    Probability "probability": f64 = units::parse_probability, write_number, schema::probability;
     /// Length of a queue.
-    QueueLength: Limit = units::parse_limit, write_limit, schema::queue_length;
+    QueueLength "queue length": Limit = units::parse_limit, write_limit, schema::queue_length;
     /// Length of a queue above which packets are marked: a number of packets, or a finite length.
-    Mark: Limit = parse_mark, write_mark, schema::mark;
+    Mark "whole number, 1 or more, or queue length": Limit = parse_mark, write_mark, schema::mark;
     /// A name of a node, link or flow.
-    Name: String = parse_name, write_text, schema::name;
+    Name "name": String = parse_name, write_text, schema::name;
     /// A name that is also valid as the name of a folder.
-    FileName: String = parse_name, write_text, schema::name, |name| {
+    FileName "name": String = parse_name, write_text, schema::name, |name| {
         if name.contains(['/', '\\']) || name.starts_with(['.', '-']) {
             return Err("a name without slashes that does not begin with a dot or dash".to_owned());
         }
         Ok(name)
     };
     /// A value of a measure: a number in the measure's unit, or text with a unit.
-    Quantity: Value = parse_quantity, Clone::clone, schema::quantity;
+    Quantity "number in the unit of the measure, or text with a unit": Value = parse_quantity, Clone::clone, schema::quantity;
     /// A value that JSON can represent. Code outside this module makes further checks.
-    Data: Value = parse_data, Clone::clone, schema::anything;
+    Data "any value": Value = parse_data, Clone::clone, schema::anything;
 }
 
 fn write_text(text: &str) -> Value {
@@ -224,6 +230,9 @@ impl Field for Flag {
     fn schema() -> serde_json::Value {
         json!({ "type": "boolean" })
     }
+    fn words() -> String {
+        "true or false".to_owned()
+    }
 }
 
 /// A whole number between `MIN` and `MAX`.
@@ -260,6 +269,9 @@ where
     }
     fn schema() -> serde_json::Value {
         json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+    fn words() -> String {
+        format!("whole number{}", reference::range(MIN as f64, true, MAX as f64))
     }
 }
 
@@ -306,6 +318,9 @@ impl<R: Range> Field for Number<R> {
         let bound = if includes { "minimum" } else { "exclusiveMinimum" };
         json!({ "type": "number", bound: least, "maximum": R::MOST })
     }
+    fn words() -> String {
+        format!("number{}", reference::range(R::LEAST.0, R::LEAST.1, R::MOST))
+    }
 }
 
 /// Declares ranges of numbers.
@@ -338,6 +353,9 @@ impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
     }
     fn schema() -> serde_json::Value {
         schema::text(MIN, MAX)
+    }
+    fn words() -> String {
+        "text".to_owned()
     }
 }
 
@@ -380,6 +398,9 @@ impl<F: Field, const MIN: usize, const MAX: usize> Field for List<F, MIN, MAX> {
     fn schema() -> serde_json::Value {
         schema::list(F::schema(), MIN, MAX)
     }
+    fn words() -> String {
+        format!("list of {}", reference::plural(&F::words()))
+    }
     fn takes() -> Takes {
         Takes::List(Box::new(F::takes()))
     }
@@ -410,6 +431,9 @@ impl<F: Field> Field for Map<F> {
     fn schema() -> serde_json::Value {
         json!({ "type": "object", "additionalProperties": schema::additional(F::schema()) })
     }
+    fn words() -> String {
+        format!("table of {} by key", reference::plural(&F::words()))
+    }
 }
 
 impl<F: Field> Field for Option<F> {
@@ -422,6 +446,9 @@ impl<F: Field> Field for Option<F> {
     }
     fn schema() -> serde_json::Value {
         F::schema()
+    }
+    fn words() -> String {
+        F::words()
     }
     fn takes() -> Takes {
         match F::takes() {
@@ -463,6 +490,9 @@ impl Field for ReceiveBuffer {
     fn schema() -> serde_json::Value {
         schema::receive_buffer()
     }
+    fn words() -> String {
+        format!("\"{AUTO}\", or size from 4KiB to 1GiB")
+    }
 }
 
 /// A size with bounds, in bytes.
@@ -486,6 +516,9 @@ impl<const MIN: u64, const MAX: u64> Field for SizeBetween<MIN, MAX> {
     fn schema() -> serde_json::Value {
         schema::size()
     }
+    fn words() -> String {
+        format!("{}{}", Size::words(), reference::range(MIN as f64, true, MAX as f64))
+    }
 }
 
 /// Names, or `all`.
@@ -505,6 +538,9 @@ impl Field for NamesOrAll {
     }
     fn schema() -> serde_json::Value {
         json!({ "anyOf": [schema::word(ALL), List::<Name>::schema()] })
+    }
+    fn words() -> String {
+        reference::either(&[reference::quoted(&[ALL]), List::<Name>::words()])
     }
 }
 
@@ -534,6 +570,9 @@ impl Field for DistanceOrDelay {
     }
     fn schema() -> serde_json::Value {
         schema::any_of(vec![schema::word(DISTANCE), schema::time()])
+    }
+    fn words() -> String {
+        reference::either(&[reference::quoted(&[DISTANCE]), Delay::words()])
     }
 }
 
@@ -576,6 +615,9 @@ macro_rules! words {
             }
             fn schema() -> serde_json::Value {
                 $crate::value::schema::words(&[$($word),+])
+            }
+            fn words() -> String {
+                $crate::value::reference::quoted(&[$($word),+])
             }
         }
     };

@@ -7,6 +7,7 @@
 //! | `table` | the macros that declare tables, and what a table knows about its keys |
 //! | `fields` | the types of fields: how each one reads and writes a value |
 //! | `schema` | the JSON schema of scenarios |
+//! | `reference` | the tables of keys in the documentation |
 //! | `problem` | chooses the problem to report, and words it |
 //! | `decimal` | exact decimal numbers |
 //! | `python` | words and numbers that have to be the same as in the Python package |
@@ -16,6 +17,7 @@ pub(crate) mod fields;
 pub(crate) mod problem;
 pub(crate) mod python;
 pub(crate) mod reader;
+pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod toml;

@@ -71,6 +71,8 @@ pub(crate) struct Key {
     pub(crate) meaning: &'static str,
     /// The kind of its values.
     pub(crate) takes: fn() -> Takes,
+    /// Its values in words.
+    pub(crate) words: fn() -> String,
     /// The JSON schema of its values.
     pub(crate) schema: fn() -> Json,
     /// The default, with its unit; `None`: there is no default.
@@ -202,6 +204,7 @@ macro_rules! table {
                             also: $crate::value::table::key_also!($field $(, $key)?),
                             meaning: concat!($($doc, "\n"),+),
                             takes: <$kind as $crate::value::fields::Field>::takes,
+                            words: <$kind as $crate::value::fields::Field>::words,
                             schema: <$kind as $crate::value::fields::Field>::schema,
                             default: || {
                                 let default: Option<$type> = $crate::value::table::optional!($($default)?);
@@ -273,6 +276,9 @@ macro_rules! table {
             }
             fn schema() -> serde_json::Value {
                 $crate::value::schema::reference(stringify!($name))
+            }
+            fn words() -> String {
+                $crate::value::reference::link(stringify!($name))
             }
         }
 

@@ -6,6 +6,7 @@ iperf3 is kept with the logs.
 
 from __future__ import annotations
 
+from narrows import _native
 from narrows.backends.kernel.agents import by_agent
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.load import Call, check_names, log_name
@@ -13,7 +14,6 @@ from narrows.backends.kernel.spec import source_ports
 from narrows.congestion import chosen, registered
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
-from narrows.scenario.program import FIRST_PORT
 from narrows.units import NANOS_PER_SEC
 
 TOOL = "iperf3"
@@ -72,7 +72,7 @@ def calls(plan: Plan, layout: Layout) -> list[Call]:
 
 def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> Call:
     flow, ends = plan["flows"][number], layout.endpoints[layout.of_flow[number]]
-    port = str(FIRST_PORT + number)
+    port = str(_native.FIRST_PORT + number)
     stop = min(flow["stop"] or plan["duration"], plan["duration"])
     client = [TOOL, "-c", ends.to_address, "-B", ends.source_address, "-p", port, "-J", "-i", "0"]
     client += [] if source_port is None else ["--cport", str(source_port)]
@@ -97,7 +97,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
         server_in=names[1],
         server=server,
         client=client,
-        port=FIRST_PORT + number,
+        port=_native.FIRST_PORT + number,
         protocol="tcp",
         kept={"client": f"iperf3-{log_name(flow['name'])}.json"},
     )

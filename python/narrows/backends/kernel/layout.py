@@ -21,20 +21,19 @@ Packets therefore take the simulator's paths, whatever the routing metrics are, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
-from itertools import pairwise
 
+from narrows import _native
 from narrows.backends.kernel.netem import RELAYED, Netem, netem
 from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes, with_fq
 from narrows.congestion import chosen, registered
 from narrows.errors import ScenarioError
 from narrows.packets import FULL_PACKET, HEADERS, INITIAL_WINDOW
-from narrows.plan import ControllerPlan, FlowPlan, LinkPlan, Plan
-from narrows.scenario import buffers
-from narrows.scenario.routes import Routes
+from narrows.plan import ControllerPlan, LinkPlan, Plan
 
 WIRE = "wire"
 """The namespace in which relays move packets between nodes."""
@@ -179,7 +178,7 @@ class Layout:
 
         The send buffer is at least as large as the receive buffer, so that it never limits a flow first.
         """
-        return max(self.receive_buffer, buffers.DEFAULT)
+        return max(self.receive_buffer, _native.DEFAULT_RECEIVE_BUFFER)
 
     @cached_property
     def relayed(self) -> dict[int, Relay]:
@@ -236,10 +235,7 @@ class _Placement:
         self.with_netem = delay == "netem"
         self.links = plan["links"]
         self.back = reverse_links(self.links)
-        routes = Routes(
-            len(plan["nodes"]), [(link["from"], link["to"], link["delay"][0][1]) for link in self.links]
-        )
-        self.paths = [flow_paths(routes, flow) for flow in plan["flows"]]
+        self.paths = flow_paths(plan)
         self.controlled = {c["link"] for c in plan["rate_controllers"] if has_agent(c)}
         kinds = self._kinds(forwarding)
         self.layout = Layout(
@@ -247,7 +243,7 @@ class _Placement:
         )
         if (plan.get("kernel") or {}).get("host_queue") == "fq":
             self._fq_at_hosts()
-        self.layout.receive_buffer = plan["receive_buffer"] or buffers.DEFAULT
+        self.layout.receive_buffer = plan["receive_buffer"] or _native.DEFAULT_RECEIVE_BUFFER
         if plan.get("sdn"):
             nodes = {self.links[link]["from"] for link in self.controlled}
             self.layout.control = sorted(nodes | {i for i, kind in enumerate(kinds) if kind == "ovs"})
@@ -415,16 +411,14 @@ def reverse_links(links: list[LinkPlan]) -> list[int]:
     return back
 
 
-def flow_paths(routes: Routes, flow: FlowPlan) -> tuple[list[int], list[int]]:
-    """Links on the paths of a flow's data and ACKs."""
-    forth = routes.between(flow["from"], flow["to"])
-    if return_path := flow["return_path"]:
-        back = [hop for a, b in pairwise(return_path) if (hop := routes.hop(a, b)) is not None]
-    else:
-        back = routes.between(flow["to"], flow["from"]) or []
-    if forth is None or not back:
-        raise ScenarioError(f"found no path for {flow['name']!r}, expected one", "flows")
-    return forth, back
+def flow_paths(plan: Plan) -> list[tuple[list[int], list[int]]]:
+    """For each flow, the links on the paths of its data and of its ACKs."""
+    paths = []
+    for flow, path in zip(plan["flows"], _native.flow_paths(json.dumps(plan)), strict=True):
+        if path is None:
+            raise ScenarioError(f"found no path for {flow['name']!r}, expected one", "flows")
+        paths.append(path)
+    return paths
 
 
 def _mtu(plan: Plan) -> int:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from narrows import _native
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.spec import source_ports
 from narrows.plan import Plan
-from narrows.scenario.program import FIRST_PORT
 
 NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
 """Kinds of log entries that are not decisions of rate controllers."""
@@ -32,7 +32,7 @@ def names(plan: Plan, layout: Layout) -> dict[tuple[str, str], str]:
         if first is None:
             continue
         ends = layout.endpoints[layout.of_flow[number]]
-        to = f"{ends.to_address}:{FIRST_PORT + number}"
+        to = f"{ends.to_address}:{_native.FIRST_PORT + number}"
         for member in range(flow["count"]):
             name = flow["name"] if flow["count"] == 1 else f"{flow['name']}.{member}"
             found[f"{ends.source_address}:{first + member}", to] = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows import _native
 from narrows.backends.kernel import cc
 from narrows.backends.kernel.agents import HTB, algorithm, by_agent, port_rate
 from narrows.backends.kernel.commands import HANDLE, leaf_classes
@@ -11,7 +12,6 @@ from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.congestion import chosen
 from narrows.plan import FlowPlan, LinkPlan, Plan
-from narrows.scenario.program import FIRST_PORT
 
 FIRST_SOURCE_PORT = 40_000
 """First source port of TCP senders, see `source_ports`."""
@@ -76,7 +76,7 @@ def spec(
                 "flow": number,
                 "source": layout.endpoints[endpoints].source_address,
                 "destination": layout.endpoints[endpoints].to_address,
-                "port": FIRST_PORT + number,
+                "port": _native.FIRST_PORT + number,
                 "congestion": _congestion(plan["flows"][number], prefix),
                 "external": external,
                 "source_port": ports[number],

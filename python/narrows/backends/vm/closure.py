@@ -79,8 +79,7 @@ def python() -> set[Path]:
     files = {Path(sys.executable), Path(sys.prefix, "pyvenv.cfg"), START, *tree(stdlib)}
     for name, file in modules.items():
         if name.startswith("narrows."):
-            # Modules read their data from JSON files in the same folder.
-            files |= {file, *_compiled(file), *_packages(file.parent), *file.parent.glob("*.json")}
+            files |= {file, *_compiled(file), *_packages(file.parent)}
         elif "." not in name and not (file.is_relative_to(stdlib) and _PACKAGES not in file.parts):
             files |= set(tree(file.parent)) if file.stem == "__init__" else {file}
             beside = file.parent.with_name(f"{name}.libs")  # the folder of a wheel's own shared libraries

@@ -1,1 +1,0 @@
-"""Facts about published networks: nodes and their positions, links with lengths and capacities, traffic."""
