@@ -25,7 +25,14 @@ HERE = Path(__file__).parent
 TESTS = [
     *("test_scenario_errors.py", "test_resolve.py", "test_sweep.py", "test_traces.py", "test_patterns.py"),
     *("test_topology.py", "test_topology_scenarios.py", "test_programs.py", "test_expect.py"),
-    *("test_units.py", "test_choices.py", "test_published.py", "test_retired.py", "test_quic.py"),
+    *(
+        "test_changes.py",
+        "test_units.py",
+        "test_choices.py",
+        "test_published.py",
+        "test_retired.py",
+        "test_quic.py",
+    ),
 ]
 """Tests of the format. Both implementations get all their scenarios."""
 IN_PYTHON_ONLY = [

@@ -255,7 +255,9 @@ class Graph:
             "rate": link.rate if capacity is None else capacity.mean,
             "delay": link.delay,
             "queue": link.queue,
-            "at": [Change.model_construct(time=c.time, rate=c.rate, delay=c.delay) for c in link.at],
+            "at": [
+                Change.model_construct(time=c.time, when=c.when, rate=c.rate, delay=c.delay) for c in link.at
+            ],
         }
         own = link.back
         if own is not None:

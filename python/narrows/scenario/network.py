@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from narrows import units
 from narrows.errors import Expected, hint
+from narrows.scenario.beginning import Beginning, check_time
 from narrows.scenario.fields import (
     Delay,
     Duration,
@@ -301,21 +302,31 @@ class Trace(Table):
     10 s)."""
 
 
+JitterField = Annotated[Jitter, BeforeValidator(_jitter, json_schema_input_type=Duration | Jitter)]
+"""A time, or a table."""
+
+
 class Change(Table):
     """A change of a link during the run."""
 
-    time: Duration
-    """Time of the change."""
+    time: Duration | None = None
+    """Time of the change. With `when`, the time from the beginning of the phase to the change (default:
+    0)."""
+    when: Beginning | None = None
+    """The beginning of a phase of a flow, at which the change happens. Only simulations support it."""
     rate: RateOrZero | None = None
     """Rate from this time on; '0mbit' is an outage."""
     delay: Delay | None = None
     """Propagation delay from this time on."""
     loss: Loss | None = None
     """Random loss from this time on (forward direction only)."""
+    jitter: JitterField | None = None
+    """Random extra delay of each packet from this time on (forward direction only)."""
 
-
-JitterField = Annotated[Jitter, BeforeValidator(_jitter, json_schema_input_type=Duration | Jitter)]
-"""A time, or a table."""
+    @model_validator(mode="after")
+    def _timed(self) -> Change:
+        check_time(self.time, self.when)
+        return self
 
 
 class Traits(Table):

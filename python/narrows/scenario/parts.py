@@ -10,10 +10,10 @@ from narrows import congestion as catalogue
 from narrows import stacks, units
 from narrows.errors import ScenarioError, found
 from narrows.parameters import Value, in_base_units
-from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
-from narrows.scenario.network import Bernoulli, Change, GilbertElliott
+from narrows.plan import AppPlan, JitterPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
+from narrows.scenario.network import Bernoulli, Change, GilbertElliott, Jitter
 from narrows.scenario.sizes import MEASURED
-from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
+from narrows.scenario.traffic import MAX_FLOWS, App, Flow, SizeDistribution
 
 QUIC_PACKET = 1200
 """Bytes of a packet that QUIC can send over every path (RFC 9000, section 14). It is the unit of
@@ -27,21 +27,35 @@ _Value = TypeVar("_Value")
 
 def rate(first: int, changes: list[Change]) -> StepsRatePlan:
     """The rates of a link over time, converted from bit/s to bytes/s."""
-    later = [(change.time, change.rate // 8) for change in changes if change.rate is not None]
+    later = [(change.time or 0, change.rate // 8) for change in changes if change.rate is not None]
     return {"kind": "steps", "steps": _steps(first // 8, later)}
 
 
 def delay(first: int, changes: list[Change]) -> list[tuple[int, int]]:
     """The propagation delays of a link over time."""
-    return _steps(first, [(change.time, change.delay) for change in changes if change.delay is not None])
+    return _steps(first, [(change.time or 0, change.delay) for change in changes if change.delay is not None])
 
 
 def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> list[tuple[int, LossPlan]]:
     """The random losses of a link over time; empty if there are none."""
-    later = [(change.time, _loss(change.loss)) for change in changes if change.loss is not None]
+    later = [(change.time or 0, loss_plan(change.loss)) for change in changes if change.loss is not None]
     if first is None and not later:
         return []
-    return _steps(_loss(first or Bernoulli(model="bernoulli", p=0.0)), later)
+    return _steps(loss_plan(first or Bernoulli(model="bernoulli", p=0.0)), later)
+
+
+def jitter(changes: list[Change]) -> list[tuple[int, JitterPlan]]:
+    """The changes of a link's jitter; empty if there are none.
+
+    If several changes have the same time, the last one applies.
+    """
+    later = {c.time or 0: jitter_plan(c.jitter) for c in changes if c.jitter is not None}
+    return sorted(later.items(), key=lambda step: step[0])
+
+
+def jitter_plan(given: Jitter) -> JitterPlan:
+    """The jitter of a link, as a plan."""
+    return {"max": given.max, "reorder": given.reorder}
 
 
 def _steps(first: _Value, later: Sequence[tuple[int, _Value]]) -> list[tuple[int, _Value]]:
@@ -54,7 +68,8 @@ def _steps(first: _Value, later: Sequence[tuple[int, _Value]]) -> list[tuple[int
     return sorted(by_time.items(), key=lambda step: step[0])
 
 
-def _loss(model: Bernoulli | GilbertElliott) -> LossPlan:
+def loss_plan(model: Bernoulli | GilbertElliott) -> LossPlan:
+    """Random loss, as a plan."""
     if isinstance(model, Bernoulli):
         return {"kind": "bernoulli", "p": model.p}
     return {"kind": "gilbert-elliott", "p": model.p, "r": model.r, "good": model.good, "bad": model.bad}
@@ -177,9 +192,27 @@ def app(flow: Flow, duration: int, key: str) -> AppPlan:
     if flow.size is not None:
         return {"kind": "size", "bytes": flow.size}
     if flow.app is not None:
-        limit = flow.app
-        return {"kind": "limited", "rate": limit.rate // 8, "on": limit.on, "off": limit.off}
+        return _limited(flow.app, f"{key}.app")
     return {"kind": "bulk"}
+
+
+def _limited(app: App, key: str) -> AppPlan:
+    """An application with a rate.
+
+    Raises:
+        ScenarioError: if the changes of the rate are out of order.
+    """
+    if not app.at and app.rate is not None:
+        return {"kind": "limited", "rate": app.rate // 8, "on": app.on, "off": app.off}
+    timed = [(change.time or 0, _bytes(change.rate)) for change in app.at if change.when is None]
+    if timed != sorted(timed, key=lambda step: step[0]):
+        raise ScenarioError("found changes out of order, expected rising times", f"{key}.at")
+    return {"kind": "scheduled", "steps": _steps(_bytes(app.rate), timed)}
+
+
+def _bytes(rate: int | None) -> int | None:
+    """A rate in bytes/s."""
+    return None if rate is None else rate // 8
 
 
 def _size(size: SizeDistribution) -> SizePlan:

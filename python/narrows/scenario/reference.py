@@ -14,7 +14,17 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from narrows.markdown import table as markdown_table
-from narrows.scenario import expectations, fields, model, named, network, program, topologies, traffic
+from narrows.scenario import (
+    beginning,
+    expectations,
+    fields,
+    model,
+    named,
+    network,
+    program,
+    topologies,
+    traffic,
+)
 from narrows.scenario.docstrings import docstrings
 
 TABLES: dict[str, list[type[fields.Table]]] = {
@@ -22,7 +32,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Topology": [topologies.Dumbbell, topologies.ParkingLot, topologies.Star, named.Named, named.Access],
     "Nodes": [network.Node],
     "Links": [network.Link, network.Traits],
-    "Changes": [network.Change],
+    "Changes": [network.Change, beginning.Beginning],
     "Queues": [
         network.Fifo,
         network.Threshold,
@@ -41,6 +51,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
         traffic.Flow,
         traffic.Congestion,
         traffic.App,
+        traffic.AppChange,
         traffic.Arrivals,
         traffic.Requests,
         traffic.SizeDistribution,
@@ -62,6 +73,7 @@ PLACES: dict[type[fields.Table], str] = {
     network.Node: "[[nodes]]",
     network.Link: "[[links]]",
     network.Change: "at = [{ ... }]",
+    beginning.Beginning: "when = { ... }",
     network.HtbClass: "classes = [{ ... }]",
     network.Jitter: "jitter = { ... }",
     network.Policer: "policer = { ... }",
@@ -69,6 +81,7 @@ PLACES: dict[type[fields.Table], str] = {
     traffic.Flow: "[[flows]]",
     traffic.Congestion: "cc = { ... }",
     traffic.App: "app = { ... }",
+    traffic.AppChange: "app.at = [{ ... }]",
     traffic.Arrivals: "arrivals = { ... }",
     traffic.Requests: "requests = { ... }",
     traffic.SizeDistribution: "arrivals.size = { ... }, requests.size = { ... }",

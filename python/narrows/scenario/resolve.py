@@ -31,12 +31,14 @@ from narrows.plan import (
     QueuePlan,
     RedMarkPlan,
     TransportPlan,
+    TriggerPlan,
 )
 from narrows.scenario import buffers, fitting, network, parts, program
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Capture, Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
+from narrows.scenario.triggers import Triggers
 
 MAX_SAMPLED_BY_DEFAULT = 16
 """By default, all directed links are sampled if the network has at most this many directed links."""
@@ -176,6 +178,8 @@ class _Resolver:
             "ecmp": scenario.ecmp,
             "probes": self._probes([c["link"] for c in rate_controllers], total),
         }
+        if triggers := self._triggers():
+            plan["triggers"] = triggers
         if scenario.sdn is not None:
             sdn = scenario.sdn
             outages = [(start, stop) for start, stop in sdn.outages]
@@ -244,27 +248,41 @@ class _Resolver:
 
     def _link(self, link: Direction, index: int) -> LinkPlan:
         traits = link.traits
-        changes = sorted(traits.at, key=lambda change: change.time)
-        if traits.at != changes:
+        timed = [change for change in traits.at if change.when is None]
+        changes = sorted(timed, key=lambda change: change.time or 0)
+        if timed != changes:
             raise ScenarioError("found changes out of order, expected rising times", f"{link.key}.at")
         queue, jitter = traits.queue or network.Fifo(kind="fifo"), traits.jitter
         policer = traits.policer
         if policer is not None:
             largest = max(self.packets.get(index, 0), FULL_PACKET)
             fitting.check_burst(policer.burst, largest, f"{link.key}.policer.burst")
-        return {
+        plan: LinkPlan = {
             "name": link.name,
             "from": link.source,
             "to": link.to,
             "rate": link.capacity.plan if link.capacity else parts.rate(link.rate, changes),
             "delay": parts.delay(link.delay, changes),
-            "jitter": None if jitter is None else {"max": jitter.max, "reorder": jitter.reorder},
+            "jitter": None if jitter is None else parts.jitter_plan(jitter),
             "loss": parts.loss(traits.loss, changes),
             "duplicate": traits.duplicate,
             "policer": None if policer is None else {"rate": policer.rate // 8, "burst": policer.burst},
             "aggregation": traits.aggregation,
             "queue": self._queue(queue, link, index),
         }
+        if jitter_changes := parts.jitter(changes):
+            plan["jitter_changes"] = jitter_changes
+        return plan
+
+    def _triggers(self) -> list[TriggerPlan]:
+        """The changes of links and applications at the beginning of phases."""
+        triggers = Triggers(self.flows, self.kernel)
+        for i, link in enumerate(self.graph.links):
+            triggers.of_link(i, link.traits.at, link.key)
+        for i, entry in enumerate(self.entries):
+            if entry.flow.app is not None:
+                triggers.of_app(i, entry.flow.app.at, entry.key)
+        return triggers.made
 
     def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> LimitPlan:
         """The limit of a queue in packets or bytes. A queue with this limit always admits a full packet.

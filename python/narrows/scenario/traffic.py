@@ -10,6 +10,7 @@ from narrows import stacks, units
 from narrows.congestion import class_file
 from narrows.errors import Expected
 from narrows.packets import FULL_PACKET, INITIAL_WINDOW, MSS
+from narrows.scenario.beginning import Beginning, check_time
 from narrows.scenario.fields import (
     Duration,
     Flag,
@@ -19,6 +20,7 @@ from narrows.scenario.fields import (
     Period,
     PositiveDuration,
     Rate,
+    RateOrZero,
     Size,
     Table,
 )
@@ -54,20 +56,43 @@ NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
 """Keys that TCP flows can have and QUIC flows cannot, because the QUIC stack decides these properties."""
 
 
-class App(Table):
-    """An application that sends at a constant rate, either all the time or only in its on periods."""
+class AppChange(Table):
+    """A change of an application during the run."""
 
-    rate: Rate
-    """Rate of the application while it is on."""
+    time: Duration | None = None
+    """Time of the change. With `when`, the time from the beginning of the phase to the change (default:
+    0)."""
+    when: Beginning | None = None
+    """The beginning of a phase of a flow, at which the change happens. Only simulations support it."""
+    rate: RateOrZero | None = None
+    """Rate of the application from this time on; '0mbit' is a pause (default: no limit)."""
+
+    @model_validator(mode="after")
+    def _timed(self) -> AppChange:
+        check_time(self.time, self.when)
+        return self
+
+
+class App(Table):
+    """An application that sends at a constant rate, only in its on periods, or at a rate that changes."""
+
+    rate: Rate | None = None
+    """Rate of the application while it is on. It is required, except with `at` (default: no limit)."""
     on: Period | None = None
     """Duration of an on period (default: always on)."""
     off: PositiveDuration | None = None
     """Duration of an off period."""
+    at: list[AppChange] = []
+    """Changes of the rate during the run, in order of time."""
 
     @model_validator(mode="after")
     def _periods(self) -> App:
         if (self.on is None) != (self.off is None):
             raise Expected("both on and off, or neither")
+        if self.rate is None and not self.at:
+            raise Expected("a rate, or changes of the rate (at = [...])")
+        if self.on is not None and self.at:
+            raise Expected("either on and off, or changes of the rate (at = [...])")
         return self
 
 
