@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference web web-test clean
+.PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test s2n-quic crates python-test determinism bench docs reference web web-test clean
 # Parts of other targets, which `make help` does not list.
 .PHONY: prepare try-agent try-guest rust-lint python-lint kernel-chain rust-chain python-chain rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
@@ -165,6 +165,9 @@ fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten 
 
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
 	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
+
+s2n-quic: ## Congestion controllers in connections of s2n-quic (builds its TLS: needs CMake)
+	cargo test -p narrows-quinn --features s2n-quic --locked --quiet --test s2n_quic
 
 python-test: pure-test waiting-test short-soak real-time-test ## Python tests (browser tests need a browser, kernel tests need root)
 

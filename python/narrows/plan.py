@@ -16,6 +16,8 @@ Delayer: TypeAlias = Literal["relay", "netem"]
 """Implementation of delay and loss."""
 FlowEnd: TypeAlias = Literal["from", "to"]
 """An end of a flow."""
+FlowPhase: TypeAlias = Literal["startup", "drain", "probe_bw", "down", "cruise", "refill", "up", "probe_rtt"]
+"""A phase of BBR."""
 Forwarding: TypeAlias = Literal["route", "bridge", "ovs"]
 """How a node forwards packets."""
 HostQueue: TypeAlias = Literal["fifo", "fq"]
@@ -58,6 +60,15 @@ class LimitedAppPlan(TypedDict):
     """Length of an on period; `None`: always on."""
     rate: Rate
     """Rate in an on period, application bytes/s."""
+
+
+class ScheduledAppPlan(TypedDict):
+    """The rate of the application changes during the run."""
+
+    kind: Literal["scheduled"]
+    steps: list[tuple[Time, Rate | None]]
+    """Steps of (start, rate in application bytes/s). The first step starts at 0. With `None`, the
+    application always has data to send. With a rate of 0, the application pauses."""
 
 
 class PoissonAppPlan(TypedDict):
@@ -104,6 +115,35 @@ class CapturePlan(TypedDict):
     """Whether the stacks of flows write their own logs (qlog)."""
     snap: int
     """Maximum number of recorded bytes of a packet."""
+
+
+class LinkChangePlan(TypedDict):
+    """A change of a link.
+
+    A value of `None` does not change.
+    """
+
+    delay: NotRequired[Span | None]
+    """Propagation delay."""
+    jitter: NotRequired[JitterPlan | None]
+    """Random extra delay."""
+    kind: Literal["link"]
+    link: int
+    """Index of the link."""
+    loss: NotRequired[LossPlan | None]
+    """Random loss."""
+    rate: NotRequired[Rate | None]
+    """Rate of the link."""
+
+
+class AppChangePlan(TypedDict):
+    """A change of an application, which must be of the kind `scheduled`."""
+
+    flow: int
+    """Index of the flow plan."""
+    kind: Literal["app"]
+    rate: NotRequired[Rate | None]
+    """Rate of the application, application bytes/s; `None`: it always has data to send."""
 
 
 class ControllerPlan(TypedDict):
@@ -241,6 +281,9 @@ class LinkPlan(_LinkPlan):
     """Probability that a packet arrives twice."""
     jitter: NotRequired[JitterPlan | None]
     """Random extra delay."""
+    jitter_changes: NotRequired[list[tuple[Time, JitterPlan]]]
+    """Changes of the random extra delay, as steps of (start, jitter). Before the first step, `jitter`
+    applies."""
     loss: NotRequired[list[tuple[Time, LossPlan]]]
     """Random loss after the queue over time, as steps of (start, model). If the list is empty, there is no
     loss."""
@@ -555,6 +598,24 @@ class ProgramTransportPlan(TypedDict):
     """Words of the server's command. The server starts before the run."""
 
 
+class TriggerPlan(TypedDict):
+    """A change of a link or an application.
+
+    It happens a fixed time after a flow has entered a phase.
+    """
+
+    after: NotRequired[Span]
+    """Time from the beginning of the visit to the change."""
+    change: ChangePlan
+    """The change."""
+    flow: int
+    """Index of the flow plan whose congestion controller is observed. The plan has a single TCP flow."""
+    phase: FlowPhase
+    """The phase."""
+    visit: int
+    """Number of the visit to the phase, from 1."""
+
+
 class Plan(TypedDict):
     """The plan of one run."""
 
@@ -587,13 +648,20 @@ class Plan(TypedDict):
     """The SDN controller of the domain."""
     seed: int
     """Seed of every random choice."""
+    triggers: NotRequired[list[TriggerPlan]]
+    """Changes that happen when the congestion controller of a flow enters a phase. Only the simulator
+    supports them."""
     warmup: NotRequired[Span]
     """Start of the measurement interval. The Python layer's default is 10 % of the run, but at least 10
     RTTs."""
 
 
-AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan | RequestsAppPlan
+AppPlan: TypeAlias = (
+    BulkAppPlan | SizeAppPlan | LimitedAppPlan | ScheduledAppPlan | PoissonAppPlan | RequestsAppPlan
+)
 """The sending application."""
+ChangePlan: TypeAlias = LinkChangePlan | AppChangePlan
+"""The values that change."""
 LossPlan: TypeAlias = BernoulliLossPlan | GilbertElliottLossPlan
 """Random loss."""
 MarkPlan: TypeAlias = NoneMarkPlan | ThresholdMarkPlan | RedMarkPlan

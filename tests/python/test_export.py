@@ -17,6 +17,7 @@ import pytest
 from narrows.cli.commands.values import EXPORTS
 from narrows.cli.export import FORMATS, export
 from narrows.errors import NarrowsError, OutputError
+from narrows.export import perfetto
 from narrows.export.perfetto import STATES
 from narrows.export.run import file_names
 from narrows.results.by_run import read_runs
@@ -26,6 +27,7 @@ from narrows.results.runs import Run
 from narrows.scenario.load import loads
 from narrows.sweep import run as sweep
 
+ROOT = Path(__file__).parents[2]
 SCENARIO = """
 name = "two"
 duration = "6s"
@@ -143,6 +145,30 @@ def test_perfetto_has_lifetimes_states_and_traces(folder: Path, runs: list[Run],
     assert covered == np.count_nonzero(states) > 0
     names = {event["name"] for event in trace if event["pid"] == processes["flow late, bbr"]}
     assert set(runs[0].names("traces", "key")) & names
+
+
+def _documented(after: str, before: str) -> list[str]:
+    """The names in the first column of a table of the guide."""
+    text = (ROOT / "docs/how-to/perfetto.md").read_text(encoding="utf-8")
+    table = text.split(f"<!-- {after} -->")[1].split(f"<!-- {before} -->")[0]
+    return re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE)
+
+
+def test_the_guide_to_perfetto_lists_the_tracks_of_a_trace(folder: Path, tmp_path: Path) -> None:
+    flow, link = _documented("flow tracks", "link tracks"), _documented("link tracks", "end of tracks")
+    assert flow == [counter.title for counter in perfetto.FLOW]
+    assert link == [counter.title for counter in perfetto.LINK]
+    export("perfetto", folder, (0,), tmp_path)
+    trace = _trace(tmp_path / "run-0.json.gz")
+    kinds = {place: name.split()[0] for name, place in _processes(trace).items()}
+    tracks: dict[str, set[str]] = {"run": set(), "flow": set(), "link": set()}
+    for event in trace:
+        if event["ph"] == "C":
+            tracks[kinds[event["pid"]]].add(event["name"])
+    # The other tracks of flows are variables of controllers.
+    assert tracks["flow"] & {"cwnd, segments", "goodput, Mbit/s"} and tracks["link"] <= set(link)
+    threads = {(kinds[e["pid"]], e["args"]["name"]) for e in trace if e["name"] == "thread_name"}
+    assert threads == {("flow", "lifetime"), ("flow", "TCP state")}
 
 
 def test_perfetto_traces_of_equal_runs_are_equal_bytes(folder: Path, tmp_path: Path) -> None:

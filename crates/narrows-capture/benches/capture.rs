@@ -35,6 +35,7 @@ fn link(from: u32, to: u32) -> LinkPlan {
         },
         delay: vec![(Time::ZERO, Span::from_millis(10))],
         jitter: None,
+        jitter_changes: Vec::new(),
         loss: Vec::new(),
         duplicate: 0.0,
         policer: None,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod changes;
 mod kernel;
 #[cfg(feature = "schema")]
 mod schema;
@@ -10,6 +11,7 @@ mod traffic;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
+pub use changes::{ChangePlan, FlowPhase, TriggerPlan};
 pub use kernel::{Datapath, Delayer, Forwarding, HostQueue, KernelPlan, Tool};
 pub use traffic::{
     AppPlan, CATALOGUE_PREFIX, FlowEnd, FlowPlan, INITIAL_WINDOW_PACKETS, ProgramPlan, Protocol, QUINN,
@@ -56,6 +58,9 @@ pub struct Plan {
     /// same path.
     #[serde(default)]
     pub ecmp: bool,
+    /// Changes that happen when the congestion controller of a flow enters a phase. Only the simulator supports them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerPlan>,
     /// The samples that the run records.
     #[serde(default)]
     pub probes: ProbePlan,
@@ -103,6 +108,9 @@ pub struct LinkPlan {
     /// Random extra delay.
     #[serde(default)]
     pub jitter: Option<JitterPlan>,
+    /// Changes of the random extra delay, as steps of (start, jitter). Before the first step, `jitter` applies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jitter_changes: Vec<(Time, JitterPlan)>,
     /// Random loss after the queue over time, as steps of (start, model). If the list is empty, there is no loss.
     #[serde(default)]
     pub loss: Vec<(Time, LossPlan)>,
@@ -136,6 +144,7 @@ impl LinkPlan {
             rate: RatePlan::Steps { steps: vec![(Time::ZERO, rate)], period: None },
             delay: vec![(Time::ZERO, delay)],
             jitter: None,
+            jitter_changes: Vec::new(),
             loss: Vec::new(),
             duplicate: 0.0,
             policer: None,
@@ -172,7 +181,7 @@ pub enum RatePlan {
 }
 
 /// Random extra delay of a packet.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JitterPlan {
@@ -195,7 +204,7 @@ pub struct PolicerPlan {
 }
 
 /// Random loss.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossPlan {

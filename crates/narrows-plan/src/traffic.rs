@@ -255,6 +255,12 @@ pub enum AppPlan {
         #[serde(default)]
         off: Option<Span>,
     },
+    /// The rate of the application changes during the run.
+    Scheduled {
+        /// Steps of (start, rate in application bytes/s). The first step starts at 0. With `None`, the application always
+        /// has data to send. With a rate of 0, the application pauses.
+        steps: Vec<(Time, Option<Rate>)>,
+    },
     /// A source of flows that arrive as a Poisson process from `start` to `stop`. `count` must be 1.
     Poisson {
         /// Mean number of flows per second.

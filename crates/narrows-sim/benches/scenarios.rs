@@ -25,6 +25,7 @@ fn link(from: u32, to: u32, mbit: u64, delay: Span, packets: Option<u32>) -> Lin
         },
         delay: vec![(Time::ZERO, delay)],
         jitter: None,
+        jitter_changes: Vec::new(),
         loss: Vec::new(),
         duplicate: 0.0,
         policer: None,

@@ -9,8 +9,8 @@ use crate::engine::MAX_INDEX;
 use crate::error::Error;
 use crate::packet::RATE_OPTION_BYTES;
 use crate::plan::{
-    AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, ProgramPlan, Protocol, QueuePlan, RatePlan,
-    SizePlan, StackPlan, TransportPlan,
+    AppPlan, ChangePlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, ProgramPlan, Protocol, QueuePlan,
+    RatePlan, SizePlan, StackPlan, TransportPlan,
 };
 use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
@@ -101,6 +101,7 @@ pub(crate) fn check_parts(
         total += flow.count as u64;
     }
     require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
+    check_triggers(plan, transports)?;
     for (i, c) in plan.rate_controllers.iter().enumerate() {
         let what = format!("rate_controllers[{i}].link");
         require(&what, c.link, (c.link as usize) < plan.links.len(), "the index of a link")?;
@@ -196,6 +197,11 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
     let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
     require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+    let steps = format_args!("{} steps", link.jitter_changes.len());
+    let is_valid = is_ordered(&link.jitter_changes);
+    require(&format!("{at}.jitter_changes"), steps, is_valid, "steps in order of time")?;
+    let largest = link.jitter_changes.iter().map(|(_, jitter)| jitter.max).max().unwrap_or(Span::ZERO);
+    require(&format!("{at}.jitter_changes"), largest, largest <= MAX_DELAY, "at most 1000 s")?;
     if let Some(interval) = link.aggregation {
         let is_valid = interval > Span::ZERO && interval <= MAX_DELAY;
         require(&format!("{at}.aggregation"), interval, is_valid, "above 0, and at most 1000 s")?;
@@ -209,13 +215,52 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     let steps = format_args!("{} steps", link.loss.len());
     require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;
     for (_, loss) in &link.loss {
-        let is_valid = match *loss {
-            LossPlan::Bernoulli { p } => is_probability(p),
-            LossPlan::GilbertElliott { p, r, good, bad } => [p, r, good, bad].into_iter().all(is_probability),
-        };
-        require(&format!("{at}.loss"), loss, is_valid, "probabilities from 0 to 1")?;
+        check_loss(&format!("{at}.loss"), loss)?;
     }
     check_queue(&format!("{at}.queue"), &link.queue)
+}
+
+fn check_triggers(plan: &Plan, transports: &dyn Transports) -> Result<(), Error> {
+    for (i, trigger) in plan.triggers.iter().enumerate() {
+        let at = format!("triggers[{i}]");
+        let is_simulated = !transports.has_programs();
+        require(&at, "a trigger", is_simulated, "none: real stacks do not report phases")?;
+        let flow = plan.flows.get(trigger.flow as usize);
+        let is_valid = flow.is_some_and(|flow| {
+            let is_single = flow.count == 1 && !matches!(flow.app, AppPlan::Poisson { .. });
+            is_single && matches!(flow.transport, TransportPlan::Tcp { .. })
+        });
+        require(&format!("{at}.flow"), trigger.flow, is_valid, "the index of a single TCP flow")?;
+        require(&format!("{at}.visit"), trigger.visit, trigger.visit > 0, "at least 1")?;
+        match trigger.change {
+            ChangePlan::App { flow, .. } => {
+                let app = plan.flows.get(flow as usize).map(|flow| &flow.app);
+                let is_valid = matches!(app, Some(AppPlan::Scheduled { .. }));
+                require(&format!("{at}.change.flow"), flow, is_valid, "the index of a flow with a schedule")?;
+            }
+            ChangePlan::Link { link, rate, delay, ref loss, ref jitter } => {
+                let found = plan.links.get(link as usize);
+                require(&format!("{at}.change.link"), link, found.is_some(), "the index of a link")?;
+                let has_steps =
+                    found.is_some_and(|link| matches!(link.rate, RatePlan::Steps { period: None, .. }));
+                let is_valid = rate.is_none() || has_steps;
+                require(&format!("{at}.change.rate"), rate, is_valid, "none: the link's rate is a trace")?;
+                let jitter = jitter.as_ref().map_or(Span::ZERO, |jitter| jitter.max);
+                let longest = delay.unwrap_or(Span::ZERO).max(jitter);
+                require(&format!("{at}.change"), longest, longest <= MAX_DELAY, "delays of at most 1000 s")?;
+                loss.as_ref().map_or(Ok(()), |loss| check_loss(&format!("{at}.change.loss"), loss))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_loss(at: &str, loss: &LossPlan) -> Result<(), Error> {
+    let is_valid = match *loss {
+        LossPlan::Bernoulli { p } => is_probability(p),
+        LossPlan::GilbertElliott { p, r, good, bad } => [p, r, good, bad].into_iter().all(is_probability),
+    };
+    require(at, loss, is_valid, "probabilities from 0 to 1")
 }
 
 /// Checks the nodes at both ends of a link or flow.
@@ -284,6 +329,7 @@ fn check_flow(
             let on = on.unwrap_or(Span::MAX);
             require(&format!("{at}.app.on"), on, on >= Span::from_micros(1), "at least 1 us")
         }
+        AppPlan::Scheduled { steps } => check_steps(&format!("{at}.app.steps"), steps),
         AppPlan::Poisson { per_sec, size } => {
             require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
             let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;

@@ -54,6 +54,7 @@ impl Simulation {
         plan.seed = seed.map_or(first.run.seed, |seed| seed as u64);
         // Captures write files, which a page does not have.
         plan.capture = None;
+        let mut plan = Run::new(&plan).with_times().map_err(thrown)?.into_owned();
         let packets = Rows::default();
         let watch = watched.and_then(|link| Watch::start(&mut plan, link, Rc::clone(&packets)));
         let duration = plan.duration.as_secs_f64();

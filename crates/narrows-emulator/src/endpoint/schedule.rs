@@ -95,6 +95,7 @@ mod tests {
             },
             delay: vec![(Time::ZERO, Span::from_millis(1))],
             jitter: None,
+            jitter_changes: Vec::new(),
             loss: Vec::new(),
             duplicate: 0.0,
             policer: None,

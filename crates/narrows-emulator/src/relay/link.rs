@@ -123,9 +123,9 @@ impl Link {
         Ok(Link { delay: plan.delay.clone(), impair, server, wire, stats: LinkStats::default() })
     }
 
-    /// Returns whether packets may overtake each other.
-    pub(crate) fn can_reorder(&self) -> bool {
-        self.impair.as_ref().is_some_and(|i| i.can_reorder())
+    /// Returns whether a packet that enters the link at `now` may overtake another packet.
+    pub(crate) fn can_reorder(&self, now: Time) -> bool {
+        self.impair.as_ref().is_some_and(|i| i.can_reorder(now))
     }
 
     /// Returns whether the model decides about each packet separately. Such a model would wrongly count a super-packet

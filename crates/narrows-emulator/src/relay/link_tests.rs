@@ -17,6 +17,7 @@ fn plan() -> LinkPlan {
         },
         delay: vec![(Time::ZERO, Span::from_millis(10))],
         jitter: None,
+        jitter_changes: Vec::new(),
         loss: Vec::new(),
         duplicate: 0.0,
         policer: None,

@@ -290,7 +290,7 @@ impl Lane {
                 self.overflow += 1;
             } else {
                 held += packet.len() as u64;
-                self.flight.push(due, packet.into(), self.link.can_reorder());
+                self.flight.push(due, packet.into(), self.link.can_reorder(now));
             }
         }
         held

@@ -26,7 +26,7 @@ use narrows_sim::transport::{FlowSetup, StackPlan, Transport, Transports};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 
 use self::flow::Flow;
-use crate::controller::refuse_unsupported;
+use crate::factory::refuse_unsupported;
 
 /// The name of the stack in plans.
 pub const STACK_NAME: &str = plan::QUINN;

@@ -3,6 +3,7 @@
 //!
 //! | module | tables |
 //! | --- | --- |
+//! | `beginning` | beginnings of phases, at which changes happen |
 //! | `network` | nodes, links, losses, jitter, traces |
 //! | `queue` | queues |
 //! | `topology` | layouts and published networks |
@@ -10,6 +11,7 @@
 //! | `control` | rate controllers, the SDN controller, probes, captures, the kernel backend |
 //! | `expectation` | sweeps and expectations |
 
+pub(crate) mod beginning;
 pub(crate) mod control;
 pub(crate) mod expectation;
 pub(crate) mod flow;
@@ -21,6 +23,7 @@ pub(crate) mod stacks;
 pub(crate) mod topology;
 pub(crate) mod traffic;
 
+pub use self::beginning::{Beginning, Phase};
 pub use self::control::{
     Capacity, Capture, Datapath, Delayer, Forwarding, HostQueue, Kernel, Probes, RateController, RateStep,
     Sdn, Tool,
@@ -34,7 +37,7 @@ pub use self::network::{
 pub use self::program::{FlowEnd, Program, Protocol};
 pub use self::queue::{Codel, Fifo, FqCodel, Htb, HtbClass, Priority, Queue, Red, Threshold};
 pub use self::topology::{Access, Dumbbell, Named, ParkingLot, Star, Topology};
-pub use self::traffic::{App, Arrivals, Distribution, Requests, SizeDistribution};
+pub use self::traffic::{App, AppChange, Arrivals, Distribution, Requests, SizeDistribution};
 pub use crate::value::fields::ReceiveBuffer;
 
 use crate::units::Span;

@@ -1,5 +1,6 @@
 //! Nodes and links, with their losses and changes.
 
+use super::beginning::{Beginning, check_time};
 use super::queue::Queue;
 use crate::units::{BitRate, Bytes, Span, parse_duration, parse_loss};
 use crate::value::Value;
@@ -204,15 +205,25 @@ table! {
 
 table! {
     /// A change of a link during the run.
-    pub struct Change {
-        /// Time of the change.
-        pub time: Span as Duration;
+    pub struct Change check Change::timed {
+        /// Time of the change. With `when`, the time from the beginning of the phase to the change (default: 0).
+        pub time: Option<Span> as Option<Duration> = None;
+        /// The beginning of a phase of a flow, at which the change happens. Only simulations support it.
+        pub when: Option<Beginning> as Option<Beginning> = None;
         /// Rate from this time on; '0mbit' is an outage.
         pub rate: Option<BitRate> as Option<RateOrZero> = None;
         /// Propagation delay from this time on.
         pub delay: Option<Span> as Option<Delay> = None;
         /// Random loss from this time on (forward direction only).
         pub loss: Option<Loss> as Option<Loss> = None;
+        /// Random extra delay of each packet from this time on (forward direction only).
+        pub jitter: Option<Jitter> as Option<JitterOrTime> = None;
+    }
+}
+
+impl Change {
+    fn timed(&self) -> Result<(), String> {
+        check_time(self.time, self.when.as_ref())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Traffic of applications.
 
+use super::beginning::{Beginning, check_time};
 use crate::data;
 use crate::units::{BitRate, Bytes, Span};
 use crate::value::Value;
 use crate::value::fields::{
-    Duration, Field, Number, Period, PositiveDuration, Rate, Size, Whole, ranges, words,
+    Duration, Field, List, Number, Period, PositiveDuration, Rate, RateOrZero, Size, Whole, ranges, words,
 };
 use crate::value::reader::{Part, Reader};
 use crate::value::reference;
@@ -12,29 +13,54 @@ use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
 
 table! {
-    /// An application that sends at a constant rate, either all the time or only in its on periods.
+    /// A change of an application during the run.
+    pub struct AppChange check AppChange::timed {
+        /// Time of the change. With `when`, the time from the beginning of the phase to the change (default: 0).
+        pub time: Option<Span> as Option<Duration> = None;
+        /// The beginning of a phase of a flow, at which the change happens. Only simulations support it.
+        pub when: Option<Beginning> as Option<Beginning> = None;
+        /// Rate of the application from this time on; '0mbit' is a pause (default: no limit).
+        pub rate: Option<BitRate> as Option<RateOrZero> = None;
+    }
+}
+
+impl AppChange {
+    fn timed(&self) -> Result<(), String> {
+        check_time(self.time, self.when.as_ref())
+    }
+}
+
+table! {
+    /// An application that sends at a constant rate, only in its on periods, or at a rate that changes.
     pub struct App check App::periods {
-        /// Rate of the application while it is on.
-        pub rate: BitRate as Rate;
+        /// Rate of the application while it is on. It is required, except with `at` (default: no limit).
+        pub rate: Option<BitRate> as Option<Rate> = None;
         /// Duration of an on period (default: always on).
         pub on: Option<Span> as Option<Period> = None;
         /// Duration of an off period.
         pub off: Option<Span> as Option<PositiveDuration> = None;
+        /// Changes of the rate during the run, in order of time.
+        pub at: Vec<AppChange> as List<AppChange> = Vec::new();
     }
 }
 
 impl App {
     fn periods(&self) -> Result<(), String> {
-        if self.on.is_some() == self.off.is_some() {
-            Ok(())
+        let expected = if self.on.is_some() != self.off.is_some() {
+            "both on and off, or neither"
+        } else if self.rate.is_none() && self.at.is_empty() {
+            "a rate, or changes of the rate (at = [...])"
+        } else if self.on.is_some() && !self.at.is_empty() {
+            "either on and off, or changes of the rate (at = [...])"
         } else {
-            Err("both on and off, or neither".to_owned())
-        }
+            return Ok(());
+        };
+        Err(expected.to_owned())
     }
 
     /// Returns an application that always sends at this rate.
     pub(crate) fn always(rate: BitRate) -> Self {
-        App { rate, on: None, off: None, given: Given(1) }
+        App { rate: Some(rate), on: None, off: None, at: Vec::new(), given: Given(1) }
     }
 }
 

@@ -10,15 +10,15 @@ use narrows_plan::{
 use super::entries::Entry;
 use super::graph::Graph;
 use super::parameters::{Known, in_base_units};
-use super::{Settings, indices};
+use super::{Settings, indices, links};
 use crate::data::measured;
 use crate::error::{Error, Result, found, found_text, one_of};
 use crate::files::{Files, join};
 use crate::model::{
-    self, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell, stacks,
+    self, App, Distribution, Flow, MAX_FLOWS, Program, SizeDistribution, Transport, shell, stacks,
 };
 use crate::scenario::Scenario;
-use crate::units::{NANOS_PER_SEC, Span, format_duration, format_rate};
+use crate::units::{BitRate, NANOS_PER_SEC, Span, format_duration, format_rate};
 use crate::value::Value;
 use crate::value::python::six_digits;
 
@@ -201,10 +201,29 @@ fn app(flow: &Flow, duration: Span, key: &str) -> Result<AppPlan> {
         return Ok(AppPlan::Size { bytes });
     }
     if let Some(limit) = &flow.app {
-        let rate: Rate = limit.rate.in_bytes();
-        return Ok(AppPlan::Limited { rate, on: limit.on, off: limit.off });
+        return limited(limit, &format!("{key}.app"));
     }
     Ok(AppPlan::Bulk)
+}
+
+/// Returns an application with a rate.
+///
+/// # Errors
+/// Returns an error if the changes of the rate are out of order.
+fn limited(app: &App, key: &str) -> Result<AppPlan> {
+    if let Some(rate) = app.rate
+        && app.at.is_empty()
+    {
+        return Ok(AppPlan::Limited { rate: rate.in_bytes(), on: app.on, off: app.off });
+    }
+    let in_bytes = |rate: Option<BitRate>| rate.map(BitRate::in_bytes);
+    let timed = app.at.iter().filter(|change| change.when.is_none());
+    let timed: Vec<(Span, Option<Rate>)> =
+        timed.map(|change| (change.time.unwrap_or_default(), in_bytes(change.rate))).collect();
+    if !timed.is_sorted_by_key(|(at, _)| *at) {
+        return Err(Error::new("found changes out of order, expected rising times", format!("{key}.at")));
+    }
+    Ok(AppPlan::Scheduled { steps: links::steps(in_bytes(app.rate), timed.into_iter()) })
 }
 
 fn size(size: &SizeDistribution) -> SizePlan {

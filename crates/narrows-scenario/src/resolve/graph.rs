@@ -369,7 +369,7 @@ impl<'s> Graph<'s> {
 /// properties.
 fn way_back(link: &Draft, capacity: Option<&Capacity>) -> Traits {
     let forward = &link.traits;
-    let changes = forward.at.iter().map(|change| Change { loss: None, ..change.clone() });
+    let changes = forward.at.iter().map(|change| Change { loss: None, jitter: None, ..change.clone() });
     let mut shared = Traits {
         rate: capacity.map_or(forward.rate, |capacity| Some(capacity.mean)),
         delay: forward.delay,

@@ -12,7 +12,7 @@ use super::graph::Direction;
 use crate::data::FULL_PACKET;
 use crate::error::{Error, Result};
 use crate::model::queue::TXQUEUELEN;
-use crate::model::{Change, Loss, Queue};
+use crate::model::{Change, Jitter, Loss, Queue};
 use crate::units::{BitRate, Limit, MAX_BYTES, NANOS_PER_SEC, Span};
 
 /// The properties of flows on which queues depend, by link.
@@ -31,8 +31,8 @@ pub(super) struct Crossing {
 /// Returns an error if a queue or policer is too small, or if changes are not in order.
 pub(super) fn link(link: &Direction, index: usize, crossing: &Crossing) -> Result<LinkPlan> {
     let traits = &link.traits;
-    let changes = &traits.at;
-    if !changes.is_sorted_by_key(|change| change.time) {
+    let changes: Vec<&Change> = traits.at.iter().filter(|change| change.when.is_none()).collect();
+    if !changes.is_sorted_by_key(|change| time_of(change)) {
         return Err(Error::new(
             "found changes out of order, expected rising times",
             format!("{}.at", link.key),
@@ -44,17 +44,18 @@ pub(super) fn link(link: &Direction, index: usize, crossing: &Crossing) -> Resul
     }
     let rate = match &link.capacity {
         Some(capacity) => capacity.plan.clone(),
-        None => RatePlan::Steps { steps: rates(link.rate(), changes), period: None },
+        None => RatePlan::Steps { steps: rates(link.rate(), &changes), period: None },
     };
-    let delays = changes.iter().filter_map(|change| Some((change.time, change.delay?)));
+    let delays = changes.iter().filter_map(|change| Some((time_of(change), change.delay?)));
     Ok(LinkPlan {
         name: link.name.clone(),
         from: link.from as u32,
         to: link.to as u32,
         rate,
         delay: steps(link.delay(), delays),
-        jitter: traits.jitter.as_ref().map(|jitter| JitterPlan { max: jitter.max, reorder: jitter.reorder }),
-        loss: losses(traits.loss.as_ref(), changes),
+        jitter: traits.jitter.as_ref().map(jitter),
+        jitter_changes: jitters(&changes),
+        loss: losses(traits.loss.as_ref(), &changes),
         duplicate: traits.duplicate,
         policer: traits
             .policer
@@ -68,21 +69,38 @@ pub(super) fn link(link: &Direction, index: usize, crossing: &Crossing) -> Resul
     })
 }
 
-fn rates(first: BitRate, changes: &[Change]) -> Vec<(Time, Rate)> {
-    steps(first.in_bytes(), changes.iter().filter_map(|change| Some((change.time, change.rate?.in_bytes()))))
+/// The time of a change that does not depend on a phase.
+fn time_of(change: &Change) -> Span {
+    change.time.unwrap_or_default()
+}
+
+fn rates(first: BitRate, changes: &[&Change]) -> Vec<(Time, Rate)> {
+    let later = changes.iter().filter_map(|change| Some((time_of(change), change.rate?.in_bytes())));
+    steps(first.in_bytes(), later)
+}
+
+/// Returns the changes of a link's jitter. If several have the same time, the last one applies.
+fn jitters(changes: &[&Change]) -> Vec<(Time, JitterPlan)> {
+    let later = changes.iter().filter_map(|change| Some((time_of(change), jitter(change.jitter.as_ref()?))));
+    let by_time: BTreeMap<Time, JitterPlan> = later.map(|(at, value)| (Time::ZERO + at, value)).collect();
+    by_time.into_iter().collect()
+}
+
+pub(super) fn jitter(given: &Jitter) -> JitterPlan {
+    JitterPlan { max: given.max, reorder: given.reorder }
 }
 
 /// Returns the random losses of a link over time; the list is empty if there are none.
-fn losses(first: Option<&Loss>, changes: &[Change]) -> Vec<(Time, LossPlan)> {
+fn losses(first: Option<&Loss>, changes: &[&Change]) -> Vec<(Time, LossPlan)> {
     let mut later =
-        changes.iter().filter_map(|change| Some((change.time, loss(change.loss.as_ref()?)))).peekable();
+        changes.iter().filter_map(|change| Some((time_of(change), loss(change.loss.as_ref()?)))).peekable();
     if first.is_none() && later.peek().is_none() {
         return Vec::new();
     }
     steps(first.map_or(LossPlan::Bernoulli { p: 0.0 }, loss), later)
 }
 
-fn loss(model: &Loss) -> LossPlan {
+pub(super) fn loss(model: &Loss) -> LossPlan {
     match model {
         Loss::Bernoulli(loss) => LossPlan::Bernoulli { p: loss.p },
         Loss::GilbertElliott(loss) => {
@@ -93,7 +111,7 @@ fn loss(model: &Loss) -> LossPlan {
 
 /// Returns steps with unique times. A change at 0 replaces the first value. If several changes have the same time, the
 /// last one applies.
-fn steps<T>(first: T, later: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> {
+pub(super) fn steps<T>(first: T, later: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> {
     let mut by_time = BTreeMap::from([(Time::ZERO, first)]);
     by_time.extend(later.map(|(at, value)| (Time::ZERO + at, value)));
     by_time.into_iter().collect()

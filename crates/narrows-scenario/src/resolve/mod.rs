@@ -7,6 +7,7 @@
 //! | `routes`, `paths` | the paths of flows |
 //! | `flows`, `parameters` | flows with their transports and applications, and parameters in base units |
 //! | `links`, `buffers` | links with their queues, and the receive buffer |
+//! | `triggers` | changes at the beginning of phases |
 //! | `fitting` | checks whether the parts fit together |
 //! | `random` | the random numbers of patterns |
 
@@ -24,6 +25,7 @@ mod patterns;
 mod random;
 mod routes;
 mod traces;
+mod triggers;
 
 use std::collections::HashSet;
 
@@ -289,6 +291,7 @@ impl<'s> Resolver<'s> {
         let with_controllers: Vec<u32> = rate_controllers.iter().map(|controller| controller.link).collect();
         let probes = self.probes(&with_controllers, total)?;
         let capture = scenario.capture.as_ref().map(|capture| self.capture(capture)).transpose()?;
+        let triggers = triggers::triggers(&self.graph, &self.entries, &self.flows, &self.settings.kernel)?;
         let plan = Plan {
             seed: scenario.seed,
             duration: scenario.duration,
@@ -305,6 +308,7 @@ impl<'s> Resolver<'s> {
             receive_buffer: Some(receive_buffer),
             receive_memory: scenario.receive_buffer.is_some(),
             ecmp: scenario.ecmp,
+            triggers,
             probes,
             capture,
             kernel: scenario.kernel.as_ref().map(kernel),

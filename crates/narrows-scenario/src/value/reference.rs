@@ -12,13 +12,13 @@ const HEADINGS: [(&str, &[&str]); 19] = [
     ("Nodes", &["Node"]),
     // `Traits` are the keys of `back`, which the table of links lists.
     ("Links", &["Link", "Traits"]),
-    ("Changes", &["Change"]),
+    ("Changes", &["Change", "Beginning"]),
     ("Queues", &["Fifo", "Threshold", "Red", "Codel", "FqCodel", "Priority", "Htb", "HtbClass"]),
     ("Random loss", &["Bernoulli", "GilbertElliott"]),
     ("Jitter", &["Jitter"]),
     ("Policers", &["Policer"]),
     ("Traces", &["Trace"]),
-    ("Flows", &["Flow", "Congestion", "App", "Arrivals", "Requests", "SizeDistribution"]),
+    ("Flows", &["Flow", "Congestion", "App", "AppChange", "Arrivals", "Requests", "SizeDistribution"]),
     ("Programs", &["Program"]),
     ("Rate controllers", &["RateController", "RateStep"]),
     ("SDN controller", &["Sdn"]),
@@ -30,12 +30,13 @@ const HEADINGS: [(&str, &[&str]); 19] = [
 ];
 
 /// The line with which a table begins in a scenario file. Tables with a kind are not in this list.
-const PLACES: [(&str, &str); 26] = [
+const PLACES: [(&str, &str); 28] = [
     ("Named", "name = \"...\""),
     ("Access", "access = { ... }"),
     ("Node", "[[nodes]]"),
     ("Link", "[[links]]"),
     ("Change", "at = [{ ... }]"),
+    ("Beginning", "when = { ... }"),
     ("HtbClass", "classes = [{ ... }]"),
     ("Jitter", "jitter = { ... }"),
     ("Policer", "policer = { ... }"),
@@ -43,6 +44,7 @@ const PLACES: [(&str, &str); 26] = [
     ("Flow", "[[flows]]"),
     ("Congestion", "cc = { ... }"),
     ("App", "app = { ... }"),
+    ("AppChange", "app.at = [{ ... }]"),
     ("Arrivals", "arrivals = { ... }"),
     ("Requests", "requests = { ... }"),
     ("SizeDistribution", "arrivals.size = { ... }, requests.size = { ... }"),

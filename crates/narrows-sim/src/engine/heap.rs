@@ -159,6 +159,13 @@ impl EventQueue {
         })
     }
 
+    /// Returns the time of the earliest event.
+    #[cold]
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        let key = self.heap[0].least().1.min(self.front);
+        (key != NONE).then(|| Time::from_nanos((key >> 64) as u64))
+    }
+
     /// Puts an event back that `pop` has just returned. The next call of `pop` returns this event again.
     #[cold]
     pub(crate) fn put_back(&mut self, event: Event) {

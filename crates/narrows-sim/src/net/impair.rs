@@ -14,6 +14,8 @@ pub struct Impairments {
     is_bad: bool,
     duplicate: f64,
     jitter: Option<JitterPlan>,
+    /// Later values of the jitter. See [`LinkPlan::jitter_changes`].
+    jitter_changes: Vec<(Time, JitterPlan)>,
     aggregation: Option<Span>,
     random: [Random; 3],
 }
@@ -72,7 +74,8 @@ pub struct Fate {
 impl Impairments {
     /// Creates the impairments of link number `link`. Returns `None` if the link has no impairments.
     pub fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
-        let is_random = !plan.loss.is_empty() || plan.duplicate > 0.0 || plan.jitter.is_some();
+        let has_jitter = plan.jitter.is_some() || !plan.jitter_changes.is_empty();
+        let is_random = !plan.loss.is_empty() || plan.duplicate > 0.0 || has_jitter;
         let perfect = !is_random && plan.policer.is_none() && plan.aggregation.is_none();
         (!perfect).then(|| {
             Box::new(Impairments {
@@ -81,15 +84,21 @@ impl Impairments {
                 is_bad: false,
                 duplicate: plan.duplicate,
                 jitter: plan.jitter.clone(),
+                jitter_changes: plan.jitter_changes.clone(),
                 aggregation: plan.aggregation,
                 random: [0, 1, 2].map(|k| Random::new(seed, Stream::Impairments.of(link << 2 | k))),
             })
         })
     }
 
-    /// Whether a packet may overtake another packet on the link.
-    pub fn can_reorder(&self) -> bool {
-        self.jitter.as_ref().is_some_and(|j| j.reorder)
+    /// Whether a packet that enters the link at `now` may overtake another packet.
+    pub fn can_reorder(&self, now: Time) -> bool {
+        self.jitter_at(now).is_some_and(|j| j.reorder)
+    }
+
+    fn jitter_at(&self, now: Time) -> Option<&JitterPlan> {
+        let later = self.jitter_changes.partition_point(|&(t, _)| t <= now).checked_sub(1);
+        later.map_or(self.jitter.as_ref(), |i| Some(&self.jitter_changes[i].1))
     }
 
     /// Decides the fate of a packet that enters the link at `now`.
@@ -98,6 +107,7 @@ impl Impairments {
             return Fate { is_lost: true, ..Fate::default() };
         }
         let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
+        let most_jitter = self.jitter_at(now).map(|jitter| jitter.max);
         let [loss, duplicate, jitter] = &mut self.random;
         let is_lost = match model {
             None => false,
@@ -109,7 +119,7 @@ impl Impairments {
             }
         };
         let is_duplicated = duplicate.chance(self.duplicate);
-        let mut extra_delay = self.jitter.as_ref().map_or(Span::ZERO, |j| j.max.mul_f64(jitter.unit()));
+        let mut extra_delay = most_jitter.map_or(Span::ZERO, |most| most.mul_f64(jitter.unit()));
         if let Some(interval) = self.aggregation {
             let begun = Span::from_nanos((now + extra_delay).as_nanos() % interval.as_nanos());
             if begun > Span::ZERO {
@@ -179,6 +189,27 @@ mod tests {
                 prop_assert_eq!(arrival, now.div_ceil(interval) * interval);
             }
         }
+    }
+
+    #[test]
+    fn jitter_changes_at_its_times() {
+        let jitter = |millis, reorder| JitterPlan { max: Span::from_millis(millis), reorder };
+        let mut impair = impaired(|plan| {
+            plan.jitter_changes = vec![
+                (Time::from_secs_f64(1.0), jitter(3, true)),
+                (Time::from_secs_f64(2.0), jitter(0, false)),
+            ];
+        });
+        let largest = |impair: &mut Impairments, second: f64| {
+            let now = Time::from_secs_f64(second);
+            (0..1000).map(|_| impair.draw_fate(now, Bytes::new(1500)).extra_delay).max().unwrap_or_default()
+        };
+        assert_eq!(largest(&mut impair, 0.999), Span::ZERO);
+        let between = largest(&mut impair, 1.0);
+        assert!(between > Span::from_micros(2900) && between <= Span::from_millis(3), "{between:?}");
+        assert_eq!(largest(&mut impair, 2.0), Span::ZERO);
+        let reorders = [0.999, 1.0, 1.999, 2.0].map(|second| impair.can_reorder(Time::from_secs_f64(second)));
+        assert_eq!(reorders, [false, true, true, false]);
     }
 
     #[test]

@@ -374,7 +374,7 @@ impl Port {
     ) {
         let Some(impair) = &mut self.impair else { return };
         let fate = impair.draw_fate(finish, Bytes::new(packets.get(packet).size.into()));
-        let can_reorder = impair.can_reorder();
+        let can_reorder = impair.can_reorder(finish);
         if fate.is_lost {
             self.stats.random_losses += 1;
             packets.free(packet);

@@ -6,6 +6,7 @@
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
+use super::schedule::Schedule;
 use crate::plan::AppPlan;
 
 /// The sending application.
@@ -30,6 +31,8 @@ enum Source {
         on: Span,
         off: Span,
     },
+    /// Data at a rate that changes.
+    Scheduled(Box<Schedule>),
 }
 
 /// The answer of the application when the sender asks for the data of a segment.
@@ -56,6 +59,7 @@ impl App {
             AppPlan::Limited { rate, on, off } => {
                 Source::Limited { rate: *rate, on: on.unwrap_or(Span::MAX), off: off.unwrap_or(Span::ZERO) }
             }
+            AppPlan::Scheduled { steps } => Source::Scheduled(Box::new(Schedule::new(steps.clone(), start))),
             AppPlan::Bulk | AppPlan::Poisson { .. } | AppPlan::Requests { .. } => Source::Bulk,
         };
         App { source, stop, start, taken: 0, is_finished: false }
@@ -76,7 +80,7 @@ impl App {
 
     /// Whether the application produces data at a limited rate.
     pub fn has_rate(&self) -> bool {
-        matches!(self.source, Source::Limited { .. })
+        matches!(self.source, Source::Limited { .. } | Source::Scheduled(_))
     }
 
     /// Whether the stream has ended and the sender has taken all of its data.
@@ -124,7 +128,19 @@ impl App {
                 // The application closes the stream at its stop time. It does not wait for a chunk that is ready later.
                 Chunk::Wait(next.min(self.stop))
             }
+            Source::Scheduled(_) => self.take_scheduled(now, mss),
         }
+    }
+
+    #[cold]
+    fn take_scheduled(&mut self, now: Time, mss: u16) -> Chunk {
+        let wanted = self.taken + u64::from(mss);
+        let Source::Scheduled(schedule) = &mut self.source else { return Chunk::Finished };
+        if let Some(next) = schedule.wait_for(now, self.taken, wanted) {
+            return Chunk::Wait(next.min(self.stop));
+        }
+        self.taken = wanted;
+        Chunk::Data { len: mss, last: false }
     }
 }
 

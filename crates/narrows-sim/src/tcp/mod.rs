@@ -23,6 +23,7 @@ mod recovery;
 mod rtt;
 mod rtt_stats;
 mod sampler;
+mod schedule;
 mod scoreboard;
 mod sender;
 #[cfg(test)]

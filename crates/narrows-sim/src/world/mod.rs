@@ -14,7 +14,9 @@ mod running;
 mod samples;
 mod signalling;
 mod switches;
+mod triggers;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +44,7 @@ use notices::Notice;
 pub use running::Running;
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
+use triggers::{Search, Watch};
 
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,13 +150,23 @@ pub struct Run<'a> {
     cancel: Option<&'a AtomicBool>,
     monitor: Option<&'a Monitor>,
     tap: Option<Box<dyn Tap + 'a>>,
+    /// The phases to watch for. The run ends when one of them begins.
+    watch: Option<Rc<RefCell<Watch>>>,
 }
 
 impl<'a> Run<'a> {
     /// Prepares a run of this plan with the built-in congestion controllers.
     pub fn new(plan: &'a Plan) -> Self {
         let controllers = Catalogue::built_in();
-        Run { plan, controllers, transports: &NoTransports, cancel: None, monitor: None, tap: None }
+        Run {
+            plan,
+            controllers,
+            transports: &NoTransports,
+            cancel: None,
+            monitor: None,
+            tap: None,
+            watch: None,
+        }
     }
 
     /// Uses these congestion controllers instead of the built-in controllers. `controllers` is a [`Catalogue`] with
@@ -169,8 +182,9 @@ impl<'a> Run<'a> {
     where
         'a: 'b,
     {
-        let Run { plan, controllers, cancel, monitor, tap, .. } = self;
-        Run { plan, controllers, transports, cancel, monitor, tap: tap.map(|tap| tap as Box<dyn Tap + 'b>) }
+        let Run { plan, controllers, cancel, monitor, tap, watch, .. } = self;
+        let tap = tap.map(|tap| tap as Box<dyn Tap + 'b>);
+        Run { plan, controllers, transports, cancel, monitor, tap, watch }
     }
 
     /// Makes the run return [`Error::Cancelled`] soon after another thread has set this flag.
@@ -190,8 +204,8 @@ impl<'a> Run<'a> {
     where
         'a: 'b,
     {
-        let Run { plan, controllers, transports, cancel, monitor, .. } = self;
-        Run { plan, controllers, transports, cancel, monitor, tap: Some(Box::new(tap)) }
+        let Run { plan, controllers, transports, cancel, monitor, watch, .. } = self;
+        Run { plan, controllers, transports, cancel, monitor, tap: Some(Box::new(tap)), watch }
     }
 
     /// Checks the plan without running it.
@@ -207,6 +221,9 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Returns an error if the plan is invalid or the run was cancelled.
     pub fn start(self) -> Result<Results, Error> {
+        if !self.plan.triggers.is_empty() {
+            return self.start_with_triggers();
+        }
         let (cancel, monitor) = (AtomicBool::new(false), Monitor::default());
         let (cancel, monitor) = (self.cancel.unwrap_or(&cancel), self.monitor.unwrap_or(&monitor));
         let mut world = self.world()?;
@@ -214,12 +231,48 @@ impl<'a> Run<'a> {
         Ok(world.finish())
     }
 
-    /// Begins the run, which the caller then simulates in steps. A run in steps does not use [`cancel`](Run::cancel)
-    /// and [`monitor`](Run::monitor), because the caller has control between two steps.
+    /// Finds the times of the triggers, and then simulates the plan.
+    #[cold]
+    fn start_with_triggers(self) -> Result<Results, Error> {
+        let plan = self.with_times()?;
+        let Run { controllers, transports, cancel, monitor, tap, .. } = self;
+        let tap = tap.map(|tap| tap as Box<dyn Tap + '_>);
+        Run { plan: &plan, controllers, transports, cancel, monitor, tap, watch: None }.start()
+    }
+
+    /// Returns the plan with fixed times instead of its triggers ([`Plan::triggers`]). To find the times, the plan is
+    /// simulated at least once. A plan without triggers is returned as it is, without a check.
     ///
     /// # Errors
-    /// Returns an error if the plan is invalid.
+    /// Returns an error if the plan has triggers and is invalid, or if the run was cancelled.
+    pub fn with_times(&self) -> Result<Cow<'a, Plan>, Error> {
+        let Run { plan, controllers, transports, cancel, .. } = *self;
+        if plan.triggers.is_empty() {
+            return Ok(Cow::Borrowed(plan));
+        }
+        self.check()?;
+        let mut search = Search::new(plan);
+        while let Some(watch) = search.next() {
+            let timed = search.plan(plan);
+            let watched = Some(Rc::clone(&watch));
+            Run { plan: &timed, controllers, transports, cancel, monitor: None, tap: None, watch: watched }
+                .start()?;
+            search.finish(&watch.borrow());
+        }
+        Ok(Cow::Owned(search.plan(plan)))
+    }
+
+    /// Begins the run, which the caller then simulates in steps. A run in steps does not use [`cancel`](Run::cancel)
+    /// and [`monitor`](Run::monitor), because the caller has control between two steps. The plan must not have
+    /// triggers; [`with_times`](Run::with_times) replaces them.
+    ///
+    /// # Errors
+    /// Returns an error if the plan is invalid or has triggers.
     pub fn begin(self) -> Result<Running<'a>, Error> {
+        if !self.plan.triggers.is_empty() {
+            let found = format!("{} triggers", self.plan.triggers.len());
+            return Err(Error::invalid("triggers", found, "none in a run in steps"));
+        }
         Ok(Running::new(self.world()?))
     }
 
@@ -229,6 +282,9 @@ impl<'a> Run<'a> {
         let mut world = World::new(self.plan, self.controllers, self.transports)?;
         if let Some(tap) = self.tap {
             world.start_captures(tap);
+        }
+        if let Some(watch) = self.watch {
+            world.start_watch(watch);
         }
         Ok(world)
     }
@@ -271,6 +327,8 @@ pub(crate) struct World<'p> {
     /// The log of ACKs, to which the senders add rows.
     ack_log: Rc<RefCell<AckLog>>,
     counts: Counts,
+    /// The phases to watch for, in a run that searches for the times of triggers.
+    watch: Option<Rc<RefCell<Watch>>>,
 }
 
 impl<'p> World<'p> {
@@ -307,6 +365,7 @@ impl<'p> World<'p> {
             captures: None,
             ack_log: Rc::new(RefCell::new(AckLog::new(plan.probes.ack_rows))),
             counts: Counts::default(),
+            watch: None,
         };
         world.start_probes();
         world.start_switches()?;

@@ -16,9 +16,11 @@ use crate::probe::{Histogram, row};
 use crate::tcp::RttStats;
 use crate::transport::{CONNECTION_LOST, label};
 
-/// The two kinds of Sample events: `REGULAR` takes samples, and `MEASURE` starts the measurement interval.
+/// The kinds of Sample events: `REGULAR` takes samples, `MEASURE` starts the measurement interval, and `WATCH` looks for
+/// the beginnings of phases (`triggers.rs`).
 const REGULAR: u32 = 0;
 const MEASURE: u32 = 1;
+pub(super) const WATCH: u32 = 2;
 
 fn bits(rate: Rate) -> f64 {
     rate.as_bits_per_sec()
@@ -100,6 +102,9 @@ impl World<'_> {
                 port.begin_measurement(self.now);
             }
             return;
+        }
+        if which == WATCH {
+            return self.watch_event();
         }
         let interval = self.plan.probes.interval;
         self.events.push(self.now + interval, Kind::Sample, REGULAR);

@@ -43,6 +43,7 @@ pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> Li
         rate: constant(rate),
         delay: vec![(Time::ZERO, delay)],
         jitter: None,
+        jitter_changes: Vec::new(),
         loss: Vec::new(),
         duplicate: 0.0,
         policer: None,

@@ -23,3 +23,4 @@ mod runs;
 mod signalling;
 mod spread;
 mod stamped;
+mod triggers;

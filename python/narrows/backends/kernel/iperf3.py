@@ -44,6 +44,8 @@ def check(plan: Plan) -> None:
             )
         if app["kind"] == "limited" and (app["on"] or app["off"]):
             raise _cannot("on and off", "a rate alone", f"{key}.app")
+        if app["kind"] == "scheduled":
+            raise _cannot("changes of the rate", "a rate alone", f"{key}.app.at")
         if flow["count"] != 1:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:

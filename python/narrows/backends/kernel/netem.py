@@ -27,7 +27,7 @@ class Netem:
         return f"netem limit {ENDLESS_PACKETS} delay {self.delay / 1000:.3f}us{loss}"
 
 
-RELAYED = ("jitter", "duplicate", "policer", "aggregation")
+RELAYED = ("jitter", "jitter_changes", "duplicate", "policer", "aggregation")
 """Properties of a link for which netem's model differs from the simulator's. Only a relay supports them."""
 
 

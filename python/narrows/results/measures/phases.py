@@ -92,10 +92,17 @@ def _check(argument: str, phase: object) -> None:
         raise NarrowsError(f"{argument}: {choice(phase, PHASES)}")
 
 
-def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
-    """Visits to a phase that begin at `after_s` or later, and end before the run does."""
+def _visits(run: Run, of: str, phase: str, after_s: float = 0.0, visit: int = 0) -> list[Visit]:
+    """Visits to a phase that begin at `after_s` or later, and end before the run does.
+
+    If `visit` is not 0, only the visit of this number, counted from 1.
+    """
     _check("phase", phase)
-    return [visit for visit in phases(run, of)[:-1] if visit.state == phase and visit.begin_s >= after_s]
+    found = phases(run, of)
+    visits = [one for one in found if one.state == phase]
+    if visit:
+        visits = visits[visit - 1 : visit]
+    return [one for one in visits if one is not found[-1] and one.begin_s >= after_s]
 
 
 def _names(expected: object) -> list[str]:
@@ -110,11 +117,19 @@ def _names(expected: object) -> list[str]:
 
 @measure("Next phase", "%", DRAFT)
 def next_phase(
-    run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
+    run: Run,
+    phase: str,
+    expected: str | Sequence[str],
+    of: str = "*",
+    after_s: float = 0.0,
+    visit: int = 0,
 ) -> float:
-    """The share of the visits to a phase that are followed by an expected phase."""
+    """The share of the visits to a phase that are followed by an expected phase.
+
+    With `visit`, only the visit of this number counts (1: the first visit).
+    """
     following = _names(expected)
-    visits = _visits(run, of, phase, after_s)
+    visits = _visits(run, of, phase, after_s, visit)
     after = [late.state for early, late in pairwise(phases(run, of)) if early in visits]
     return 100.0 * float(np.mean([state in following for state in after])) if after else math.nan
 
@@ -135,9 +150,75 @@ def time_in_phase(
 
 
 @measure("Shortest phase", "s", DRAFT)
-def shortest_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Duration of the shortest visit to a phase."""
-    return min((visit.end_s - visit.begin_s for visit in _visits(run, of, phase, after_s)), default=math.nan)
+def shortest_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0) -> float:
+    """Duration of the shortest visit to a phase.
+
+    With `visit`, only the visit of this number counts (1: the first visit).
+    """
+    visits = _visits(run, of, phase, after_s, visit)
+    return min((one.end_s - one.begin_s for one in visits), default=math.nan)
+
+
+@measure("Return to a phase", "%", DRAFT)
+def return_to_phase(
+    run: Run, phase: str, within_s: float, of: str = "*", after_s: float = 0.0, visit: int = 0
+) -> float:
+    """Share of the visits to a phase that are followed by another visit to it within the time `within_s`.
+
+    With `visit`, only the visit of this number counts (1: the first visit).
+    """
+    visits = _visits(run, of, phase, after_s, visit)
+    begins = np.array([one.begin_s for one in phases(run, of) if one.state == phase])
+    soon = [bool(((begins >= one.end_s) & (begins <= one.end_s + within_s)).any()) for one in visits]
+    return 100.0 * float(np.mean(soon)) if soon else math.nan
+
+
+@measure("Restored variable", "%", DRAFT)
+def restored(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0) -> float:
+    """A bound at the next visit to a phase, in percent of its value before the end of a visit.
+
+    `key` is the name of a traced bound, e.g. `inflight_longterm`. A bound that is not set counts as infinite,
+    so the result is 100 if it is not set both times, and 0 if it is set only at the next visit. The result is
+    the smallest percentage over all visits. With `visit`, only the visit of this number counts (1: the first
+    visit).
+    """
+    t, values = traced(run, of, key)
+    begins = [one.begin_s for one in phases(run, of) if one.state == phase]
+    shares = []
+    for one in _visits(run, of, phase, after_s, visit):
+        following = next((begin for begin in begins if begin >= one.end_s), None)
+        if following is None or not t.size:
+            continue
+        before, after = _last(t, values, one.end_s), float(values[t >= following][0])
+        if math.isnan(before):
+            shares.append(100.0 if math.isnan(after) else 0.0)
+        elif before > 0:
+            shares.append(100.0 if math.isnan(after) else 100.0 * after / before)
+    return min(shares, default=math.nan)
+
+
+@measure("Rounds in a phase", "rounds", DRAFT)
+def rounds_in_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0) -> float:
+    """Largest number of BBR's rounds that begin during a visit to a phase.
+
+    With `visit`, only the visit of this number counts (1: the first visit).
+    """
+    t, rounds = traced(run, of, "round")
+    visits = _visits(run, of, phase, after_s, visit)
+    inside = [rounds[(t >= one.begin_s) & (t < one.end_s)] for one in visits]
+    return max((float(one[-1] - one[0]) for one in inside if one.size), default=math.nan)
+
+
+@measure("Least data in flight in a phase", "segments", DRAFT)
+def least_inflight(run: Run, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0) -> float:
+    """Smallest number of segments in flight during the visits to a phase.
+
+    With `visit`, only the visit of this number counts (1: the first visit).
+    """
+    t, in_flight = run.flow_series(_row(run, of), "in_flight")
+    visits = _visits(run, of, phase, after_s, visit)
+    inside = [in_flight[(t >= one.begin_s) & (t < one.end_s)] for one in visits]
+    return min((float(one.min()) for one in inside if one.size), default=math.nan)
 
 
 @measure("Time between phases", "s", DRAFT)
@@ -165,15 +246,18 @@ def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
 
 
 @measure("Change of a variable at the end of a phase", "%", DRAFT)
-def change_at_end(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+def change_at_end(
+    run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0, visit: int = 0
+) -> float:
     """First value of a traced variable after a visit to a phase, in percent of its last value in the visit.
 
-    The result is the smallest percentage over all visits.
+    The result is the smallest percentage over all visits. With `visit`, only the visit of this number counts
+    (1: the first visit).
     """
     t, values = traced(run, of, key)
     shares = []
-    for visit in _visits(run, of, phase, after_s):
-        before, after = _last(t, values, visit.end_s), values[t >= visit.end_s]
+    for one in _visits(run, of, phase, after_s, visit):
+        before, after = _last(t, values, one.end_s), values[t >= one.end_s]
         if math.isfinite(before) and before > 0 and after.size and math.isfinite(after[0]):
             shares.append(100.0 * float(after[0]) / before)
     return min(shares, default=math.nan)

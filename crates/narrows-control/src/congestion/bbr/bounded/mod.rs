@@ -15,6 +15,8 @@
 //!   marked packets.
 //! * In Up, ACKs count towards a higher bound only while the window fills the bound. Otherwise the count restarts, as
 //!   in the kernel modules of v2 and v3.
+//! * After spurious losses in Up, v3 returns directly to Up. The draft (`HandleSpuriousLossDetection`) begins with
+//!   Refill.
 //!
 //! Deviations of v2 from its module:
 //! * This v2 does not react to ECN, so it has no `bw_hi`. In the module, the reaction to ECN is off by default.

@@ -1,0 +1,153 @@
+//! Changes at the beginning of a phase.
+
+use narrows_sim::plan::{
+    AppPlan, ChangePlan, FlowPhase, FlowPlan, JitterPlan, LimitPlan, LossPlan, Plan, TriggerPlan,
+};
+use narrows_sim::{Results, Run, Table};
+
+use crate::common::*;
+
+fn trigger(phase: FlowPhase, visit: u32, after: u64, change: ChangePlan) -> TriggerPlan {
+    TriggerPlan { flow: 0, phase, visit, after: ms(after), change }
+}
+
+fn link_change(rate: u64) -> ChangePlan {
+    ChangePlan::Link { link: 0, rate: Some(mbit(rate)), delay: None, loss: None, jitter: None }
+}
+
+fn bbr_path() -> Plan {
+    let mut plan = path(mbit(50), ms(40), fifo(LimitPlan::packets(330)), 10);
+    plan.probes.interval = ms(1);
+    plan.probes.traces = true;
+    plan.flows = vec![FlowPlan { name: "flow".into(), ..bulk("bbr3") }];
+    plan
+}
+
+/// Returns tables as text. Unlike their numbers, two texts with NaN can be equal.
+fn text(tables: &[Table]) -> String {
+    format!("{tables:?}")
+}
+
+/// Returns the times at which the flow enters each phase, from samples every millisecond.
+fn begins(results: &Results) -> Vec<(FlowPhase, f64)> {
+    let traces = results.table("traces").expect("traces");
+    let columns = (traces.f64("t_s").expect("times"), traces.f64("value").expect("values"));
+    let keys = traces.str("key").expect("keys");
+    let (mut found, mut phase): (Vec<(FlowPhase, f64)>, f64) = (Vec::new(), f64::NAN);
+    for (i, key) in keys.iter().enumerate() {
+        if key == "phase" {
+            phase = columns.1[i];
+        }
+        if key == "step" {
+            let now = FlowPhase::of_trace(phase, Some(columns.1[i])).expect("a phase of BBR");
+            if found.last().is_none_or(|&(last, _)| last != now) {
+                found.push((now, columns.0[i]));
+            }
+        }
+    }
+    found
+}
+
+fn begin_of(results: &Results, phase: FlowPhase, visit: usize) -> f64 {
+    let visits: Vec<f64> = begins(results).into_iter().filter(|b| b.0 == phase).map(|b| b.1).collect();
+    visits[visit - 1]
+}
+
+#[test]
+fn the_rate_changes_when_the_phase_begins() {
+    let plain = run(&bbr_path());
+    for (phase, visit, after) in
+        [(FlowPhase::Drain, 1, 0), (FlowPhase::Up, 2, 0), (FlowPhase::ProbeRtt, 1, 30)]
+    {
+        let mut plan = bbr_path();
+        plan.triggers = vec![trigger(phase, visit, after, link_change(20))];
+        let results = run(&plan);
+        let begin = begin_of(&plain, phase, visit as usize);
+        assert_eq!(begin_of(&results, phase, visit as usize), begin, "{phase:?}");
+        let (times, capacity) =
+            (results.all("link_samples", "t_s"), results.all("link_samples", "capacity_bps"));
+        let change = begin + after as f64 / 1000.0;
+        for (t, bps) in times.iter().zip(capacity) {
+            // The trace has a resolution of a sample.
+            if *t < change - 0.001 {
+                assert_eq!(bps, 50e6, "{phase:?} at {t}");
+            } else if *t > change + 0.001 {
+                assert_eq!(bps, 20e6, "{phase:?} at {t}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_with_triggers_equals_the_run_with_their_times() {
+    let mut plan = bbr_path();
+    plan.flows[0].app = AppPlan::Scheduled { steps: vec![(at(0), None)] };
+    let change = ChangePlan::Link {
+        link: 0,
+        rate: None,
+        delay: Some(ms(5)),
+        loss: Some(LossPlan::Bernoulli { p: 0.01 }),
+        jitter: Some(JitterPlan { max: ms(2), reorder: true }),
+    };
+    plan.triggers = vec![
+        trigger(FlowPhase::Refill, 1, 0, ChangePlan::App { flow: 0, rate: Some(mbit(0)) }),
+        trigger(FlowPhase::Refill, 1, 45, ChangePlan::App { flow: 0, rate: None }),
+        trigger(FlowPhase::Up, 2, 3, change),
+    ];
+    let timed = Run::new(&plan).with_times().expect("a valid plan").into_owned();
+    assert!(timed.triggers.is_empty());
+    let AppPlan::Scheduled { steps } = &timed.flows[0].app else { panic!("{:?}", timed.flows[0].app) };
+    assert_eq!(steps.len(), 3);
+    assert_eq!(steps[2].0.since(steps[1].0), ms(45));
+    let up = timed.links[0].loss[0].0;
+    assert_eq!(timed.links[0].delay[1], (up, ms(5)));
+    assert_eq!(timed.links[0].jitter_changes[0].0, up);
+    assert!(up < at(10_000), "{up:?}");
+    assert!(text(&run(&plan).tables) == text(&run(&timed).tables));
+}
+
+#[test]
+fn a_phase_that_never_begins_changes_nothing() {
+    let mut plan = bbr_path();
+    // Reno has no phases.
+    plan.flows[0] = FlowPlan { name: "flow".into(), ..bulk("reno") };
+    let plain = run(&plan);
+    plan.triggers = vec![trigger(FlowPhase::Drain, 1, 0, link_change(20))];
+    let results = run(&plan);
+    let flows = |results: &Results| text(results.table("flows").map_or(&[], std::slice::from_ref));
+    assert_eq!(flows(&results), flows(&plain));
+}
+
+#[test]
+fn wrong_triggers_are_refused() {
+    let refusal = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = bbr_path();
+        plan.triggers = vec![trigger(FlowPhase::Drain, 1, 0, link_change(20))];
+        change(&mut plan);
+        Run::new(&plan).start().expect_err("an invalid plan").to_string()
+    };
+    assert_eq!(
+        refusal(&|plan| plan.triggers[0].flow = 1),
+        "triggers[0].flow: found 1, expected the index of a single TCP flow"
+    );
+    assert_eq!(
+        refusal(&|plan| plan.flows[0].count = 2),
+        "triggers[0].flow: found 0, expected the index of a single TCP flow"
+    );
+    assert_eq!(
+        refusal(&|plan| plan.triggers[0].visit = 0),
+        "triggers[0].visit: found 0, expected at least 1"
+    );
+    assert_eq!(
+        refusal(&|plan| plan.triggers[0].change = ChangePlan::App { flow: 0, rate: None }),
+        "triggers[0].change.flow: found 0, expected the index of a flow with a schedule"
+    );
+    let mut plan = bbr_path();
+    plan.triggers = vec![trigger(FlowPhase::Drain, 1, 0, link_change(20))];
+    let in_steps = Run::new(&plan).begin().err().expect("refused").to_string();
+    assert_eq!(in_steps, "triggers: found 1 triggers, expected none in a run in steps");
+    let real =
+        narrows_sim::plan::check_for_real_stacks(&plan, narrows_control::catalogue::Catalogue::built_in());
+    let expected = "triggers[0]: found \"a trigger\", expected none: real stacks do not report phases";
+    assert_eq!(real.expect_err("refused").to_string(), expected);
+}
