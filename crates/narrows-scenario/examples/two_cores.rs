@@ -45,7 +45,7 @@ fn plan(k: u32, duration_ms: u32, seed: u32, parts: &[std::ops::Range<u32>]) -> 
 #[repr(align(128))]
 struct Progress(AtomicU64);
 
-/// What one thread did.
+/// The work of one thread.
 struct Done {
     took: Duration,
     /// Number of events in each window.
