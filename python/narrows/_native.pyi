@@ -302,6 +302,18 @@ def congestion_catalogue() -> str:
 def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
+def check_for_page(text: str, source: str, most: int) -> None:
+    """Check that the playground accepts a scenario.
+
+    Args:
+        text: TOML.
+        source: path of the file, for errors.
+        most: number of points of the sweep that are checked.
+
+    Raises:
+        ValueError: one line about the scenario.
+    """
+
 def scenario_runs(request: str, networks: str | None = None) -> str:
     """Read a scenario in Rust, and make the plans of its runs.
 

@@ -31,7 +31,8 @@ export const compare = signal<Compare>("ghost");
 export const other = computed(() => (compare.value === "none" ? null : (pinned.value ?? previous.value)));
 /** Name of the link whose queue is shown, if the reader has selected one. */
 export const chosenLink = signal<string | null>(null);
-export const seedCount = computed(() => numberAt(described.value?.set, "sweep", "seeds") ?? 1);
+/** Number of the point of the sweep that is shown. */
+export const point = signal(0);
 
 /** Number of seeds that the page runs at most; `narrows run` has no such limit. */
 export const MOST_SEEDS = 20;
@@ -47,12 +48,17 @@ export async function connect(started: Engine): Promise<void> {
   engine = started;
   started.onProgress = (progress) => {
     const current = run.value;
-    if (current === null || current.id !== progress.run) return;
-    current.take(progress);
-    tick.value += 1;
+    if (current?.id === progress.run) {
+      current.take(progress);
+      tick.value += 1;
+    } else if (background?.data.id === progress.run) {
+      background.data.take(progress);
+      if (background.data.complete) endBackground(background.data);
+    }
   };
   started.onRunError = (id, message) => {
     if (run.value?.id === id) problem.value = message;
+    else if (background?.data.id === id) endBackground(new ScenarioError(message));
   };
   catalogue.value = await started.catalogue();
   version.value = await started.call("version");
@@ -75,8 +81,15 @@ export function open(toml: string): void {
   chosenLink.value = null;
   previous.value = null;
   run.value = null;
+  point.value = 0;
   lastKey = "";
   write(toml);
+}
+
+/** Describes and runs the present text again, e.g. another point of its sweep. */
+export function recheck(): void {
+  clearTimeout(typed);
+  void check();
 }
 
 /** Describes the present text, and starts its run. */
@@ -85,10 +98,11 @@ async function check(): Promise<void> {
   const toml = text.value;
   const turn = ++describing;
   try {
-    const description = await engine.describe(toml);
+    const description = await engine.describe(toml, point.value);
     if (turn !== describing) return;
     problem.value = "";
     described.value = description;
+    point.value = Math.min(point.value, description.points.length - 1);
     start(toml, description);
   } catch (error) {
     if (turn !== describing) return;
@@ -98,18 +112,53 @@ async function check(): Promise<void> {
 }
 
 function start(toml: string, description: Description): void {
+  endBackground(null);
   const old = run.value;
   old?.releasePackets();
   if (old?.complete) previous.value = old;
   if (previous.value !== null && !isComparable(previous.value.network, description.network))
     previous.value = null;
-  const seeds = seedsOf(description);
-  const watched = watchedLink(description.network);
-  run.value = new RunData(++runs, toml, description.network, watched, seeds.length);
+  const data = newRun(toml, description, point.value);
+  run.value = data;
   onNewRun();
   tick.value += 1;
   engine?.pause(false);
-  engine?.run({ run: runs, toml, seeds, watched });
+  request(data, description, data.watched);
+}
+
+function newRun(toml: string, description: Description, at: number): RunData {
+  const { network, seeds } = description;
+  const shown = Math.min(seeds.length, MOST_SEEDS);
+  return new RunData(++runs, toml, network, watchedLink(network), shown, at, at * seeds.length);
+}
+
+function request(data: RunData, { seeds }: Description, watched: number | null): void {
+  const { id, toml, point } = data;
+  engine?.run({ run: id, toml, point, seeds: seeds.slice(0, MOST_SEEDS), watched });
+}
+
+/** A run that the page does not show, and the receiver of its end. */
+let background: { data: RunData; end(outcome: RunData | Error | null): void } | null = null;
+
+function endBackground(outcome: RunData | Error | null): void {
+  background?.end(outcome);
+  background = null;
+}
+
+/** Simulates a point without its packets. The result is `null` if the page starts another run first. */
+export async function runInBackground(toml: string, at: number): Promise<RunData | null> {
+  if (engine === null) return null;
+  const current = run.value;
+  const description = await engine.describe(toml, at);
+  if (run.value !== current) return null;
+  const data = newRun(toml, description, at);
+  return new Promise((resolve, reject) => {
+    background = {
+      data,
+      end: (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)),
+    };
+    request(data, description, null);
+  });
 }
 
 /** Whether a network is another one with more or fewer nodes, as after a change of its flows. */
@@ -121,12 +170,6 @@ function isComparable(a: Network, b: Network): boolean {
 /** Runs the present scenario again, e.g. after the choice of another link. */
 export function restart(): void {
   if (described.value !== null && problem.value === "") start(text.value, described.value);
-}
-
-function seedsOf(description: Description): (number | null)[] {
-  const count = Math.min(numberAt(description.set, "sweep", "seeds") ?? 1, MOST_SEEDS);
-  const base = numberAt(description.scenario, "seed") ?? 1;
-  return Array.from({ length: count }, (_, i) => base + i);
 }
 
 /** Number of the link whose queue and packets are shown. */
@@ -207,15 +250,6 @@ function line(error: unknown): string {
   return `The page failed: ${error instanceof Error ? error.message : String(error)}`;
 }
 
-function numberAt(value: unknown, ...path: string[]): number | null {
-  let place = value;
-  for (const key of path) {
-    if (typeof place !== "object" || place === null) return null;
-    place = (place as Record<string, unknown>)[key];
-  }
-  return typeof place === "number" ? place : null;
-}
-
 /** Keeps the present run for comparison, or releases the kept one. */
 export function togglePin(): void {
   pinned.value = pinned.value === null ? run.value : null;
@@ -227,5 +261,6 @@ export function swap(): void {
   const [kept, current] = [other.value, run.value];
   if (kept === null || current === null) return;
   pinned.value = current;
+  point.value = kept.point;
   write(kept.toml);
 }

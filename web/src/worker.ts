@@ -6,7 +6,7 @@
  */
 
 import { decodeLzma } from "./lzma";
-import type { CallName, Columns, Progress, Reply, Request } from "./protocol";
+import type { CallName, Columns, Progress, Reply, Request, RunRequest } from "./protocol";
 
 interface Simulation {
   readonly now: number;
@@ -23,7 +23,7 @@ type EditFunctions = Record<CallName, (...args: (string | number)[]) => string>;
 /** What wasm-bindgen's glue (target `no-modules`) declares in front of this file. */
 declare const wasm_bindgen: ((init: { module_or_path: ArrayBuffer }) => Promise<unknown>) &
   EditFunctions & {
-    Simulation: new (toml: string, seed?: number, watched?: number) => Simulation;
+    Simulation: new (toml: string, point: number, seed: number, watched?: number) => Simulation;
   };
 
 declare const self: {
@@ -52,13 +52,7 @@ interface Active {
 }
 
 let active: Active | null = null;
-let waiting: {
-  run: number;
-  toml: string;
-  seeds: (number | null)[];
-  next: number;
-  watched: number | null;
-} | null = null;
+let waiting: (RunRequest & { next: number }) | null = null;
 let isPaused = false;
 let isScheduled = false;
 
@@ -127,7 +121,7 @@ function slice(): void {
 /** Starts the next seed of the waiting run. */
 function begin(): boolean {
   if (waiting === null) return false;
-  const { run, toml, seeds, next, watched } = waiting;
+  const { run, toml, point, seeds, next, watched } = waiting;
   const seed = seeds[next];
   if (seed === undefined) {
     waiting = null;
@@ -137,7 +131,7 @@ function begin(): boolean {
   // Only the packets of the first seed are shown.
   const link = next === 0 && watched !== null ? watched : undefined;
   try {
-    const simulation = new wasm_bindgen.Simulation(toml, seed ?? undefined, link);
+    const simulation = new wasm_bindgen.Simulation(toml, point, seed, link);
     active = { run, seed: next, simulation, taken: {}, packetRows: 0, isWatched: link !== undefined };
     return true;
   } catch (error) {

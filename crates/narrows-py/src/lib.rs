@@ -6,6 +6,7 @@ mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
 mod extension;
+mod page;
 mod path_rates;
 mod scenario;
 mod sdn;
@@ -308,6 +309,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(stacks, m)?)?;
     m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
+    m.add_function(wrap_pyfunction!(page::check_for_page, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_runs, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::plan_as_written, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_schema, m)?)?;

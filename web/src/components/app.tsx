@@ -9,6 +9,7 @@ import { NetworkDrawing } from "./network";
 import { PacketView } from "./packets";
 import { Playbar } from "./playbar";
 import { Results } from "./results";
+import { SweepBar } from "./sweep";
 
 export function App() {
   return (
@@ -35,6 +36,7 @@ export function App() {
         </section>
         <section class="card output" id="figures" aria-label="Results" tabIndex={-1}>
           <Playbar />
+          <SweepBar />
           <CompareBar />
           <Figures />
           <Results />

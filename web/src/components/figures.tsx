@@ -9,6 +9,7 @@ import { figure } from "../format";
 import { linkSample } from "../model";
 import { playhead } from "../playback";
 import { compare, other, run, tick } from "../state";
+import { ghosts as ghostRuns } from "../sweep";
 import { ControllerFigure, hasTraces } from "./controller";
 
 export function Figures() {
@@ -68,7 +69,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
     inks.value;
     return run.value === null ? [] : linesOf(metric, run.value, false);
   }).value;
-  const ghosts = useComputed(() => (other.value === null ? [] : linesOf(metric, other.value, true))).value;
+  const ghosts = useComputed(() => ghostRuns.value.flatMap((data) => linesOf(metric, data, true))).value;
   const otherLines = isSideBySide && against !== null ? linesOf(metric, against, false) : [];
   const most = Math.max(
     largest(own.filter((line) => !line.isReference || metric.id === "goodput")),
@@ -91,7 +92,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
             {...common}
             lines={otherLines}
             until={Number.POSITIVE_INFINITY}
-            label={describe(metric, ghosts, "the other run")}
+            label={describe(metric, otherLines, "the other run")}
             ticks={ticksOf(metric, against)}
           />
         )}

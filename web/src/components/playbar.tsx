@@ -75,7 +75,13 @@ export function Playbar() {
           </option>
         ))}
       </select>
-      <span id="progress" class="note" role="status" data-complete={current?.complete ?? false}>
+      <span
+        id="progress"
+        class="note"
+        role="status"
+        data-complete={current?.complete ?? false}
+        data-point={current?.point}
+      >
         {current === null
           ? ""
           : current.complete
