@@ -112,10 +112,10 @@ def test_a_scenario_that_is_not_valid_is_refused_as_by_check(narrows, page, scen
 
 
 def test_a_scenario_that_is_too_long_for_an_address_is_refused(narrows, page, scenario, monkeypatch):
-    monkeypatch.setattr(playground, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(playground, "MOST_BYTES", 100)
     code, _, err = narrows("play", scenario)
     assert (code, err.count("\n")) == (2, 1)
-    assert "after compression, expected at most" in err
+    assert err.startswith(f"{scenario}: found {scenario.stat().st_size} bytes, expected at most 100, ")
 
 
 def test_a_server_gives_the_page_and_nothing_else(page, scenario):
@@ -190,9 +190,11 @@ def test_a_report_leads_to_the_playground(page, scenario, tmp_path, monkeypatch)
     assert shown == f"To simulate this scenario in your browser, run {command}."
 
 
-def test_the_page_and_the_command_have_the_same_limit_of_points():
-    source = (ROOT / "web/src/sweep.ts").read_text()
-    assert re.findall(r"MOST_POINTS = (\d+);", source) == [str(playground.MOST_POINTS)]
+def test_the_page_and_the_command_have_the_same_limits():
+    for file, name in (("sweep.ts", "MOST_POINTS"), ("url.ts", "MOST_BYTES")):
+        source = (ROOT / "web/src" / file).read_text()
+        (limit,) = re.findall(rf"{name} = ([\d_]+);", source)
+        assert int(limit) == getattr(playground, name)
 
 
 def test_the_page_opens_with_the_scenario(narrows, browser: Any, built, monkeypatch, scenario):  # noqa: F811

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import narrows
 import pyarrow as pa
@@ -490,3 +491,55 @@ def test_every_preset_runs(browser: Any, built: Path, number: int) -> None:
         page.wait_for_selector(DONE, timeout=60_000)
         assert page.is_hidden("#problem")
         assert sum(goodputs(page).values()) > 1
+
+
+@pytest.mark.parametrize("fragment", ["#s=%%%", "#s=", "#s=" + "A" * 100_000])
+def test_a_damaged_address_is_reported(browser: Any, built: Path, fragment: str) -> None:
+    with opened(browser, built, fragment=fragment) as page:
+        page.wait_for_selector("#notice:not([hidden])")
+        assert "damaged" in page.inner_text("#notice")
+        assert set(goodputs(page)) == {"cubic", "bbr"}
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#notice")
+
+
+def test_names_are_text(browser: Any, built: Path) -> None:
+    name = "<script>document.title=1</script>"
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS.replace('cc = "cubic"', f'cc = "cubic"\nname = "{name}"'))
+        assert set(goodputs(page)) == {name, "reno"}
+        assert page.title() == "Narrows playground"
+        page.click("#download")
+        with page.expect_download() as download:
+            page.click("text=Figures (SVG)")
+        figures = ElementTree.parse(download.value.path())
+        assert not [element for element in figures.iter() if element.tag.endswith("script")]
+        assert name in "".join(figures.getroot().itertext())
+
+
+def test_ten_thousand_flows_leave_the_page_usable(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS.replace("10mbit", "1gbit").replace('"reno"', '"reno"\ncount = 10_000'))
+        assert "100 of 1000 sampled flows" in page.inner_text("#figures")
+        write(page, TWO_FLOWS)
+        assert set(goodputs(page)) == {"cubic", "reno"}
+
+
+def test_a_run_with_too_many_samples_ends(browser: Any, built: Path) -> None:
+    long = TWO_FLOWS.replace("4s", "100000s").replace("10mbit", "100kbit")
+    with opened(browser, built) as page:
+        page.fill("#toml", long + '\n[probes]\ninterval = "20ms"\n')
+        page.wait_for_selector("#problem:not([hidden])", timeout=120_000)
+        assert re.match(r"The run ended at \d+ s, because it has more than", page.inner_text("#problem"))
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#problem")
+        assert set(goodputs(page)) == {"cubic", "reno"}
+
+
+def test_an_edit_replaces_a_long_run(browser: Any, built: Path) -> None:
+    """The engine reads messages often, however many events a simulated second has."""
+    with opened(browser, built) as page:
+        page.fill("#toml", TWO_FLOWS.replace("4s", "3600s").replace("10mbit", "400gbit"))
+        page.wait_for_selector("#progress[data-complete=false]")
+        write(page, TWO_FLOWS)
+        assert set(goodputs(page)) == {"cubic", "reno"}

@@ -6,6 +6,7 @@
 import { computed, signal } from "@preact/signals";
 import { RunData } from "./data";
 import { type Engine, ScenarioError } from "./engine";
+import { drawSoon } from "./pace";
 import { onNewRun } from "./playback";
 import type { Catalogue, Description, Network } from "./protocol";
 import { toFragment } from "./url";
@@ -15,6 +16,8 @@ export type Compare = "ghost" | "side" | "none";
 export const text = signal("");
 /** The line of the command line about the present text, or an empty string. */
 export const problem = signal("");
+/** A message about the address of the page, or an empty string. */
+export const notice = signal("");
 /** The description of the last text without errors. */
 export const described = signal<Description | null>(null);
 export const catalogue = signal<Catalogue>({ congestion: [], rate: [] });
@@ -22,6 +25,8 @@ export const version = signal("");
 export const run = signal<RunData | null>(null);
 /** Changes whenever the present run has new rows. */
 export const tick = signal(0);
+/** The simulated time up to which the page has drawn the results, in s. */
+export const computed_s = signal(0);
 /** The complete run before the present one. */
 export const previous = signal<RunData | null>(null);
 /** A run that stays for comparison until it is released. */
@@ -50,7 +55,10 @@ export async function connect(started: Engine): Promise<void> {
     const current = run.value;
     if (current?.id === progress.run) {
       current.take(progress);
-      tick.value += 1;
+      drawSoon(() => {
+        computed_s.value = run.value?.first.now ?? 0;
+        tick.value += 1;
+      });
     } else if (background?.data.id === progress.run) {
       background.data.take(progress);
       if (background.data.complete) endBackground(background.data);
@@ -71,6 +79,7 @@ export function pauseEngine(paused: boolean): void {
 /** Replaces the text and runs it. With `delay`, the run waits until the author stops typing. */
 export function write(changed: string, delay = 0): void {
   text.value = changed;
+  notice.value = "";
   clearTimeout(typed);
   if (delay === 0) void check();
   else typed = setTimeout(() => void check(), delay);
@@ -120,6 +129,7 @@ function start(toml: string, description: Description): void {
     previous.value = null;
   const data = newRun(toml, description, point.value);
   run.value = data;
+  computed_s.value = 0;
   onNewRun();
   tick.value += 1;
   engine?.pause(false);
@@ -241,8 +251,12 @@ async function applyEdits(): Promise<void> {
 
 /** Puts the scenario into the address, without a new entry in the browser's history. */
 async function remember(toml: string): Promise<void> {
-  const fragment = await toFragment(toml);
-  if (toml === text.value) history.replaceState(null, "", fragment);
+  try {
+    const fragment = await toFragment(toml);
+    if (toml === text.value) history.replaceState(null, "", fragment);
+  } catch {
+    // The text is too long for an address. The address then keeps an earlier text.
+  }
 }
 
 function line(error: unknown): string {

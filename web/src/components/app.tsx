@@ -2,7 +2,7 @@
 
 import { type Compare, compare, pinned, previous, swap, togglePin } from "../state";
 import { Controls } from "./controls";
-import { Editor, Problem } from "./editor";
+import { Editor, Notice, Problem } from "./editor";
 import { Figures } from "./figures";
 import { Header } from "./header";
 import { NetworkDrawing } from "./network";
@@ -19,6 +19,7 @@ export function App() {
       </button>
       <Header />
       <Problem />
+      <Notice />
       <main>
         <section class="setup" aria-label="Scenario">
           <div class="card drawing">

@@ -1,7 +1,7 @@
 /** The figures of a run, one below the other on the same time axis. */
 
 import { useComputed } from "@preact/signals";
-import { type Line, largest, linesOf, METRICS, type Metric, valueAt } from "../charts/lines";
+import { type Line, largest, linesOf, METRICS, type Metric, MOST_LINES, valueAt } from "../charts/lines";
 import { hovered, Plot, type Ticks, zoom } from "../charts/plot";
 import { inks } from "../colours";
 import type { RunData } from "../data";
@@ -36,6 +36,11 @@ export function Figures() {
         />
       ))}
       {hasTraces(current) && <ControllerFigure current={current} />}
+      {current.first.flows.size > MOST_LINES && (
+        <p class="note">
+          The figures have {MOST_LINES} of {current.first.flows.size} sampled flows.
+        </p>
+      )}
       <p class="note">
         Drag over a figure to zoom in; double-click to see the whole run.
         {zoom.value !== null && (

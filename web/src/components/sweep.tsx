@@ -59,6 +59,7 @@ export function SweepBar() {
       >
         {isRunningAll.value ? `Point ${pointRuns.value.length + 1} of ${count}` : `Run all ${count} points`}
       </button>
+      <span class="note">Controls of values that the sweep sets have no effect.</span>
       {total > MOST_POINTS && (
         <span class="note">
           This page shows the first {MOST_POINTS} of {total} points.
