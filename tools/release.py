@@ -70,7 +70,7 @@ def collect_crates() -> None:
 
 def collect_playground() -> None:
     """Copy the playground's page."""
-    shutil.copy(web.page(), DIST)
+    shutil.copy(web.page(), DIST / f"narrows-play-{VERSION}.html")
 
 
 def collect_docs() -> None:
@@ -88,7 +88,7 @@ PARTS = (
     Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*{platform.machine()}.whl",)),
     Part("agent-aarch64", ("agent-aarch64",), (f"narrows_agent-{VERSION}-*aarch64.whl",)),
     Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),
-    Part("playground", ("web",), ("narrows-play.html",), collect_playground),
+    Part("playground", ("web",), (f"narrows-play-{VERSION}.html",), collect_playground),
     Part("docs", ("web", "docs"), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
 )
 
