@@ -188,8 +188,8 @@ web: $(VENV)/ready ## Build the playground, the simulator as a web page: target/
 	@$(BIN)/python tools/web.py
 
 web-test: setup web ## Test the playground: types, style, unit tests, equal results, and the page in a browser
-	cd web && npm run --silent check && npm test --silent
-	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_playground.py
+	$(BIN)/python tools/web.py --check
+	$(BIN)/pytest tests/python/test_web_engine.py tests/python/test_playground.py tests/python/test_play.py
 
 crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet --all-features -p narrows-control -p narrows-plan -p narrows-scenario -p narrows-sim
@@ -208,7 +208,7 @@ REMAP = packaging/rustflags.sh
 
 wheels: wheel-x86_64 wheel-aarch64 ## Build the wheels of the Python package into dist/: x86_64 and aarch64
 
-wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig ## Build the wheel for this processor into dist/
+wheel-x86_64 wheel-aarch64: wheel-%: $(VENV)/zig web ## Build the wheel for this processor into dist/
 	@! command -v rustup >/dev/null || rustup --quiet target add $*-unknown-linux-gnu
 	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP))" maturin build --release --locked --quiet --strip --zig --target $*-unknown-linux-gnu \
 	  --compatibility manylinux2014 --target-dir target/wheels-zig --out dist

@@ -24,8 +24,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import typer
+from narrows import playground
 from narrows.cli.main import app
+from narrows.errors import ScenarioError
 from typer.cli import get_docs_for_click
+
+import web
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -46,6 +50,9 @@ window.Worker = class extends Worker {
 from file:// addresses.
 """
 
+PLAYGROUND = "narrows-play.html"
+"""The playground's path in the site."""
+_EXAMPLE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 _CODE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
@@ -179,7 +186,26 @@ def commands() -> str:
     return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())
 
 
-def stage(folder: Path, out: Path, with_rust: bool) -> Path:
+def with_examples(text: str, place: PurePosixPath) -> str:
+    """The text of a page, with a link to the playground below each scenario that the playground can run.
+
+    Other examples, e.g. parts of scenarios, get no link.
+    """
+    to = _relative(PurePosixPath(PLAYGROUND), place.parent)
+
+    def linked(example: re.Match[str]) -> str:
+        try:
+            playground.check(example[1], "example")
+        except ScenarioError:
+            return example[0]
+        # HTML, because the generator would look for the fragment among the headings of the page.
+        target = f"{to}{playground.fragment(example[1])}"
+        return f'{example[0]}\n\n<p><a class="play" href="{target}">Run this scenario in your browser</a></p>'
+
+    return _EXAMPLE.sub(linked, text)
+
+
+def stage(folder: Path, out: Path, with_rust: bool, with_playground: bool) -> Path:
     """Writes pages and configuration for the generator; returns the configuration's path."""
     home = contents()
     where = places(home)
@@ -193,6 +219,8 @@ def stage(folder: Path, out: Path, with_rust: bool) -> Path:
         text = pages.rewritten(page)
         if COMMANDS in text:
             text = text.replace(COMMANDS, commands())
+        if with_playground:
+            text = with_examples(text, place)
         target.write_text(text, encoding="utf-8")
     for file in DOCS.rglob("*"):
         if file.is_file() and file.suffix != ".md":
@@ -252,12 +280,17 @@ def build(out: Path, with_rust: bool) -> None:
     """Builds the site. Replaces an earlier site only when the new site is complete."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch, "site")
-        config = stage(Path(scratch), fresh, with_rust)
+        page = web.page()
+        config = stage(Path(scratch), fresh, with_rust, page.exists())
         generator = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(config)]
         done = subprocess.run(generator, cwd=scratch, check=False)
         if done.returncode:
             raise SiteError("the generator found faults in the pages (above)")
         search_from_files(fresh)
+        if page.exists():
+            shutil.copyfile(page, fresh / PLAYGROUND)
+        else:
+            print(f"no {page}: the site is built without the playground (make web)", file=sys.stderr)
         if with_rust:
             rustdoc(fresh)
         if out.exists():

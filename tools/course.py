@@ -43,7 +43,7 @@ from narrows.results.measures.general import convergence
 from narrows.results.results import Results
 from narrows.results.runs import Run
 from narrows.scenario.load import expand, load
-from narrows.scenario.served import notes
+from narrows.scenario.notes import notes
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parent.parent

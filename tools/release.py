@@ -27,6 +27,8 @@ from typing import NamedTuple
 
 import clean_install
 
+import web
+
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 LOGS = ROOT / "target" / "release-logs"
@@ -66,6 +68,11 @@ def collect_crates() -> None:
         shutil.copy(ROOT / "target" / "package" / f"{crate}-{VERSION}.crate", DIST)
 
 
+def collect_playground() -> None:
+    """Copy the playground's page."""
+    shutil.copy(web.page(), DIST / f"narrows-play-{VERSION}.html")
+
+
 def collect_docs() -> None:
     """Pack the site."""
     folder = f"narrows-docs-{VERSION}"
@@ -81,7 +88,8 @@ PARTS = (
     Part("agent-wheel", ("agent-wheel",), (f"narrows_agent-{VERSION}-*{platform.machine()}.whl",)),
     Part("agent-aarch64", ("agent-aarch64",), (f"narrows_agent-{VERSION}-*aarch64.whl",)),
     Part("crates", ("crates",), tuple(f"{crate}-{VERSION}.crate" for crate in CRATES), collect_crates),
-    Part("docs", ("docs",), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
+    Part("playground", ("web",), (f"narrows-play-{VERSION}.html",), collect_playground),
+    Part("docs", ("web", "docs"), (f"narrows-docs-{VERSION}.tar.gz",), collect_docs),
 )
 
 

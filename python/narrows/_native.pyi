@@ -312,6 +312,18 @@ n."""
 HOST: str
 """Suffix of the names of hosts in a published network."""
 
+def check_for_page(text: str, source: str, most: int) -> None:
+    """Check that the playground accepts a scenario.
+
+    Args:
+        text: TOML.
+        source: path of the file, for errors.
+        most: number of points of the sweep that are checked.
+
+    Raises:
+        ValueError: one line about the scenario.
+    """
+
 @final
 class Scenario:
     """A scenario that the crate narrows-scenario has checked. `narrows.Scenario` shows it to Python.

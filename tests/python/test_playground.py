@@ -18,8 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import narrows
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from test_browser import chromium
 
@@ -170,6 +174,108 @@ def test_results_equal_those_of_the_native_simulator(browser: Any, built: Path) 
     for column in ("t_s", "goodput_bps", "cwnd", "srtt_s", "retransmits"):
         expected = [samples[column][i] for i in order]
         assert [float(row[column]) for row in rows] == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
+
+
+SWEEP = """
+duration = "3s"
+topology = { kind = "dumbbell", rate = "10mbit", rtt = "20ms", loss = "0.5%" }
+flows = [{ cc = "cubic" }, { cc = "bbr", start = "500ms" }]
+
+[sweep]
+seeds = 2
+
+[sweep.vary]
+"topology.rate" = ["5mbit", "10mbit", "20mbit"]
+"""
+PARQUET = {
+    "Results of flows (Parquet)": "flows",
+    "Results of links (Parquet)": "links",
+    "Samples of flows (Parquet)": "flow_samples",
+    "Samples of links (Parquet)": "link_samples",
+}
+
+
+def test_parquet_files_equal_those_of_the_command(browser: Any, built: Path, tmp_path: Path) -> None:
+    """The files of the second point of a sweep with two seeds."""
+    narrows.run(narrows.loads(SWEEP), out=tmp_path)
+    with opened(browser, built) as page:
+        write(page, SWEEP)
+        page.select_option("#point", "1")
+        page.wait_for_selector(f"{DONE}[data-point='1']")
+        for label, name in PARQUET.items():
+            page.click("#download")
+            with page.expect_download() as download:
+                page.click(f"text={label}")
+            assert download.value.suggested_filename == f"{name}.parquet"
+            page.keyboard.press("Escape")
+            shown = pq.read_table(download.value.path())
+            native = pq.read_table(tmp_path / f"{name}.parquet")
+            expected = native.filter(pc.is_in(native["run"], pa.array([2, 3], pa.uint32())))
+            assert [(f.name, f.type) for f in shown.schema] == [(f.name, f.type) for f in expected.schema]
+            assert shown.num_rows == expected.num_rows > 1
+            for column in shown.column_names:
+                values, wanted = shown[column].to_pylist(), expected[column].to_pylist()
+                assert list(map(repr, values)) == list(map(repr, wanted)), (name, column)
+
+
+def test_the_points_of_a_sweep_can_be_chosen(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, SWEEP)
+        labels = page.evaluate("[...document.querySelectorAll('#point option')].map(o => o.textContent)")
+        assert labels == [f"{i + 1} of 3: topology.rate = {rate}mbit" for i, rate in enumerate((5, 10, 20))]
+        for point, rate in enumerate((5, 10, 20)):
+            if point > 0:
+                page.click("#next-point")
+            page.wait_for_selector(f"{DONE}[data-point='{point}']")
+            assert 0.7 * rate < sum(goodputs(page).values()) < 1.1 * rate
+            assert "over 2 seeds" in page.inner_text("#results caption")
+        assert page.is_disabled("#next-point")
+        # An edit keeps the point, unless the sweep has fewer points afterwards.
+        write(page, SWEEP.replace(', "20mbit"', ""))
+        assert page.input_value("#point") == "1"
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#point")
+
+
+def test_all_points_of_a_sweep_are_drawn_and_listed(browser: Any, built: Path) -> None:
+    native = narrows.run(narrows.loads(SWEEP)).flows.to_pydict()
+    with opened(browser, built) as page:
+        write(page, SWEEP)
+        page.click("#run-all")
+        page.wait_for_function("document.querySelectorAll('#points tbody tr').length === 3")
+        rows = page.evaluate(
+            "[...document.querySelectorAll('#points tbody tr')].map(row => row.innerText.split('\\t'))"
+        )
+        for point, row in enumerate(rows):
+            assert row[0].strip() == f"topology.rate = {(5, 10, 20)[point]}mbit"
+            for name in ("cubic", "bbr"):
+                runs = [
+                    bps
+                    for run, flow, bps in zip(
+                        native["run"], native["name"], native["goodput_bps"], strict=True
+                    )
+                    if run // 2 == point and flow == name
+                ]
+                shown = float(re.search(rf"{name} ([\d.]+)", row[1])[1])  # type: ignore[index]
+                assert shown == pytest.approx(sum(runs) / 2e6, rel=0.006)
+        page.click("#points tbody tr:last-child button")
+        page.wait_for_selector(f"{DONE}[data-point='2']")
+        # The other points stay as faint lines until the text changes.
+        assert page.locator("#points tbody tr").count() == 3
+        write(page, SWEEP.replace("20ms", "40ms"))
+        assert page.locator("#points").count() == 0
+
+
+def test_an_edit_ends_a_run_of_all_points(browser: Any, built: Path) -> None:
+    long = SWEEP.replace("3s", "60s").replace("5mbit", "300mbit")
+    with opened(browser, built) as page:
+        write(page, long.replace('"300mbit", ', "").replace('"20mbit"', '"300mbit", "400mbit"'))
+        page.click("#run-all")
+        page.wait_for_function("document.querySelector('#run-all').disabled")
+        write(page, TWO_FLOWS)
+        assert set(goodputs(page)) == {"cubic", "reno"}
+        write(page, SWEEP)
+        page.wait_for_selector("#run-all:not([disabled])")
 
 
 def test_the_rate_field_changes_the_text_and_the_result(browser: Any, built: Path) -> None:
@@ -385,3 +491,55 @@ def test_every_preset_runs(browser: Any, built: Path, number: int) -> None:
         page.wait_for_selector(DONE, timeout=60_000)
         assert page.is_hidden("#problem")
         assert sum(goodputs(page).values()) > 1
+
+
+@pytest.mark.parametrize("fragment", ["#s=%%%", "#s=", "#s=" + "A" * 100_000])
+def test_a_damaged_address_is_reported(browser: Any, built: Path, fragment: str) -> None:
+    with opened(browser, built, fragment=fragment) as page:
+        page.wait_for_selector("#notice:not([hidden])")
+        assert "damaged" in page.inner_text("#notice")
+        assert set(goodputs(page)) == {"cubic", "bbr"}
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#notice")
+
+
+def test_names_are_text(browser: Any, built: Path) -> None:
+    name = "<script>document.title=1</script>"
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS.replace('cc = "cubic"', f'cc = "cubic"\nname = "{name}"'))
+        assert set(goodputs(page)) == {name, "reno"}
+        assert page.title() == "Narrows playground"
+        page.click("#download")
+        with page.expect_download() as download:
+            page.click("text=Figures (SVG)")
+        figures = ElementTree.parse(download.value.path())
+        assert not [element for element in figures.iter() if element.tag.endswith("script")]
+        assert name in "".join(figures.getroot().itertext())
+
+
+def test_ten_thousand_flows_leave_the_page_usable(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        write(page, TWO_FLOWS.replace("10mbit", "1gbit").replace('"reno"', '"reno"\ncount = 10_000'))
+        assert "100 of 1000 sampled flows" in page.inner_text("#figures")
+        write(page, TWO_FLOWS)
+        assert set(goodputs(page)) == {"cubic", "reno"}
+
+
+def test_a_run_with_too_many_samples_ends(browser: Any, built: Path) -> None:
+    long = TWO_FLOWS.replace("4s", "100000s").replace("10mbit", "100kbit")
+    with opened(browser, built) as page:
+        page.fill("#toml", long + '\n[probes]\ninterval = "20ms"\n')
+        page.wait_for_selector("#problem:not([hidden])", timeout=120_000)
+        assert re.match(r"The run ended at \d+ s, because it has more than", page.inner_text("#problem"))
+        write(page, TWO_FLOWS)
+        assert page.is_hidden("#problem")
+        assert set(goodputs(page)) == {"cubic", "reno"}
+
+
+def test_an_edit_replaces_a_long_run(browser: Any, built: Path) -> None:
+    """The engine reads messages often, however many events a simulated second has."""
+    with opened(browser, built) as page:
+        page.fill("#toml", TWO_FLOWS.replace("4s", "3600s").replace("10mbit", "400gbit"))
+        page.wait_for_selector("#progress[data-complete=false]")
+        write(page, TWO_FLOWS)
+        assert set(goodputs(page)) == {"cubic", "reno"}

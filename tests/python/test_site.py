@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import narrows
 import pytest
+from narrows import playground
 from test_browser import chromium
 
 pytest.importorskip("zensical", reason="the documentation extra is not installed")
@@ -20,6 +21,9 @@ pytest.importorskip("zensical", reason="the documentation extra is not installed
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools/build_site.py"
 REPOSITORY = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
+
+
+PLAYGROUND = "narrows-play.html"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,7 @@ def tool(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("build_site", TOOL)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "build_site", module)
+    monkeypatch.syspath_prepend(str(TOOL.parent))  # the script imports its neighbour web
     spec.loader.exec_module(module)
     root = tmp_path.resolve()
     for name in ("zensical.toml", "pyproject.toml"):
@@ -96,8 +101,10 @@ def test_a_page_that_no_index_links_to_fails_the_build(tool, tmp_path):
 
 
 def own_pages(site):
-    """Every page except those of rustdoc."""
-    return [page for page in site.glob("**/*.html") if page.relative_to(site).parts[0] != "rust"]
+    """Every page except those of rustdoc and the playground, which has its own tests."""
+    return [
+        page for page in site.glob("**/*.html") if page.relative_to(site).parts[0] not in ("rust", PLAYGROUND)
+    ]
 
 
 def test_pages_load_nothing_from_outside(site):
@@ -185,4 +192,69 @@ def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
         page.reload()
         api.expect(body).to_have_attribute("data-md-color-scheme", "slate")
         assert not outside and not errors
+        browser.close()
+
+
+SCENARIO = """topology = { kind = "dumbbell", rate = "10mbit", rtt = "20ms" }
+flows = [{}]
+duration = "1s"
+"""
+
+
+def test_examples_that_the_playground_runs_have_a_link(tool, monkeypatch):
+    place = PurePosixPath("guides/one.md")
+    with_trace = SCENARIO.replace('rate = "10mbit"', 'trace = { file = "x.csv" }')
+    for example, has_link in ((SCENARIO, True), (with_trace, False), ("[topology]\nrate = 1\n", False)):
+        text = f"# One\n\n```toml\n{example}```\n\nMore.\n"
+        linked = tool.with_examples(text, place)
+        assert ("<a " in linked) == has_link
+        if has_link:
+            (target,) = re.findall(r'href="\.\./narrows-play\.html(#s=[\w-]+)"', linked)
+            assert target == playground.fragment(example)
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_the_site_has_the_playground_if_it_was_built(tool, tmp_path, monkeypatch, is_built):
+    page = tmp_path / "built.html"
+    monkeypatch.setattr(tool.web, "page", lambda: page)
+    if is_built:
+        page.write_text("<!doctype html><title>page</title>")
+    (tmp_path / "docs/guides/one.md").write_text(f"# One\n\n## First\n\n```toml\n{SCENARIO}```\n")
+    tool.build(tmp_path / "site", with_rust=False)
+    assert (tmp_path / "site" / PLAYGROUND).exists() == is_built
+    assert ("Run this scenario" in (tmp_path / "site/guides/one.html").read_text()) == is_built
+
+
+def test_each_link_to_the_playground_runs_its_scenario(site):
+    links = [
+        (page, target)
+        for page in own_pages(site)
+        for target in re.findall(r'<a class="play" href="([^"]+)"', page.read_text())
+    ]
+    if not (site / PLAYGROUND).exists():
+        assert links == []
+        pytest.skip("the site has no playground: make web")
+    assert any(page.name == "first-comparison.html" for page, _ in links)
+    api = pytest.importorskip("playwright.sync_api")
+    path = chromium()
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for source, target in links:
+            page = browser.new_page()
+            errors, outside = [], []
+            page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+            page.on(
+                "request",
+                lambda request, outside=outside: (
+                    request.url.startswith(("file:", "blob:", "data:")) or outside.append(request.url)
+                ),
+            )
+            page.goto(source.as_uri())
+            page.locator(f'a.play[href="{target}"]').first.click()
+            page.wait_for_selector("#progress[data-complete=true]", timeout=120_000)
+            text = page.locator("#toml").input_value()
+            assert playground.fragment(text) == f"#{target.partition('#')[2]}"
+            assert page.locator("#problem").is_hidden() and page.locator("#notice").is_hidden()
+            assert not errors and not outside
+            page.close()
         browser.close()

@@ -21,6 +21,8 @@ SPEC = importlib.util.spec_from_file_location("clean_install", ROOT / "tools" / 
 clean_install = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(clean_install)
 
+PAGE = "narrows/playground/narrows-play.html"
+"""`make web` builds it. The targets of the Makefile that build wheels call `make web` first."""
 MATURIN = Path(sys.executable).parent / "maturin"
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cargo") and MATURIN.exists()), reason="no cargo or no maturin"
@@ -60,7 +62,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     expected = {path.removeprefix("python/") for path in listed if (ROOT / path).exists()}
     names = set(zipfile.ZipFile(wheel).namelist())
     metadata = {name for name in names if name.startswith(f"narrows-{VERSION}.dist-info/")}
-    assert names - metadata == expected | {"narrows/_native.abi3.so"}
+    page = {PAGE} if (ROOT / "python" / PAGE).exists() else set()
+    assert names - metadata == expected | page | {"narrows/_native.abi3.so"}
     assert {f"narrows-{VERSION}.dist-info/licenses/LICENSE-{one}" for one in ("MIT", "APACHE")} <= metadata
     suffixes = {PurePosixPath(name).suffix for name in names - metadata}
     assert {".toml", ".json", ".j2", ".css", ".js", ".parquet", ".csv", ".typed", ".md"} <= suffixes
@@ -76,6 +79,8 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_tests_of_python(t
     assert {"Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "pyproject.toml"} <= names
     assert {"python/narrows/py.typed", "python/narrows/scenario/schema.json"} <= names
     assert not any(name.startswith(("tests/", "docs/", "crates/narrows-agent/")) for name in names)
+    # The page needs Node.js and the WebAssembly target, which a machine that builds from the sdist may lack.
+    assert f"python/{PAGE}" not in names and "python/narrows/playground/__init__.py" in names
 
 
 def test_no_text_in_the_wheel_names_the_folder_it_was_built_in(wheel):

@@ -1,11 +1,11 @@
 // Simulates a scenario in the browser's engine, and prints all tables as JSON. Floats are 16 hexadecimal digits.
 //
-//   node tables.cjs ENGINE_FOLDER STEPS < scenario.toml
+//   node tables.cjs ENGINE_FOLDER STEPS [POINT] < scenario.toml
 const fs = require("node:fs");
 const path = require("node:path");
 const vm = require("node:vm");
 
-const [folder, steps] = process.argv.slice(2);
+const [folder, steps, point] = process.argv.slice(2);
 const script = fs.readFileSync(path.join(folder, "narrows_web.js"), "utf8");
 vm.runInThisContext(`${script}\nglobalThis.engine = wasm_bindgen;`);
 engine.initSync({ module: fs.readFileSync(path.join(folder, "narrows_web_bg.wasm")) });
@@ -16,7 +16,7 @@ const hex = (value) => {
   return view.getBigUint64(0).toString(16).padStart(16, "0");
 };
 
-const simulation = new engine.Simulation(fs.readFileSync(0, "utf8"));
+const simulation = new engine.Simulation(fs.readFileSync(0, "utf8"), Number(point ?? 0));
 for (let step = 1; step <= Number(steps); step++) {
   simulation.advance((simulation.duration * step) / Number(steps));
 }

@@ -54,6 +54,10 @@ export class RunData {
     readonly network: Network,
     readonly watched: number | null,
     seedCount: number,
+    /** Number of the point of the sweep. */
+    readonly point = 0,
+    /** Number of the first seed's run in the whole sweep. */
+    readonly firstRun = 0,
   ) {
     this.seeds = Array.from({ length: seedCount }, () => new SeedData());
     const link = watched === null ? undefined : network.links[watched];
@@ -82,7 +86,11 @@ export class RunData {
     if (tables.link_samples) split(tables.link_samples, "link", seed.links);
     if (tables.traces) takeTraces(tables.traces, seed.traces);
     for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
-    for (const row of rows<LinkRow>(tables.links)) seed.linkRows.set(row.link, row);
+    for (const row of rows<LinkRow>(tables.links)) {
+      // Packets count when their transmission begins, so a full link can carry one too many. `narrows run` caps, too.
+      row.utilisation = Math.min(row.utilisation, 1);
+      seed.linkRows.set(row.link, row);
+    }
     if (progress.packets) this.packets.take(progress.packets);
     if (progress.seed === 0) this.packetsAreCut = progress.packetsAreCut;
     seed.now = progress.now;

@@ -1,18 +1,18 @@
 /** The client of the worker. The page contains the worker's source and the module, so nothing is loaded from elsewhere. */
 
-import type { CallName, Catalogue, Description, EngineCalls, Progress, Reply, Request } from "./protocol";
+import type {
+  CallName,
+  Catalogue,
+  Description,
+  EngineCalls,
+  Progress,
+  Reply,
+  Request,
+  RunRequest,
+} from "./protocol";
 
 /** An error about the text of a scenario: the line that the command line prints. */
 export class ScenarioError extends Error {}
-
-export interface RunRequest {
-  run: number;
-  toml: string;
-  /** Seeds; `null` is the seed of the scenario. */
-  seeds: (number | null)[];
-  /** Number of the link whose packets are shown. */
-  watched: number | null;
-}
 
 export class Engine {
   private readonly worker: Worker;
@@ -45,8 +45,8 @@ export class Engine {
     return engine;
   }
 
-  async describe(toml: string): Promise<Description> {
-    return JSON.parse(await this.call("describe", toml)) as Description;
+  async describe(toml: string, point: number): Promise<Description> {
+    return JSON.parse(await this.call("describe", toml, point)) as Description;
   }
 
   async catalogue(): Promise<Catalogue> {

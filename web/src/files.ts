@@ -5,7 +5,10 @@ import { zoom } from "./charts/plot";
 import { figuresAsSvg } from "./charts/svg";
 import { inks } from "./colours";
 import type { RunData, Series } from "./data";
-import { other, run, text } from "./state";
+import { parquet } from "./parquet";
+import { run, text, version } from "./state";
+import { ghosts as ghostRuns } from "./sweep";
+import { type TableName, tableOf } from "./tables";
 
 export function saveToml(): void {
   save("scenario.toml", text.value, "application/toml");
@@ -34,7 +37,7 @@ export function saveFigures(): void {
   if (current === null) return;
   const [from, to] = zoom.value ?? [0, current.network.duration_s];
   const panels = METRICS.map((metric) => {
-    const ghosts = other.value === null ? [] : linesOf(metric, other.value, true);
+    const ghosts = ghostRuns.value.flatMap((data) => linesOf(metric, data, true));
     const lines = [...ghosts, ...linesOf(metric, current, false)];
     return { title: `${metric.title} (${metric.unit})`, lines, most: largest(lines) };
   });
@@ -91,7 +94,15 @@ export function samplesAsCsv(current: RunData, kind: "flow" | "link", name: (id:
   return `${lines.join("\n")}\n`;
 }
 
-function save(name: string, content: string, type: string): void {
+/** A table of the run as Parquet, with the name, columns and types of the file of `narrows run`. */
+export async function saveParquet(name: TableName): Promise<void> {
+  const current = run.value;
+  if (current === null) return;
+  const content = await parquet(tableOf(current, name), `narrows ${version.value}`);
+  save(`${name}.parquet`, content, "application/vnd.apache.parquet");
+}
+
+function save(name: string, content: string | Uint8Array<ArrayBuffer>, type: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;

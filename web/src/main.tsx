@@ -9,12 +9,14 @@ import { onKey } from "./components/playbar";
 import { Engine } from "./engine";
 import { startClock } from "./playback";
 import { PRESETS } from "./presets";
-import { connect, open, problem, text } from "./state";
-import { fromFragment } from "./url";
+import { connect, notice, open, problem, text } from "./state";
+import { fromFragment, holdsScenario } from "./url";
 
 effect(() => {
   document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 });
+
+const NO_SCENARIO = "The address of this page holds a damaged or too long scenario.";
 
 async function main(): Promise<void> {
   const shared = await fromFragment(location.hash);
@@ -29,10 +31,12 @@ async function main(): Promise<void> {
   addEventListener("hashchange", async () => {
     const changed = await fromFragment(location.hash);
     if (changed !== null && changed !== text.value) open(changed);
+    if (changed === null && holdsScenario(location.hash)) notice.value = NO_SCENARIO;
   });
   try {
     await connect(await Engine.start());
     open(text.value);
+    if (shared === null && holdsScenario(location.hash)) notice.value = NO_SCENARIO;
   } catch (error) {
     problem.value = `The simulator did not start: ${error instanceof Error ? error.message : String(error)}`;
   }

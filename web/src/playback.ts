@@ -4,7 +4,7 @@
  */
 
 import { signal } from "@preact/signals";
-import { pauseEngine, run } from "./state";
+import { computed_s, pauseEngine, run } from "./state";
 
 export const FULL_SPEED = Number.POSITIVE_INFINITY;
 /** Simulated seconds per second. */
@@ -25,11 +25,6 @@ export const playhead = signal(0);
 let isReplay = false;
 
 let last = 0;
-
-/** The simulated time up to which results exist. */
-export function computed_s(): number {
-  return run.value?.first.now ?? 0;
-}
 
 export function duration(): number {
   return run.value?.network.duration_s ?? 1;
@@ -95,7 +90,7 @@ function frame(now: number): void {
   const elapsed = Math.min((now - last) / 1000, 0.1);
   last = now;
   if (isPlaying.value) {
-    const limit = computed_s();
+    const limit = computed_s.value;
     if (speed.value === FULL_SPEED) playhead.value = limit;
     else playhead.value = Math.min(playhead.value + elapsed * speed.value, Math.max(limit, playhead.value));
     if (playhead.value >= duration() && run.value?.complete && speed.value !== FULL_SPEED)

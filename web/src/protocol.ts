@@ -45,8 +45,12 @@ export interface Description {
   /** The keys that the text sets. */
   set: { [key: string]: Json };
   renamed: [string, string][];
+  /** The network of the chosen point. */
   network: Network;
-  runs: number;
+  /** The values of the sweep's factors at each point. A scenario without a sweep has one point without factors. */
+  points: Record<string, Json>[];
+  /** The seeds of the chosen point. */
+  seeds: number[];
 }
 
 export interface Parameter {
@@ -77,7 +81,7 @@ export interface Catalogue {
 
 /** The functions of the engine that the page calls. */
 export interface EngineCalls {
-  describe: [toml: string];
+  describe: [toml: string, point: number];
   set: [toml: string, key: string, value: string];
   add: [toml: string, list: string, body: string];
   remove: [toml: string, list: string, index: number];
@@ -87,11 +91,21 @@ export interface EngineCalls {
 
 export type CallName = keyof EngineCalls;
 
+/** A run of one point of a sweep, with several seeds. */
+export interface RunRequest {
+  run: number;
+  toml: string;
+  point: number;
+  seeds: number[];
+  /** Number of the link whose packets are shown. */
+  watched: number | null;
+}
+
 /** From the page to the worker. */
 export type Request =
   | { type: "load"; module: Uint8Array }
   | { type: "call"; id: number; name: CallName; args: (string | number)[] }
-  | { type: "run"; run: number; toml: string; seeds: (number | null)[]; watched: number | null }
+  | ({ type: "run" } & RunRequest)
   | { type: "pause"; paused: boolean };
 
 /** Rows of tables that are new since the last message of the run. `seed` is the index of the seed. */

@@ -26,12 +26,12 @@ export interface ResultRow {
 
 const MOST_ROWS = 24;
 
-export function resultRows(run: RunData): ResultRow[] {
+export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
   const numbers = new Set([...run.first.flows.keys(), ...run.first.flowRows.keys()]);
   const seeds = run.seeds.filter((seed) => seed.now > 0);
   return [...numbers]
     .sort((a, b) => a - b)
-    .slice(0, MOST_ROWS)
+    .slice(0, most)
     .map((flow) => {
       const group = run.groupOf(flow);
       const over = (final: (row: FlowRow) => number, live: (seed: SeedData) => number) =>

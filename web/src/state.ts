@@ -6,6 +6,7 @@
 import { computed, signal } from "@preact/signals";
 import { RunData } from "./data";
 import { type Engine, ScenarioError } from "./engine";
+import { drawSoon } from "./pace";
 import { onNewRun } from "./playback";
 import type { Catalogue, Description, Network } from "./protocol";
 import { toFragment } from "./url";
@@ -15,6 +16,8 @@ export type Compare = "ghost" | "side" | "none";
 export const text = signal("");
 /** The line of the command line about the present text, or an empty string. */
 export const problem = signal("");
+/** A message about the address of the page, or an empty string. */
+export const notice = signal("");
 /** The description of the last text without errors. */
 export const described = signal<Description | null>(null);
 export const catalogue = signal<Catalogue>({ congestion: [], rate: [] });
@@ -22,6 +25,8 @@ export const version = signal("");
 export const run = signal<RunData | null>(null);
 /** Changes whenever the present run has new rows. */
 export const tick = signal(0);
+/** The simulated time up to which the page has drawn the results, in s. */
+export const computed_s = signal(0);
 /** The complete run before the present one. */
 export const previous = signal<RunData | null>(null);
 /** A run that stays for comparison until it is released. */
@@ -31,7 +36,8 @@ export const compare = signal<Compare>("ghost");
 export const other = computed(() => (compare.value === "none" ? null : (pinned.value ?? previous.value)));
 /** Name of the link whose queue is shown, if the reader has selected one. */
 export const chosenLink = signal<string | null>(null);
-export const seedCount = computed(() => numberAt(described.value?.set, "sweep", "seeds") ?? 1);
+/** Number of the point of the sweep that is shown. */
+export const point = signal(0);
 
 /** Number of seeds that the page runs at most; `narrows run` has no such limit. */
 export const MOST_SEEDS = 20;
@@ -47,12 +53,20 @@ export async function connect(started: Engine): Promise<void> {
   engine = started;
   started.onProgress = (progress) => {
     const current = run.value;
-    if (current === null || current.id !== progress.run) return;
-    current.take(progress);
-    tick.value += 1;
+    if (current?.id === progress.run) {
+      current.take(progress);
+      drawSoon(() => {
+        computed_s.value = run.value?.first.now ?? 0;
+        tick.value += 1;
+      });
+    } else if (background?.data.id === progress.run) {
+      background.data.take(progress);
+      if (background.data.complete) endBackground(background.data);
+    }
   };
   started.onRunError = (id, message) => {
     if (run.value?.id === id) problem.value = message;
+    else if (background?.data.id === id) endBackground(new ScenarioError(message));
   };
   catalogue.value = await started.catalogue();
   version.value = await started.call("version");
@@ -65,6 +79,7 @@ export function pauseEngine(paused: boolean): void {
 /** Replaces the text and runs it. With `delay`, the run waits until the author stops typing. */
 export function write(changed: string, delay = 0): void {
   text.value = changed;
+  notice.value = "";
   clearTimeout(typed);
   if (delay === 0) void check();
   else typed = setTimeout(() => void check(), delay);
@@ -75,8 +90,15 @@ export function open(toml: string): void {
   chosenLink.value = null;
   previous.value = null;
   run.value = null;
+  point.value = 0;
   lastKey = "";
   write(toml);
+}
+
+/** Describes and runs the present text again, e.g. another point of its sweep. */
+export function recheck(): void {
+  clearTimeout(typed);
+  void check();
 }
 
 /** Describes the present text, and starts its run. */
@@ -85,10 +107,11 @@ async function check(): Promise<void> {
   const toml = text.value;
   const turn = ++describing;
   try {
-    const description = await engine.describe(toml);
+    const description = await engine.describe(toml, point.value);
     if (turn !== describing) return;
     problem.value = "";
     described.value = description;
+    point.value = Math.min(point.value, description.points.length - 1);
     start(toml, description);
   } catch (error) {
     if (turn !== describing) return;
@@ -98,18 +121,54 @@ async function check(): Promise<void> {
 }
 
 function start(toml: string, description: Description): void {
+  endBackground(null);
   const old = run.value;
   old?.releasePackets();
   if (old?.complete) previous.value = old;
   if (previous.value !== null && !isComparable(previous.value.network, description.network))
     previous.value = null;
-  const seeds = seedsOf(description);
-  const watched = watchedLink(description.network);
-  run.value = new RunData(++runs, toml, description.network, watched, seeds.length);
+  const data = newRun(toml, description, point.value);
+  run.value = data;
+  computed_s.value = 0;
   onNewRun();
   tick.value += 1;
   engine?.pause(false);
-  engine?.run({ run: runs, toml, seeds, watched });
+  request(data, description, data.watched);
+}
+
+function newRun(toml: string, description: Description, at: number): RunData {
+  const { network, seeds } = description;
+  const shown = Math.min(seeds.length, MOST_SEEDS);
+  return new RunData(++runs, toml, network, watchedLink(network), shown, at, at * seeds.length);
+}
+
+function request(data: RunData, { seeds }: Description, watched: number | null): void {
+  const { id, toml, point } = data;
+  engine?.run({ run: id, toml, point, seeds: seeds.slice(0, MOST_SEEDS), watched });
+}
+
+/** A run that the page does not show, and the receiver of its end. */
+let background: { data: RunData; end(outcome: RunData | Error | null): void } | null = null;
+
+function endBackground(outcome: RunData | Error | null): void {
+  background?.end(outcome);
+  background = null;
+}
+
+/** Simulates a point without its packets. The result is `null` if the page starts another run first. */
+export async function runInBackground(toml: string, at: number): Promise<RunData | null> {
+  if (engine === null) return null;
+  const current = run.value;
+  const description = await engine.describe(toml, at);
+  if (run.value !== current) return null;
+  const data = newRun(toml, description, at);
+  return new Promise((resolve, reject) => {
+    background = {
+      data,
+      end: (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)),
+    };
+    request(data, description, null);
+  });
 }
 
 /** Whether a network is another one with more or fewer nodes, as after a change of its flows. */
@@ -121,12 +180,6 @@ function isComparable(a: Network, b: Network): boolean {
 /** Runs the present scenario again, e.g. after the choice of another link. */
 export function restart(): void {
   if (described.value !== null && problem.value === "") start(text.value, described.value);
-}
-
-function seedsOf(description: Description): (number | null)[] {
-  const count = Math.min(numberAt(description.set, "sweep", "seeds") ?? 1, MOST_SEEDS);
-  const base = numberAt(description.scenario, "seed") ?? 1;
-  return Array.from({ length: count }, (_, i) => base + i);
 }
 
 /** Number of the link whose queue and packets are shown. */
@@ -198,22 +251,17 @@ async function applyEdits(): Promise<void> {
 
 /** Puts the scenario into the address, without a new entry in the browser's history. */
 async function remember(toml: string): Promise<void> {
-  const fragment = await toFragment(toml);
-  if (toml === text.value) history.replaceState(null, "", fragment);
+  try {
+    const fragment = await toFragment(toml);
+    if (toml === text.value) history.replaceState(null, "", fragment);
+  } catch {
+    // The text is too long for an address. The address then keeps an earlier text.
+  }
 }
 
 function line(error: unknown): string {
   if (error instanceof ScenarioError) return error.message;
   return `The page failed: ${error instanceof Error ? error.message : String(error)}`;
-}
-
-function numberAt(value: unknown, ...path: string[]): number | null {
-  let place = value;
-  for (const key of path) {
-    if (typeof place !== "object" || place === null) return null;
-    place = (place as Record<string, unknown>)[key];
-  }
-  return typeof place === "number" ? place : null;
 }
 
 /** Keeps the present run for comparison, or releases the kept one. */
@@ -227,5 +275,6 @@ export function swap(): void {
   const [kept, current] = [other.value, run.value];
   if (kept === null || current === null) return;
   pinned.value = current;
+  point.value = kept.point;
   write(kept.toml);
 }

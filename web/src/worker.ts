@@ -6,7 +6,7 @@
  */
 
 import { decodeLzma } from "./lzma";
-import type { CallName, Columns, Progress, Reply, Request } from "./protocol";
+import type { CallName, Columns, Progress, Reply, Request, RunRequest } from "./protocol";
 
 interface Simulation {
   readonly now: number;
@@ -23,7 +23,7 @@ type EditFunctions = Record<CallName, (...args: (string | number)[]) => string>;
 /** What wasm-bindgen's glue (target `no-modules`) declares in front of this file. */
 declare const wasm_bindgen: ((init: { module_or_path: ArrayBuffer }) => Promise<unknown>) &
   EditFunctions & {
-    Simulation: new (toml: string, seed?: number, watched?: number) => Simulation;
+    Simulation: new (toml: string, point: number, seed: number, watched?: number) => Simulation;
   };
 
 declare const self: {
@@ -37,28 +37,29 @@ const LIVE = ["flow_samples", "link_samples", "traces"];
 const FINAL = ["flows", "links"];
 /** Real time of a slice in ms: short enough for edits, long enough for the cost of a message. */
 const SLICE_MS = 25;
-/** Slices end at multiples of this part of the run, so that the first figures appear early. */
+/** The engine advances by at most this part of the run at a time, so that the first figures appear early. */
 const STEPS = 200;
+/** The first step of a run in simulated s. Later steps are longer or shorter, so that each takes a part of a slice. */
+const FIRST_STEP_S = 0.001;
 /** Packets are recorded up to this number of rows; more would take too much memory. */
 const MOST_PACKET_ROWS = 1_500_000;
+/** A run ends at this number of samples, because the page needs more than a second to draw more. */
+const MOST_SAMPLES = 500_000;
 
 interface Active {
   run: number;
   seed: number;
   simulation: Simulation;
   taken: Record<string, number>;
+  samples: number;
   packetRows: number;
   isWatched: boolean;
+  /** Simulated time of the next step, in s. */
+  step: number;
 }
 
 let active: Active | null = null;
-let waiting: {
-  run: number;
-  toml: string;
-  seeds: (number | null)[];
-  next: number;
-  watched: number | null;
-} | null = null;
+let waiting: (RunRequest & { next: number }) | null = null;
 let isPaused = false;
 let isScheduled = false;
 
@@ -114,11 +115,22 @@ function slice(): void {
   const { simulation } = current;
   const end = performance.now() + SLICE_MS;
   let complete = false;
-  while (!complete && performance.now() < end) {
-    complete = simulation.advance(simulation.now + simulation.duration / STEPS);
+  for (let now = performance.now(); !complete && now < end; ) {
+    complete = simulation.advance(simulation.now + current.step);
+    const took = performance.now() - now;
+    now += took;
+    // A step can cost much more than the one before it, e.g. after a slow start. It must not delay messages for long.
+    const factor = Math.max(0.1, Math.min(2, SLICE_MS / 4 / Math.max(took, 0.1)));
+    current.step = Math.min(current.step * factor, simulation.duration / STEPS);
   }
   send(current, complete);
-  if (complete) {
+  if (!complete && current.samples > MOST_SAMPLES) {
+    const message =
+      `The run ended at ${Number(simulation.now.toPrecision(3))} s, because it has more than ` +
+      `${MOST_SAMPLES.toLocaleString("en")} samples. Set a longer time between samples.`;
+    self.postMessage({ type: "run-error", run: current.run, message });
+    stop();
+  } else if (complete) {
     simulation.free();
     active = null;
   }
@@ -127,7 +139,7 @@ function slice(): void {
 /** Starts the next seed of the waiting run. */
 function begin(): boolean {
   if (waiting === null) return false;
-  const { run, toml, seeds, next, watched } = waiting;
+  const { run, toml, point, seeds, next, watched } = waiting;
   const seed = seeds[next];
   if (seed === undefined) {
     waiting = null;
@@ -137,8 +149,10 @@ function begin(): boolean {
   // Only the packets of the first seed are shown.
   const link = next === 0 && watched !== null ? watched : undefined;
   try {
-    const simulation = new wasm_bindgen.Simulation(toml, seed ?? undefined, link);
-    active = { run, seed: next, simulation, taken: {}, packetRows: 0, isWatched: link !== undefined };
+    const simulation = new wasm_bindgen.Simulation(toml, point, seed, link);
+    const step = Math.min(FIRST_STEP_S, simulation.duration / STEPS);
+    const isWatched = link !== undefined;
+    active = { run, seed: next, simulation, taken: {}, samples: 0, packetRows: 0, isWatched, step };
     return true;
   } catch (error) {
     waiting = null;
@@ -161,6 +175,7 @@ function send(current: Active, complete: boolean): void {
     const rows = Object.values(columns)[0]?.length ?? 0;
     if (rows === 0) continue;
     current.taken[name] = from + rows;
+    current.samples += rows;
     tables[name] = columns;
   }
   let packets: Columns | null = null;

@@ -6,6 +6,7 @@ mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
 mod extension;
+mod page;
 mod path_rates;
 mod scenario;
 mod sdn;
@@ -308,6 +309,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(stacks, m)?)?;
     m.add_function(wrap_pyfunction!(capture_file_names, m)?)?;
     scenario::register(m)?;
+    m.add_function(wrap_pyfunction!(page::check_for_page, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

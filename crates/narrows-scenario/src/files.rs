@@ -67,7 +67,7 @@ pub struct NoFiles;
 
 impl Files for NoFiles {
     fn read(&self, _path: &str, _most: u64) -> Result<Vec<u8>, Unreadable> {
-        Err(Unreadable::Missing)
+        Err(Unreadable::Other("this program reads no files".to_owned()))
     }
     fn find(&self, _path: &str) -> Option<String> {
         None

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod catalogue_json;
+mod closed;
 mod data;
 mod error;
 mod files;
@@ -20,6 +21,7 @@ mod value;
 #[cfg(not(target_family = "wasm"))]
 pub use files::Disk;
 
+pub use closed::{Point, points};
 pub use error::{Error, Result};
 pub use files::{Files, Memory, NoFiles, Unreadable};
 pub use inputs::inputs;

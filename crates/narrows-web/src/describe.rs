@@ -1,32 +1,29 @@
 //! The description of a scenario that a page draws.
 
 use narrows_plan::{FlowPlan, LinkPlan, RatePlan, TransportPlan};
-use narrows_scenario::{Error, NoFiles, Result, Run, Scenario, Settings, Survey, expand, survey};
+use narrows_scenario::{Error, Point, Result, Scenario, Survey, points};
 use serde_json::{Value, json};
 
 use crate::SOURCE;
 
-/// The first run of a scenario, and the number of all runs.
-pub(crate) struct First {
+/// A point of a scenario's sweep, ready to run.
+pub(crate) struct Chosen {
     pub(crate) scenario: Scenario,
-    pub(crate) run: Run,
-    pub(crate) runs: usize,
+    pub(crate) points: Vec<Point>,
+    pub(crate) seeds: Vec<u64>,
     pub(crate) survey: Survey,
 }
 
-/// Reads a scenario and makes the plan of its first run.
-pub(crate) fn first(toml: &str) -> Result<First> {
+/// Reads a scenario and makes the plan of a point of its sweep. If there is no such point, it is the last one.
+pub(crate) fn choose(toml: &str, point: usize) -> Result<Chosen> {
     let scenario = Scenario::parse(toml, SOURCE, &[])?;
-    let runs = expand(&scenario, None)?;
-    let count = runs.len();
-    let Some(run) = runs.into_iter().next() else {
-        return Err(Error::new("found no run, expected one", "sweep").in_source(SOURCE));
-    };
-    let survey = survey(&run.scenario(), &Settings::simulator(&NoFiles))?;
+    let points = points(&scenario)?;
+    let chosen = &points[point.min(points.len() - 1)];
+    let (seeds, survey) = (chosen.seeds.clone(), chosen.survey_closed()?);
     if let Err(problem) = narrows_sim::plan::check(&survey.plan) {
         return Err(in_scenario(&survey, &problem.to_string()));
     }
-    Ok(First { scenario, run, runs: count, survey })
+    Ok(Chosen { scenario, points, seeds, survey })
 }
 
 /// An error of the simulator as an error about the scenario: `flows[0].cc: ...` is the key `flows.0.cc`.
@@ -38,9 +35,9 @@ fn in_scenario(survey: &Survey, problem: &str) -> Error {
     survey.in_scenario(Error::new(message, key)).in_source(SOURCE)
 }
 
-/// Describes a scenario as JSON.
-pub(crate) fn describe(toml: &str) -> Result<String> {
-    let First { scenario, runs, survey, .. } = first(toml)?;
+/// Describes a point of a scenario's sweep as JSON.
+pub(crate) fn describe(toml: &str, point: usize) -> Result<String> {
+    let Chosen { scenario, points, seeds, survey } = choose(toml, point)?;
     let plan = &survey.plan;
     let links = plan.links.iter().map(link).collect::<Vec<_>>();
     let flows = plan.flows.iter().zip(&survey.paths).zip(&survey.flows);
@@ -60,7 +57,8 @@ pub(crate) fn describe(toml: &str) -> Result<String> {
             "controlled": plan.rate_controllers.iter().map(|c| json!({ "link": c.link, "kind": c.kind })).collect::<Vec<_>>(),
             "sampled": plan.probes.links,
         },
-        "runs": runs,
+        "points": points.iter().map(|point| &*point.factors).collect::<Vec<_>>(),
+        "seeds": seeds,
     });
     Ok(described.to_string())
 }
@@ -112,19 +110,34 @@ mod tests {
 
     #[test]
     fn a_description_has_the_defaults_and_the_network() {
-        let described: Value = serde_json::from_str(&describe(TEXT).unwrap()).unwrap();
+        let described: Value = serde_json::from_str(&describe(TEXT, 0).unwrap()).unwrap();
         assert_eq!(described["scenario"]["duration"], "30s");
         assert_eq!(described["set"].get("duration"), None);
         let flows = &described["network"]["flows"];
         assert_eq!([&flows[0]["name"], &flows[1]["cc"]], ["cubic", "bbr"]);
         let link = &described["network"]["links"][flows[0]["path"][1].as_u64().unwrap() as usize];
         assert_eq!((&link["name"], &link["rates_bps"][0][1]), (&json!("bottleneck"), &json!(50e6)));
-        assert_eq!(described["runs"], 1);
+        assert_eq!((&described["points"], &described["seeds"]), (&json!([{}]), &json!([1])));
+    }
+
+    #[test]
+    fn each_point_of_a_sweep_has_its_network_and_seeds() {
+        let text = format!("{TEXT}[sweep]\nseeds = 2\nvary = {{ 'topology.rate' = ['10mbit', '20mbit'] }}\n");
+        let described = |point| serde_json::from_str::<Value>(&describe(&text, point).unwrap()).unwrap();
+        for (point, rate) in [(0, "10mbit"), (1, "20mbit"), (7, "20mbit")] {
+            let described = described(point);
+            let factors = json!([{ "topology.rate": "10mbit" }, { "topology.rate": "20mbit" }]);
+            assert_eq!((&described["points"], &described["seeds"]), (&factors, &json!([1, 2])));
+            let link = &described["network"]["links"]
+                [described["network"]["flows"][0]["path"][1].as_u64().unwrap() as usize];
+            let bps = rate.trim_end_matches("mbit").parse::<f64>().unwrap() * 1e6;
+            assert_eq!(link["rates_bps"][0][1], bps);
+        }
     }
 
     #[test]
     fn errors_are_those_of_the_command_line() {
-        let problem = |text: &str| describe(text).unwrap_err().to_string();
+        let problem = |text: &str| describe(text, 0).unwrap_err().to_string();
         assert_eq!(
             problem(&TEXT.replace("50mbit", "fast")),
             "scenario.toml: topology.rate: found 'fast', expected a rate such as '100mbit'"
@@ -132,6 +145,15 @@ mod tests {
         assert!(
             problem(&TEXT.replace("bbr", "bbb"))
                 .starts_with("scenario.toml: flows.1.cc: found 'bbb', expected ")
+        );
+        assert_eq!(
+            problem(&TEXT.replace("cc = 'bbr'", "cc = 'mine.py:Mine'")),
+            "scenario.toml: flows.1.cc: found 'mine.py:Mine', expected a built-in congestion controller, because this \
+             program does not run Python"
+        );
+        assert_eq!(
+            problem(&TEXT.replace("rate = '50mbit'", "trace = { file = 'lte.csv' }")),
+            "scenario.toml: topology.trace.file: found 'lte.csv', expected a readable file (this program reads no files)"
         );
         // This error comes from the simulator's check of the plan.
         let problem = problem(&TEXT.replace("cc = 'bbr'", "cc = 'bbr'\ntransport = 'quinn'"));

@@ -20,14 +20,14 @@ fn thrown(error: impl ToString) -> JsError {
     JsError::new(&error.to_string())
 }
 
-/// Checks a scenario, and describes it as JSON: `scenario` (all keys with their defaults), `network` (nodes, links and
-/// flows of its first run) and `runs`.
+/// Checks a scenario, and describes a point of its sweep as JSON: `scenario` (all keys with their defaults), `network`
+/// (nodes, links and flows), `points` (the factors of each point) and `seeds` (of the chosen point).
 ///
 /// # Errors
 /// Throws the line that the command line prints for this scenario.
 #[wasm_bindgen]
-pub fn describe(toml: &str) -> Result<String, JsError> {
-    describe::describe(toml).map_err(thrown)
+pub fn describe(toml: &str, point: usize) -> Result<String, JsError> {
+    describe::describe(toml, point).map_err(thrown)
 }
 
 /// Sets a key in the text of a scenario. Comments and layout stay.

@@ -9,7 +9,7 @@ use narrows_sim::{Column, Results, Run, Running, Table};
 use self_cell::self_cell;
 use wasm_bindgen::prelude::*;
 
-use crate::describe::first;
+use crate::describe::choose;
 use crate::packets::{Row, Rows, Watch};
 use crate::thrown;
 
@@ -25,7 +25,7 @@ self_cell!(
     }
 );
 
-/// A run of a scenario: the first point of its sweep, with the given seed.
+/// A run of a scenario: a point of its sweep, with a seed.
 #[wasm_bindgen]
 pub struct Simulation {
     /// `None` after the end of the run.
@@ -40,7 +40,7 @@ pub struct Simulation {
 
 #[wasm_bindgen]
 impl Simulation {
-    /// Prepares a run.
+    /// Prepares a run of a point of the sweep (0 is the first; scenarios without a sweep have one point).
     ///
     /// `seed` replaces the scenario's seed. If `watched` is the number of a link, `packets` returns the packets of its
     /// queue.
@@ -48,10 +48,15 @@ impl Simulation {
     /// # Errors
     /// Throws the line that the command line prints for this scenario.
     #[wasm_bindgen(constructor)]
-    pub fn new(toml: &str, seed: Option<f64>, watched: Option<u32>) -> Result<Simulation, JsError> {
-        let first = first(toml).map_err(thrown)?;
-        let mut plan = first.survey.plan;
-        plan.seed = seed.map_or(first.run.seed, |seed| seed as u64);
+    pub fn new(
+        toml: &str,
+        point: usize,
+        seed: Option<f64>,
+        watched: Option<u32>,
+    ) -> Result<Simulation, JsError> {
+        let chosen = choose(toml, point).map_err(thrown)?;
+        let mut plan = chosen.survey.plan;
+        plan.seed = seed.map_or(chosen.seeds[0], |seed| seed as u64);
         // Captures write files, which a page does not have.
         plan.capture = None;
         let mut plan = Run::new(&plan).with_times().map_err(thrown)?.into_owned();

@@ -40,6 +40,12 @@ COMMANDS = (
         "show", "narrows.cli.commands.show", "show", "Show a scenario's network and the paths of its flows."
     ),
     Entry(
+        "play",
+        "narrows.cli.commands.play",
+        "play",
+        "Open a scenario in the playground, a page that simulates in the browser.",
+    ),
+    Entry(
         "matrix",
         "narrows.cli.commands.matrix",
         "matrix",

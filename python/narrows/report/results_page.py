@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from narrows import playground
+from narrows.errors import ScenarioError
+from narrows.playground.text import scenario_text
 from narrows.report import folder, page, tables
 from narrows.report.figure import Figure
 from narrows.report.kinds.completion import completion
@@ -66,7 +70,10 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     )
     name = title or str(results.metadata.get("scenario", {}).get("name", "Results"))
     facts, warmup = tables.facts(results), results.metadata.get("warmup_s")
-    return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, warmup_s=warmup))
+    play = _play(results)
+    return page.render(
+        page.Page(name, _lead(results, points), "", sections, facts=facts, warmup_s=warmup, play=play)
+    )
 
 
 _ALIKE = "All seeds gave the same run."
@@ -85,6 +92,22 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
     if len(points) > MOST_POINTS:
         text += f" {MOST_POINTS} of the points are drawn over time; the tables have all of them."
     return text
+
+
+def _play(results: Results) -> tuple[str, str] | None:
+    """The command that opens the scenario in the playground, and the playground's address on this machine.
+
+    The address is empty if the playground is not installed. None if the playground cannot run the scenario.
+    """
+    text = scenario_text(results.metadata)
+    if text is None or not isinstance(results.place, Path):
+        return None
+    try:
+        playground.check(text, str(results.place))
+    except ScenarioError:
+        return None
+    command = f"narrows play {shlex.quote(str(results.place))}"
+    return command, playground.address(text, str(results.place)) or ""
 
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:

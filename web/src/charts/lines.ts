@@ -35,11 +35,15 @@ export const METRICS: Metric[] = [
   { id: "queue", title: "Queue", unit: "packets", column: "queue_packets", factor: 1 },
 ];
 
+/** Number of flows that the figures draw at most. More lines cannot be told apart, and take seconds to draw. */
+export const MOST_LINES = 100;
+
 /** The lines of a metric for a run. */
 export function linesOf(metric: Metric, run: RunData, isGhost: boolean): Line[] {
   if (metric.id === "queue") return queueLines(metric, run, isGhost);
   const lines = [...run.first.flows.keys()]
     .sort((a, b) => a - b)
+    .slice(0, MOST_LINES)
     .map((flow) => flowLine(metric, run, flow, isGhost));
   if (metric.id === "goodput" && !isGhost) lines.push(...capacityLine(run));
   return lines;

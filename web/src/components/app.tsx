@@ -2,13 +2,14 @@
 
 import { type Compare, compare, pinned, previous, swap, togglePin } from "../state";
 import { Controls } from "./controls";
-import { Editor, Problem } from "./editor";
+import { Editor, Notice, Problem } from "./editor";
 import { Figures } from "./figures";
 import { Header } from "./header";
 import { NetworkDrawing } from "./network";
 import { PacketView } from "./packets";
 import { Playbar } from "./playbar";
 import { Results } from "./results";
+import { SweepBar } from "./sweep";
 
 export function App() {
   return (
@@ -18,6 +19,7 @@ export function App() {
       </button>
       <Header />
       <Problem />
+      <Notice />
       <main>
         <section class="setup" aria-label="Scenario">
           <div class="card drawing">
@@ -35,6 +37,7 @@ export function App() {
         </section>
         <section class="card output" id="figures" aria-label="Results" tabIndex={-1}>
           <Playbar />
+          <SweepBar />
           <CompareBar />
           <Figures />
           <Results />

@@ -256,10 +256,8 @@ function RateController({ description }: { description: Description }) {
   );
 }
 
-function RunControls({ description: { set: raw, scenario, runs } }: { description: Description }) {
+function RunControls({ description: { set: raw, scenario, seeds } }: { description: Description }) {
   const probes = table(raw.probes);
-  const seeds = Number(table(raw.sweep).seeds ?? 1);
-  const isCut = runs > seeds || seeds > MOST_SEEDS;
   return (
     <fieldset>
       <legend>Run</legend>
@@ -297,9 +295,9 @@ function RunControls({ description: { set: raw, scenario, runs } }: { descriptio
         write={(value) => String(Math.round(value))}
         title="Number of runs with different random numbers. The figures show their mean and range."
       />
-      {isCut && (
+      {seeds.length > MOST_SEEDS && (
         <p class="note">
-          The sweep has {runs} runs. This page runs its first point, with at most {MOST_SEEDS} seeds.
+          The scenario has {seeds.length} seeds. This page runs the first {MOST_SEEDS}.
         </p>
       )}
       <Row label="Traces">

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { lineOf } from "../place";
-import { problem, text, write } from "../state";
+import { notice, problem, text, write } from "../state";
 
 /** Time without typing after which the text is checked and run, in ms. */
 const PATIENCE_MS = 300;
@@ -20,11 +20,12 @@ export function Editor() {
     <div class="editor">
       <div class={`lines${wrong > 0 ? " has-error" : ""}`}>
         <div class="gutter" ref={gutter} aria-hidden="true">
-          {Array.from({ length: lines }, (_, i) => (
-            <div key={i} class={i + 1 === wrong ? "wrong" : ""}>
-              {i + 1}
+          <div class="numbers">{Array.from({ length: lines }, (_, i) => i + 1).join("\n")}</div>
+          {wrong > 0 && (
+            <div class="wrong" style={{ top: `calc(6px + ${wrong - 1} * 18px)` }}>
+              {wrong}
             </div>
-          ))}
+          )}
         </div>
         <textarea
           id="toml"
@@ -42,6 +43,15 @@ export function Editor() {
           }}
         />
       </div>
+    </div>
+  );
+}
+
+/** A message about the address. */
+export function Notice() {
+  return (
+    <div id="notice" class="problem" role="status" hidden={notice.value === ""}>
+      {notice.value}
     </div>
   );
 }

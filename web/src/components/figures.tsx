@@ -1,7 +1,7 @@
 /** The figures of a run, one below the other on the same time axis. */
 
 import { useComputed } from "@preact/signals";
-import { type Line, largest, linesOf, METRICS, type Metric, valueAt } from "../charts/lines";
+import { type Line, largest, linesOf, METRICS, type Metric, MOST_LINES, valueAt } from "../charts/lines";
 import { hovered, Plot, type Ticks, zoom } from "../charts/plot";
 import { inks } from "../colours";
 import type { RunData } from "../data";
@@ -9,6 +9,7 @@ import { figure } from "../format";
 import { linkSample } from "../model";
 import { playhead } from "../playback";
 import { compare, other, run, tick } from "../state";
+import { ghosts as ghostRuns } from "../sweep";
 import { ControllerFigure, hasTraces } from "./controller";
 
 export function Figures() {
@@ -35,6 +36,11 @@ export function Figures() {
         />
       ))}
       {hasTraces(current) && <ControllerFigure current={current} />}
+      {current.first.flows.size > MOST_LINES && (
+        <p class="note">
+          The figures have {MOST_LINES} of {current.first.flows.size} sampled flows.
+        </p>
+      )}
       <p class="note">
         Drag over a figure to zoom in; double-click to see the whole run.
         {zoom.value !== null && (
@@ -68,7 +74,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
     inks.value;
     return run.value === null ? [] : linesOf(metric, run.value, false);
   }).value;
-  const ghosts = useComputed(() => (other.value === null ? [] : linesOf(metric, other.value, true))).value;
+  const ghosts = useComputed(() => ghostRuns.value.flatMap((data) => linesOf(metric, data, true))).value;
   const otherLines = isSideBySide && against !== null ? linesOf(metric, against, false) : [];
   const most = Math.max(
     largest(own.filter((line) => !line.isReference || metric.id === "goodput")),
@@ -91,7 +97,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
             {...common}
             lines={otherLines}
             until={Number.POSITIVE_INFINITY}
-            label={describe(metric, ghosts, "the other run")}
+            label={describe(metric, otherLines, "the other run")}
             ticks={ticksOf(metric, against)}
           />
         )}

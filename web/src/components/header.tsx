@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { isDark, switchTheme } from "../colours";
-import { saveFigures, saveFlowSamples, saveLinkSamples, saveNetwork, saveToml } from "../files";
+import { saveFigures, saveFlowSamples, saveLinkSamples, saveNetwork, saveParquet, saveToml } from "../files";
 import { heading, PRESETS } from "../presets";
 import { open, text, version } from "../state";
 
@@ -71,6 +71,10 @@ function Downloads() {
     ["Scenario (TOML)", saveToml],
     ["Samples of flows (CSV)", saveFlowSamples],
     ["Samples of links (CSV)", saveLinkSamples],
+    ["Results of flows (Parquet)", () => void saveParquet("flows")],
+    ["Results of links (Parquet)", () => void saveParquet("links")],
+    ["Samples of flows (Parquet)", () => void saveParquet("flow_samples")],
+    ["Samples of links (Parquet)", () => void saveParquet("link_samples")],
     ["Figures (SVG)", saveFigures],
     ["Network (SVG)", saveNetwork],
   ];

@@ -2,7 +2,6 @@
 
 import { clock, count } from "../format";
 import {
-  computed_s,
   duration,
   FULL_SPEED,
   isPlaying,
@@ -15,13 +14,13 @@ import {
   speed,
   step,
 } from "../playback";
-import { run, tick } from "../state";
+import { computed_s, run, tick } from "../state";
 
 export function Playbar() {
   tick.value;
   const current = run.value;
   const total = current?.network.duration_s ?? 1;
-  const done = computed_s() / total;
+  const done = computed_s.value / total;
   return (
     <fieldset class="playbar" aria-label="Playback">
       <button
@@ -75,12 +74,18 @@ export function Playbar() {
           </option>
         ))}
       </select>
-      <span id="progress" class="note" role="status" data-complete={current?.complete ?? false}>
+      <span
+        id="progress"
+        class="note"
+        role="status"
+        data-complete={current?.complete ?? false}
+        data-point={current?.point}
+      >
         {current === null
           ? ""
           : current.complete
             ? `${count(events())} events`
-            : `simulating: ${clock(computed_s(), duration())}`}
+            : `simulating: ${clock(computed_s.value, duration())}`}
       </span>
     </fieldset>
   );

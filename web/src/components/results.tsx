@@ -7,6 +7,7 @@ import type { RunData } from "../data";
 import { figure } from "../format";
 import { type Figure, linkResults, resultRows } from "../results";
 import { other, run, tick } from "../state";
+import { PointTable } from "./sweep";
 
 export function Results() {
   tick.value;
@@ -16,6 +17,7 @@ export function Results() {
     <div class="results">
       <FlowTable current={current} against={other.value} />
       <LinkTable current={current} />
+      <PointTable />
       <SampleTable current={current} />
     </div>
   );

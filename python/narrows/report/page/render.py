@@ -65,6 +65,8 @@ class Page:
     scenarios: list[tuple[str, str]] = field(default_factory=list)
     measures: list[tuple[str, str, str, str]] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
+    play: tuple[str, str] | None = None
+    """The command that opens the scenario in the playground, and the playground's address (may be empty)."""
     numbers: dict[str, int] = field(default_factory=dict)
     warmup_s: float | None = None
     """Length of the warm-up, the same for all runs (None: the warm-up is a tenth of each run)."""

@@ -1,0 +1,123 @@
+"""The playground: the page that runs scenarios in a browser.
+
+`make web` puts the page into this folder, and wheels of releases contain it. A package that pip builds from
+the source distribution has no page.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+from narrows import _native
+from narrows.errors import NarrowsError, OutputError, ScenarioError
+from narrows.playground.text import scenario_text
+from narrows.results.results import Results
+from narrows.scenario.load import load
+
+PAGE = Path(__file__).with_name("narrows-play.html")
+MOST_BYTES = 700_000
+"""Longest scenario, as `MOST_BYTES` in web/src/url.ts. Firefox accepts addresses of 1 MiB, Chromium of 2 MiB,
+and base64 needs a third more characters than bytes.
+"""
+MOST_POINTS = 64
+"""Number of points of a sweep that the page offers, as `MOST_POINTS` in web/src/sweep.ts."""
+
+
+def installed() -> Path | None:
+    """The page's file, or None if this package has none."""
+    return PAGE if PAGE.is_file() else None
+
+
+def page() -> Path:
+    """The page's file.
+
+    Raises:
+        NarrowsError: if this package has none.
+    """
+    if installed() is None:
+        raise NarrowsError(
+            "found no playground page in this package, expected a package from a release; in a clone, run "
+            "`make web`"
+        )
+    return PAGE
+
+
+def fragment(text: str) -> str:
+    """The part of the page's address that contains a scenario."""
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(text.encode()) + packer.flush()
+    return f"#s={base64.urlsafe_b64encode(packed).decode().rstrip('=')}"
+
+
+def checked(path: Path) -> str:
+    """The text of a scenario that the page can run, from its file or from a folder of results.
+
+    Raises:
+        ScenarioError: if the scenario is not valid, or if it needs files or controllers that the page lacks.
+        OutputError: if a folder has no results.
+    """
+    if path.is_dir():
+        written = scenario_text(Results.read(path).metadata)
+        if written is None:
+            raise OutputError(f"{path}: found no scenario in the results, expected one")
+        text = written
+    else:
+        load(path)  # errors about the file itself
+        text = path.read_text(encoding="utf-8")
+    check(text, str(path))
+    if (length := len(text.encode())) > MOST_BYTES:
+        raise ScenarioError(
+            f"found {length} bytes, expected at most {MOST_BYTES}, because the page's address contains the "
+            "scenario",
+            "",
+            str(path),
+        )
+    return text
+
+
+def check(text: str, source: str) -> None:
+    """Check that the page can run a scenario.
+
+    Raises:
+        ScenarioError: one line, as the page would print it.
+    """
+    try:
+        _native.check_for_page(text, source, MOST_POINTS)
+    except ValueError as error:
+        message = str(error).removeprefix(f"{source}: ").replace("this program", "the page")
+        raise ScenarioError(message, "", source) from None
+
+
+def address(text: str, source: str) -> str | None:
+    """The address of the page with a scenario; None if there is no page or if it cannot run the scenario."""
+    if installed() is None:
+        return None
+    try:
+        check(text, source)
+    except ScenarioError:
+        return None
+    return PAGE.as_uri() + fragment(text)
+
+
+def write_redirect(address: str) -> Path:
+    """Write a small page that leads to an address, into the folder for temporary files.
+
+    Programs that open a file in the default browser, e.g. `xdg-open`, drop the fragment of its address. A
+    script in a page keeps it.
+    """
+    target = json.dumps(address).replace("<", "\\u003c")
+    content = (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Narrows playground</title>\n'
+        f"<script>location.replace({target})</script>\n"
+        f'<p><a href="{html.escape(address)}">Open the playground</a></p>\n</html>\n'
+    )
+    number, name = tempfile.mkstemp(prefix="narrows-play-", suffix=".html")
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(content)
+    return Path(name)
