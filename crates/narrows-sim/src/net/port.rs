@@ -70,35 +70,49 @@ pub(crate) mod watch {
 }
 
 /// One direction of a link.
+///
+/// In a large network, a hop waits for the cache lines of its port. The fields that every hop uses are therefore next to
+/// each other, at the start, and the order is fixed by `repr(C)`.
+#[repr(C, align(64))]
 pub(crate) struct Port {
-    /// Receiving node.
-    pub(crate) to: u32,
-    pub(crate) from: u32,
-    service: Service,
-    delay: Vec<(Time, Span)>,
-    /// Time at which the transmitter becomes free.
-    free_at: Time,
-    queue: Queue,
-    impair: Option<Box<Impairments>>,
     /// The packets in flight, in order of arrival: (arrival time, packet).
     flight: Ring<(Time, u32)>,
-    pub(crate) stats: PortStats,
-    /// Sojourn times, if the port is probed.
-    pub(crate) sojourn: Option<Box<Histogram>>,
-    measure_from: Time,
-    /// Bytes that had left the port when the measurement interval started. `departed_at_sample` is the same number at
-    /// the last sample.
-    departed_at_start: u64,
-    departed_at_sample: u64,
+    /// `Packet::hop` of the first packet in flight. Reading this value in advance loads the packet into the cache, so
+    /// the processor does not wait for the packet when it arrives.
+    first_hop: u32,
     /// Index of the switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
     /// The reasons to examine packets at the end of the link; see [`watch`].
     pub(crate) watch: u8,
-    /// The counters that the rate controller reads; `None` at a port without a rate controller.
-    counters: Option<Box<PortCounters>>,
     /// Whether the port has a rate controller and still uses the queue of the plan. In this case, a packet's class
     /// selects its band in the queue.
     keeps_own_queue: bool,
+    impair: Option<Box<Impairments>>,
+    /// Time at which the transmitter becomes free.
+    free_at: Time,
+    service: Service,
+    delay: Delay,
+    queue: Queue,
+    /// Sojourn times, if the port is probed.
+    pub(crate) sojourn: Option<Box<Histogram>>,
+    measure_from: Time,
+    pub(crate) stats: PortStats,
+    /// Receiving node.
+    pub(crate) to: u32,
+    pub(crate) from: u32,
+    /// Bytes that had left the port when the measurement interval started. `departed_at_sample` is the same number at
+    /// the last sample.
+    departed_at_start: u64,
+    departed_at_sample: u64,
+    /// The counters that the rate controller reads; `None` at a port without a rate controller.
+    counters: Option<Box<PortCounters>>,
+}
+
+/// The propagation delay of a link.
+enum Delay {
+    Constant(Span),
+    /// The delay changes at these times.
+    Steps(Box<[(Time, Span)]>),
 }
 
 enum Queue {
@@ -130,11 +144,15 @@ impl Port {
             to: plan.to,
             from: plan.from,
             service: Service::new(&plan.rate),
-            delay: plan.delay.clone(),
+            delay: match *plan.delay {
+                [(_, only)] => Delay::Constant(only),
+                _ => Delay::Steps(plan.delay.as_slice().into()),
+            },
             free_at: Time::ZERO,
             queue,
             impair: Impairments::new(plan, seed, index),
             flight: Ring::new(),
+            first_hop: 0,
             stats: PortStats::default(),
             sojourn: None,
             measure_from,
@@ -188,8 +206,12 @@ impl Port {
         &self.service
     }
 
+    #[inline]
     pub(crate) fn delay_at(&self, now: Time) -> Span {
-        step_at(&self.delay, now)
+        match &self.delay {
+            Delay::Constant(delay) => *delay,
+            Delay::Steps(steps) => step_at(steps, now),
+        }
     }
 
     /// Offers a packet to the queue. If the result is [`Enqueue::Dropped`], the caller must free the packet.
@@ -204,59 +226,63 @@ impl Port {
         events: &mut EventQueue,
     ) -> Enqueue {
         self.stats.offered += 1;
-        match &mut self.queue {
-            Queue::Fifo(fifo) => {
-                let p = packets.get_mut(packet);
-                let size = p.size as u32;
-                let slot = match &self.service {
-                    Service::Constant { last, .. } => last.1,
-                    _ => Span::from_millis(1),
-                };
-                match fifo.arrive(now, p, slot) {
-                    Verdict::Drop => {
-                        self.stats.dropped += 1;
-                        return Enqueue::Dropped;
-                    }
-                    Verdict::AcceptMarked => self.stats.marked += 1,
-                    Verdict::Accept => {}
-                }
-                let (start, finish) = self.service.serve(now.max(self.free_at), size);
-                self.free_at = finish;
-                fifo.record(now, start, size);
-                self.stats.accepted_bytes += size as u64;
-                self.measure_sojourn(now, start);
-                self.transmit(finish, me, packet, packets, events);
+        let Queue::Fifo(fifo) = &mut self.queue else {
+            self.schedule(now, me, packet, leaf, packets, events);
+            return Enqueue::Accepted;
+        };
+        let p = packets.get_mut(packet);
+        let size = p.size as u32;
+        match fifo.arrive(now, p, &self.service) {
+            Verdict::Drop => {
+                self.stats.dropped += 1;
+                return Enqueue::Dropped;
             }
-            Queue::Scheduled(scheduled) => {
-                let size = packets.get(packet).size as u32;
-                self.stats.accepted_bytes += size as u64;
-                let mut band = leaf;
-                if let Some(c) = &mut self.counters {
-                    let leaf = leaf.min(LEAVES - 1);
-                    let p = packets.get_mut(packet);
-                    p.set_leaf(leaf);
-                    if self.keeps_own_queue {
-                        band = p.class as usize;
-                    }
-                    c.arrived[leaf] += Bytes::new(size as u64);
-                    c.queued[leaf] += Bytes::new(size as u64);
-                    c.queued_packets[leaf] += 1;
-                }
-                scheduled.discipline.enqueue(
-                    Waiting { packet, since: now, size },
-                    band,
-                    packets,
-                    &mut scheduled.losses,
-                );
-                let ready = now.max(self.free_at);
-                if scheduled.wake_at.is_none_or(|w| ready < w) {
-                    scheduled.wake_at = Some(ready);
-                    events.push(ready, Kind::Ready, me);
-                }
-                self.settle_losses(packets);
-            }
+            Verdict::AcceptMarked => self.stats.marked += 1,
+            Verdict::Accept => {}
         }
+        let (start, finish) = self.service.serve(now.max(self.free_at), size);
+        self.free_at = finish;
+        fifo.record(now, start, size);
+        self.stats.accepted_bytes += size as u64;
+        self.measure_sojourn(now, start);
+        self.transmit(finish, me, packet, packets, events);
         Enqueue::Accepted
+    }
+
+    /// Adds a packet to a scheduling queue. This function is not inlined, so that the code for plain FIFOs stays short.
+    #[inline(never)]
+    fn schedule(
+        &mut self,
+        now: Time,
+        me: u32,
+        packet: u32,
+        leaf: usize,
+        packets: &mut Packets,
+        events: &mut EventQueue,
+    ) {
+        let Queue::Scheduled(scheduled) = &mut self.queue else { return };
+        let size = packets.get(packet).size as u32;
+        self.stats.accepted_bytes += size as u64;
+        let mut band = leaf;
+        if let Some(c) = &mut self.counters {
+            let leaf = leaf.min(LEAVES - 1);
+            let p = packets.get_mut(packet);
+            p.set_leaf(leaf);
+            if self.keeps_own_queue {
+                band = p.class as usize;
+            }
+            c.arrived[leaf] += Bytes::new(size as u64);
+            c.queued[leaf] += Bytes::new(size as u64);
+            c.queued_packets[leaf] += 1;
+        }
+        let waiting = Waiting { packet, since: now, size };
+        scheduled.discipline.enqueue(waiting, band, packets, &mut scheduled.losses);
+        let ready = now.max(self.free_at);
+        if scheduled.wake_at.is_none_or(|w| ready < w) {
+            scheduled.wake_at = Some(ready);
+            events.push(ready, Kind::Ready, me);
+        }
+        self.settle_losses(packets);
     }
 
     /// Handles a Ready event of a scheduling queue. Transmits the next packet. If no packet may leave yet, schedules
@@ -358,7 +384,7 @@ impl Port {
         if self.impair.is_some() {
             self.transmit_impaired(finish, arrival, me, packet, packets, events);
         } else {
-            self.append_to_flight(arrival, me, packet, events);
+            self.append_to_flight(arrival, me, packet, packets, events);
         }
     }
 
@@ -384,18 +410,26 @@ impl Port {
         let copy = fate.is_duplicated.then(|| packets.duplicate(packet));
         for p in std::iter::once(packet).chain(copy) {
             if can_reorder {
-                self.insert_into_flight(arrival, me, p, events)
+                self.insert_into_flight(arrival, me, p, packets, events)
             } else {
-                self.append_to_flight(arrival, me, p, events)
+                self.append_to_flight(arrival, me, p, packets, events)
             }
         }
     }
 
     /// Adds a packet after all other packets in flight.
     #[inline]
-    fn append_to_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+    fn append_to_flight(
+        &mut self,
+        arrival: Time,
+        me: u32,
+        packet: u32,
+        packets: &Packets,
+        events: &mut EventQueue,
+    ) {
         match self.flight.back() {
             None => {
+                self.first_hop = packets.get(packet).hop;
                 events.push(arrival, Kind::Arrival, me);
                 self.flight.push_back((arrival, packet));
             }
@@ -406,27 +440,43 @@ impl Port {
     /// Inserts a packet into the packets in flight, which are sorted by arrival time. If the packet becomes the first
     /// one, the function schedules an event for its arrival. The pending event for the previous first packet stays
     /// valid.
-    fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
+    fn insert_into_flight(
+        &mut self,
+        arrival: Time,
+        me: u32,
+        packet: u32,
+        packets: &Packets,
+        events: &mut EventQueue,
+    ) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
+            self.first_hop = packets.get(packet).hop;
             events.push(arrival, Kind::Arrival, me);
         }
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Removes the first packet in flight and returns it. Returns `None` if no packet has arrived by now. In this case,
-    /// an earlier event has already delivered the packet for which this event was scheduled.
+    /// Removes the first packet in flight, and returns it with its `hop`. Returns `None` if no packet has arrived by
+    /// now. In this case, an earlier event has already delivered the packet for which this event was scheduled.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        me: u32,
+        packets: &Packets,
+        events: &mut EventQueue,
+    ) -> Option<(u32, u32)> {
         let &(at, packet) = self.flight.front()?;
         if at > now {
             return None;
         }
         self.flight.pop_front();
-        if let Some(&(next, _)) = self.flight.front() {
+        let hop = self.first_hop;
+        if let Some(&(next, first)) = self.flight.front() {
+            self.first_hop = packets.get(first).hop;
             events.push(next, Kind::Arrival, me);
         }
-        Some(packet)
+        Some((packet, hop))
     }
 
     #[inline]

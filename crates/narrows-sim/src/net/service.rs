@@ -19,9 +19,9 @@ pub enum Service {
         last: (u32, Span),
     },
     /// A rate that changes.
-    Steps(Steps),
+    Steps(Box<Steps>),
     /// A recorded trace.
-    Opportunities(Opportunities),
+    Opportunities(Box<Opportunities>),
 }
 
 /// A piecewise constant rate.
@@ -56,16 +56,17 @@ impl Service {
                 Service::Constant { rate: steps[0].1, last: (0, Span::ZERO) }
             }
             RatePlan::Steps { steps, period } => {
-                Service::Steps(Steps { steps: steps.clone(), period: *period, cursor: 0, base: Time::ZERO })
+                let (steps, base) = (steps.clone(), Time::ZERO);
+                Service::Steps(Box::new(Steps { steps, period: *period, cursor: 0, base }))
             }
             RatePlan::Opportunities { millis, period_millis, bytes } => {
-                Service::Opportunities(Opportunities {
+                Service::Opportunities(Box::new(Opportunities {
                     millis: millis.clone(),
                     period: *period_millis as u64,
                     bytes: *bytes,
                     next: 0,
                     left: *bytes,
-                })
+                }))
             }
         }
     }

@@ -402,12 +402,22 @@ impl<'p> World<'p> {
     #[inline]
     fn dispatch(&mut self, event: Event) {
         let i = event.index;
+        if event.kind != Kind::Arrival {
+            return self.dispatch_other(event);
+        }
+        let port = &mut self.ports[i as usize];
+        if let Some((packet, hop)) = port.arrive(self.now, i, &self.packets, &mut self.events) {
+            self.arrive(i, packet, hop);
+        }
+    }
+
+    /// Handles an event that is not an arrival. The code for these events is long. It is not inlined, so that an arrival
+    /// needs few registers and a small stack frame.
+    #[inline(never)]
+    fn dispatch_other(&mut self, event: Event) {
+        let i = event.index;
         match event.kind {
-            Kind::Arrival => {
-                if let Some(packet) = self.ports[i as usize].arrive(self.now, i, &mut self.events) {
-                    self.arrive(i, packet);
-                }
-            }
+            Kind::Arrival => {}
             Kind::Ready => self.ready(i),
             Kind::Timer => self.flow_timer(i),
             Kind::Send => self.flow_send(i),
@@ -418,15 +428,16 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Handles a packet at the end of a link. Forwards the packet to the next link, or delivers it to its host.
+    /// Handles a packet at the end of a link. Forwards the packet to the next link, or delivers it to its host. `hop` is
+    /// `Packet::hop`.
     #[inline]
-    fn arrive(&mut self, link: u32, packet: u32) {
+    fn arrive(&mut self, link: u32, packet: u32, hop: u32) {
         self.counts.packet_hops += 1;
         let watch = self.ports[link as usize].watch;
         if watch != 0 {
             self.look_at(link, packet, watch);
         }
-        let next = self.paths.link(self.packets.get(packet).hop);
+        let next = self.paths.link(hop);
         if next == HOST {
             self.deliver(packet);
         } else {

@@ -171,7 +171,9 @@ impl World<'_> {
         self.with_port(index, |c, now, port, actions| c.on_timer(now, port, actions));
     }
 
-    /// Returns the leaf for a packet at a port with a rate controller. Returns `None` if the packet must be dropped.
+    /// Returns the leaf for a packet at a port with a rate controller. Returns `None` if the packet must be dropped. This
+    /// function is not inlined, so that the code for ports without a rate controller stays short.
+    #[inline(never)]
     pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
         let p = *self.packets.get(packet);
         let index = self.ports[link as usize].switch?;

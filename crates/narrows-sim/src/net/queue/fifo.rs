@@ -7,6 +7,7 @@ use narrows_control::units::{Span, Time};
 
 use super::{fits, mark};
 use crate::engine::{Random, Ring, Stream};
+use crate::net::Service;
 use crate::packet::Packet;
 use crate::plan::{LimitPlan, MarkPlan};
 
@@ -73,10 +74,10 @@ impl Fifo {
         Fifo { limit, is_unlimited, early, waiting: Ring::new(), bytes: 0 }
     }
 
-    /// Decides whether to accept, mark or drop an arriving packet. `slot` is the assumed transmission time of a packet.
-    /// After an idle time, RED uses `slot` to lower its average queue length.
+    /// Decides whether to accept, mark or drop an arriving packet. After an idle time, RED uses the transmission time of
+    /// the previous packet to lower its average queue length.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, slot: Span) -> Verdict {
+    pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, service: &Service) -> Verdict {
         self.expire(now);
         if !self.is_unlimited && !fits(self.limit, self.waiting.len() as u32, self.bytes, packet.size as u32)
         {
@@ -92,7 +93,14 @@ impl Fifo {
                     Verdict::Accept
                 }
             }
-            Early::Red(red) => red.arrive(now, waiting, packet, slot),
+            Early::Red(red) => {
+                // For a link whose rate changes, a fixed time is used.
+                let slot = match service {
+                    Service::Constant { last, .. } => last.1,
+                    _ => Span::from_millis(1),
+                };
+                red.arrive(now, waiting, packet, slot)
+            }
         }
     }
 
@@ -125,6 +133,7 @@ impl Fifo {
 }
 
 impl Red {
+    #[inline(never)]
     fn arrive(&mut self, now: Time, waiting: u32, packet: &mut Packet, slot: Span) -> Verdict {
         if waiting > 0 {
             self.average += self.weight * (waiting as f64 - self.average);
