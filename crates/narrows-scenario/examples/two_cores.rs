@@ -11,6 +11,9 @@
 //!
 //! The arguments are the ports of each switch, the window in ns and the duration in ms.
 
+// A benchmark reads the clock.
+#![allow(clippy::disallowed_methods)]
+
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +55,14 @@ struct Done {
     events: Vec<u32>,
 }
 
+/// The work of two threads.
+struct Both {
+    /// Time until the last one ended.
+    took: Duration,
+    /// Number of events of each in each window.
+    events: [Vec<u32>; 2],
+}
+
 /// Simulates a plan in windows. After each window, waits until the other thread has finished its window.
 fn simulate(
     plan: &Plan,
@@ -84,8 +95,8 @@ fn simulate(
     Ok(Done { took, events })
 }
 
-/// Simulates the plans on a thread each. Returns the time until the last one has ended, and the events of each.
-fn together(plans: [&Plan; 2], window: Option<Span>) -> Result<(Duration, [Vec<u32>; 2]), Box<dyn Error>> {
+/// Simulates the plans on a thread each.
+fn together(plans: [&Plan; 2], window: Option<Span>) -> Result<Both, Box<dyn Error>> {
     let progress = [Progress(AtomicU64::new(0)), Progress(AtomicU64::new(0))];
     let [one, two] = thread::scope(|scope| {
         [0, 1]
@@ -96,7 +107,7 @@ fn together(plans: [&Plan; 2], window: Option<Span>) -> Result<(Duration, [Vec<u
             .map(thread::ScopedJoinHandle::join)
     });
     let (one, two) = (one.map_err(|_| "a thread panicked")??, two.map_err(|_| "a thread panicked")??);
-    Ok((one.took.max(two.took), [one.events, two.events]))
+    Ok(Both { took: one.took.max(two.took), events: [one.events, two.events] })
 }
 
 fn alone(plan: &Plan) -> Result<Duration, Box<dyn Error>> {
@@ -121,8 +132,8 @@ fn measure(k: u32, window_ns: u64, duration_ms: u32) -> Result<(), Box<dyn Error
         // In turn, so that a disturbance of the machine meets all of them.
         let one = alone(&whole)?.as_secs_f64();
         sequential.push(one / (alone(&first)? + alone(&second)?).as_secs_f64());
-        free.push(one / together([&first, &second], None)?.0.as_secs_f64());
-        let (took, events) = together([&first, &second], window)?;
+        free.push(one / together([&first, &second], None)?.took.as_secs_f64());
+        let Both { took, events } = together([&first, &second], window)?;
         windows.push(one / took.as_secs_f64());
         counts = Some(events);
     }
