@@ -370,6 +370,9 @@ def test_an_error_is_the_line_of_the_command_line(
             == checked.stderr.strip()
         )
         assert page.inner_text(".gutter .wrong") == str(line)
+        # The error is visible next to the text, without scrolling.
+        page.locator("#toml").scroll_into_view_if_needed()
+        assert 0 <= page.locator("#problem").bounding_box()["y"] < 800
         write(page, TWO_FLOWS)
         assert page.is_hidden("#problem")
 

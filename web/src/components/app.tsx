@@ -1,6 +1,7 @@
 /** The layout of the page: the network and its controls on the left, the figures on the right. */
 
 import { type Compare, compare, pinned, previous, swap, togglePin } from "../state";
+import { pointRuns } from "../sweep";
 import { Controls } from "./controls";
 import { Editor, Notice, Problem } from "./editor";
 import { Figures } from "./figures";
@@ -58,7 +59,9 @@ function CompareBar() {
   const hasOther = pinned.value !== null || previous.value !== null;
   return (
     <fieldset class="compare" aria-label="Comparison">
-      <label for="compare">{pinned.value === null ? "Last run" : "Kept run"}</label>
+      <label for="compare">
+        {pointRuns.value.length > 1 ? "Other points" : pinned.value === null ? "Last run" : "Kept run"}
+      </label>
       <select
         id="compare"
         value={compare.value}
