@@ -8,6 +8,8 @@
 //! * Scheduling queue: this kind of queue chooses the next packet only when the link is free. A packet needs a second
 //!   event, for its departure from the queue.
 
+use std::mem::offset_of;
+
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -22,23 +24,24 @@ use crate::packets::Packets;
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
 
-/// Counters of a port since the start of the run.
+/// Counters of a port since the start of the run. The counters that every packet changes come first; see [`Port`].
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct PortStats {
-    /// Number of packets offered to the queue. `dropped` counts the packets that the queue dropped. Random losses on
-    /// the link are not included (MET-21).
+    /// Number of packets offered to the queue.
     pub(crate) offered: u64,
-    pub(crate) dropped: u64,
-    pub(crate) marked: u64,
-    pub(crate) random_losses: u64,
-    /// Number of congestion headers that the rate controller changed.
-    pub(crate) rewritten: u64,
     /// L3 bytes that the queue accepted. To get the number of bytes whose transmission has begun, subtract the backlog.
     pub(crate) accepted_bytes: u64,
     /// Sum of the sojourn times in the measurement interval. `sojourn_count` is the number of packets in this sum.
     pub(crate) sojourn_sum: u128,
     pub(crate) sojourn_count: u64,
     pub(crate) sojourn_max: u64,
+    /// Number of packets that the queue dropped. Random losses on the link are not included (MET-21).
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+    pub(crate) random_losses: u64,
+    /// Number of congestion headers that the rate controller changed.
+    pub(crate) rewritten: u64,
 }
 
 /// Statistics of a port over the measurement interval.
@@ -107,6 +110,13 @@ pub(crate) struct Port {
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
 }
+
+/// The size of a cache line.
+const LINE: usize = 64;
+const _: () = assert!(
+    offset_of!(Port, stats) + offset_of!(PortStats, dropped) <= 4 * LINE,
+    "a packet that is not dropped uses four cache lines of a port with a plain FIFO"
+);
 
 /// The propagation delay of a link.
 enum Delay {

@@ -51,6 +51,11 @@ impl From<&str> for Cell {
         Cell::S(v.to_owned())
     }
 }
+impl From<String> for Cell {
+    fn from(v: String) -> Self {
+        Cell::S(v)
+    }
+}
 impl From<Option<f64>> for Cell {
     fn from(v: Option<f64>) -> Self {
         Cell::F(v.unwrap_or(f64::NAN))

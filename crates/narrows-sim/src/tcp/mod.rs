@@ -37,7 +37,7 @@ pub use app::{App, Chunk};
 pub(crate) use offer::Offer;
 pub(crate) use receiver::Receiver;
 pub(crate) use rtt_stats::RttStats;
-pub(crate) use scoreboard::Segment;
+pub(crate) use scoreboard::{Scoreboard, Segment};
 pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;

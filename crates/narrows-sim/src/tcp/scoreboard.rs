@@ -94,6 +94,21 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Returns an empty scoreboard with the memory of this one. Returns `None` if the memory is for more than `most`
+    /// segments.
+    pub(crate) fn emptied(mut self, most: usize) -> Option<Self> {
+        if self.segments.capacity().max(self.retransmissions.capacity()) > most {
+            return None;
+        }
+        self.segments.clear();
+        self.retransmissions.clear();
+        Some(Scoreboard {
+            segments: self.segments,
+            retransmissions: self.retransmissions,
+            ..Scoreboard::default()
+        })
+    }
+
     /// Returns the number of the next new segment.
     #[inline]
     pub(crate) fn nxt(&self) -> u32 {

@@ -9,6 +9,12 @@ use narrows_control::rate::Proto;
 
 use crate::flow::{Flow, FlowIndex};
 use crate::packet::{Packet, flag};
+use crate::tcp::Scoreboard;
+
+/// Largest number of scoreboards that the table keeps for later flows. `MOST_SEGMENTS` is the number of segments for
+/// which a kept scoreboard may have memory.
+const MOST_BOARDS: usize = 64;
+const MOST_SEGMENTS: usize = 64;
 
 /// The flows of a run. A slot keeps its flow after the flow has ended, until another flow takes the slot.
 #[derive(Default)]
@@ -19,6 +25,8 @@ pub(super) struct FlowTable {
     generations: Vec<u16>,
     live: Vec<bool>,
     free: Vec<u32>,
+    /// Empty scoreboards of flows that have ended. Later flows use their memory.
+    boards: Vec<Scoreboard>,
     /// Number of the next flow in the results.
     next_id: u32,
 }
@@ -53,6 +61,21 @@ impl FlowTable {
         self.live[slot as usize] = false;
         self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
         self.free.push(slot);
+    }
+
+    /// Keeps the memory of an ended flow's scoreboard for a later flow. Frees it if it is large, or if enough scoreboards
+    /// are kept.
+    pub(super) fn keep_board(&mut self, board: Scoreboard) {
+        if self.boards.len() < MOST_BOARDS
+            && let Some(board) = board.emptied(MOST_SEGMENTS)
+        {
+            self.boards.push(board);
+        }
+    }
+
+    /// Returns an empty scoreboard.
+    pub(super) fn take_board(&mut self) -> Scoreboard {
+        self.boards.pop().unwrap_or_default()
     }
 
     /// Returns the number of running flows.

@@ -145,7 +145,10 @@ impl World<'_> {
             last: LastSample::default(),
         };
         let template = Template { flow: slot, generation, flags: 0, hop: paths.forward, class: plan.class };
-        let body = self.body(index, app, template, paths.reverse, &meta);
+        let mut body = self.body(index, app, template, paths.reverse, &meta);
+        if let Body::Tcp(tcp) = &mut body {
+            tcp.sender.flight.board = self.flows.take_board();
+        }
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
         self.flows.insert(slot, flow);
         self.counts.peak_flows = self.counts.peak_flows.max(self.flows.in_use());
@@ -291,13 +294,14 @@ impl World<'_> {
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.flows.free(slot);
-        // Free the scoreboard now, because the scoreboard of a long flow is large. Otherwise its memory would stay in
-        // use until another flow takes the slot.
+        // Take the scoreboard now, because the scoreboard of a long flow is large. Otherwise its memory would stay in use
+        // until another flow takes the slot.
         let flow = &mut self.flows[slot];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;
         if let Body::Tcp(tcp) = &mut flow.body {
-            tcp.sender.flight.board = Default::default();
+            let board = std::mem::take(&mut tcp.sender.flight.board);
+            self.flows.keep_board(board);
         }
     }
 }

@@ -275,24 +275,26 @@ impl World<'_> {
         let wire = Bytes::new(m.size) + Bytes::new(headers);
         let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);
         let ideal = (m.size > 0).then(|| ideal.as_secs_f64());
-        let mut cells = vec![
-            m.id.into(),
-            name.as_str().into(),
-            cc.as_str().into(),
-            plan.name.as_str().into(),
-            self.plan.nodes[plan.from as usize].as_str().into(),
-            self.plan.nodes[plan.to as usize].as_str().into(),
-            m.start.as_secs_f64().into(),
-            ended.then(|| self.now.as_secs_f64()).into(),
-            m.size.into(),
-        ];
         let totals = Totals::of(&flow.body);
         let rtts = totals.rtts;
         let n = rtts.map_or(0, |r| r.count);
         let mean = |sum: u64, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
         let histogram = rtts.and_then(|r| r.histogram.as_ref());
         let q = |q: f64| histogram.map(|h| h.quantile(q));
-        cells.extend(row![
+        if let Some((at, reason)) = &totals.failure {
+            let kind = format!("{CONNECTION_LOST}{reason}");
+            self.recorder.events.push(row![at.as_secs_f64(), kind.as_str(), name.as_str(), f64::NAN]);
+        }
+        self.recorder.flows.push(row![
+            m.id,
+            name,
+            cc,
+            plan.name.as_str(),
+            self.plan.nodes[plan.from as usize].as_str(),
+            self.plan.nodes[plan.to as usize].as_str(),
+            m.start.as_secs_f64(),
+            ended.then(|| self.now.as_secs_f64()),
+            m.size,
             since_start(totals.acked_at),
             since_start(totals.received_at),
             rtts.and(ideal),
@@ -310,6 +312,9 @@ impl World<'_> {
             rtts.filter(|_| n > 0).map(|r| r.max.as_secs_f64()),
             rtts.map_or(nan, |r| mean(r.jitter_sum, n.saturating_sub(1))),
             totals.min_rtt.map(Span::as_secs_f64),
+            m.sent_bytes,
+            m.signal_bytes,
+            totals.delay,
         ]);
         if let Some(h) = histogram {
             self.recorder.record_distribution("flow", m.id, "rtt", h);
@@ -325,12 +330,6 @@ impl World<'_> {
                 ]);
             }
         }
-        if let Some((at, reason)) = &totals.failure {
-            let kind = format!("{CONNECTION_LOST}{reason}");
-            self.recorder.events.push(row![at.as_secs_f64(), kind.as_str(), name.as_str(), f64::NAN]);
-        }
-        cells.extend(row![m.sent_bytes, m.signal_bytes, totals.delay]);
-        self.recorder.flows.push(cells);
     }
 
     fn record_link(&mut self, link: usize) {

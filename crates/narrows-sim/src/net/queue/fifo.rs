@@ -15,7 +15,6 @@ use crate::plan::{LimitPlan, MarkPlan};
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo {
     limit: LimitPlan,
-    is_unlimited: bool,
     early: Early,
     /// The packets whose transmission has not started: (start of transmission, size).
     waiting: Ring<(Time, u32)>,
@@ -70,8 +69,7 @@ impl Fifo {
                 random: Random::new(seed, Stream::Red.of(link)),
             })),
         };
-        let is_unlimited = limit == LimitPlan::default();
-        Fifo { limit, is_unlimited, early, waiting: Ring::new(), bytes: 0 }
+        Fifo { limit, early, waiting: Ring::new(), bytes: 0 }
     }
 
     /// Decides whether to accept, mark or drop an arriving packet. After an idle time, RED uses the transmission time of
@@ -79,11 +77,10 @@ impl Fifo {
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, packet: &mut Packet, service: &Service) -> Verdict {
         self.expire(now);
-        if !self.is_unlimited && !fits(self.limit, self.waiting.len() as u32, self.bytes, packet.size as u32)
-        {
+        let waiting = self.waiting.len() as u32;
+        if !fits(self.limit, waiting, self.bytes, packet.size as u32) {
             return Verdict::Drop;
         }
-        let waiting = self.waiting.len() as u32;
         match &mut self.early {
             Early::Never => Verdict::Accept,
             Early::Threshold(k) => {
