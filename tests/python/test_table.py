@@ -125,6 +125,7 @@ CALLS = {
 WITHOUT = {
     "report": "prints a path",
     "plot": "prints paths",
+    "play": "prints a path",
     "export": "prints a path",
     "schema": "prints JSON",
     "controller": "logs",
