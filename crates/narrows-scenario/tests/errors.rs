@@ -2,7 +2,7 @@
 //! errors come: `errors.json` has scenarios in TOML, each with its error, and `changed.json` has the tables of scenarios
 //! after random changes.
 
-use narrows_scenario::{Error, Memory, NoFiles, Scenario, Settings, Table, Value, expand, resolve};
+use narrows_scenario::{Disk, Error, Memory, Scenario, Settings, Table, Value, expand, resolve};
 
 #[test]
 fn errors_in_toml_keep_their_words() {
@@ -19,7 +19,7 @@ fn errors_in_toml_keep_their_words() {
 fn first_error(data: Table) -> Result<(), Error> {
     let scenario = Scenario::from_table(data, "")?.with_source("x.toml");
     for run in expand(&scenario, Some(1))?.iter().take(3) {
-        resolve(&run.scenario(), &Settings::simulator(&NoFiles))?;
+        resolve(&run.scenario(), &Settings::simulator(&Disk::default()))?;
     }
     Ok(())
 }
