@@ -1,21 +1,21 @@
-"""Runs the experiments of the course (docs/course/), and fills in the measured parts of its pages.
+"""Runs the experiments of the course (docs/course/) and writes the results into its pages.
 
-    python tools/course.py            rewrite the pages and their figures
+    python tools/course.py            rewrite the pages and their pictures
 
-tests/python/test_course.py fails if a page or a figure is outdated, or if a claim does not hold.
+tests/python/test_course.py fails if a page or a picture is outdated, or if a claim does not hold.
 
-A command `narrows run ... --out results/NN-NAME` in a ```sh block creates the run NAME of its page. Without
+The command `narrows run ... --out results/NN-NAME` in a ```sh block defines the run NAME of its page. Without
 `--out`, the run is called `base`. These parts of a page are generated:
 
-- A ```toml block after `<!-- scenario -->` is the page's scenario.
-- A ```text block directly after a ```sh block is the output of this block, which has one command.
-- `<!-- measured: ... -->` lists figures, one per line: RUN FIGURE NAME, and a time or limit for some figures.
-  They are the bold figures of the next block, in order. A block ends at an empty line. The line
-  "A / B" is the ratio of two figures.
-- A picture `img/PAGE-RUN-flows.svg` or `img/PAGE-RUN-links.svg` is that figure of `narrows report`.
+- The ```toml block after `<!-- scenario -->` shows the page's scenario.
+- A ```text block directly after a ```sh block shows the output of the only command in the ```sh block.
+- `<!-- measured: ... -->` lists figures, one per line, as RUN FIGURE NAME. Some figures take a time or a
+  limit as a fourth word. "A / B" is the ratio of two figures. The figures replace the bold numbers of the
+  next block, in order. A block ends at an empty line.
+- The picture `img/PAGE-RUN-flows.svg` or `img/PAGE-RUN-links.svg` is a figure of `narrows report`.
 
-`<!-- holds: ... -->` lists conditions, one per line, such as `base goodput bbr > 10 * base goodput cubic`.
-They check statements of the page that are made in words.
+`<!-- holds: ... -->` lists claims, one per line, such as `base goodput bbr > 10 * base goodput cubic`. The
+claims check what the page states in words.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import io
 import operator
 import re
 import shlex
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,9 +34,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 from narrows import sweep
-from narrows.cli import run as command
 from narrows.cli.figures import number
 from narrows.cli.options import overrides
+from narrows.cli.run import show
 from narrows.results import summary
 from narrows.results.by_run import read_runs
 from narrows.results.figures import HEADINGS
@@ -49,7 +50,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent
 COURSE = ROOT / "docs/course"
 WIDTH = 120
-"""Width of the terminal for which the outputs are printed."""
+"""Columns of the terminal for which outputs are formatted."""
 COMPARISONS = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
 _RUN = re.compile(r"^```sh\n(?P<commands>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?", re.M | re.S)
 _SCENARIO = re.compile(r"^<!-- scenario -->\n```toml\n(?P<text>.*?)^```$", re.M | re.S)
@@ -60,7 +61,7 @@ _PICTURE = re.compile(r"\]\((?P<file>img/[^)]+\.svg)\)")
 
 
 class CourseError(Exception):
-    """A part of a page that cannot be filled in, or a claim that does not hold."""
+    """A mistake in a page's comments or commands."""
 
 
 # Figures
@@ -78,11 +79,11 @@ SUMMARY = {
     "drops": "dropped_packets",
     "marks": "marks",
 }
-"""Figures of the summary, by their names on pages. They have the units of the summary."""
+"""The summary's figures, by their names on pages. Their units are those of the summary."""
 
 
 def _flow(run: Run, name: str, quantity: str, after_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Samples of a flow from a time on."""
+    """Times and values of a flow's samples, from `after_s` on."""
     found = [row for row in run.flows() if run.tables["flows"]["name"][int(row)] == name]
     if not found:
         raise CourseError(f"found no {name}, expected {', '.join(run.names('flows', 'name'))}")
@@ -111,10 +112,16 @@ def _cuts(run: Run, name: str, after_s: float) -> np.ndarray:
     return cuts
 
 
-def _cut_interval(run: Run, name: str, after_s: float) -> float:
-    """Mean time between two cuts of the window, s."""
+def _intervals(run: Run, name: str, after_s: float) -> np.ndarray:
+    """Times between successive cuts of the window, s.
+
+    Raises:
+        CourseError: if the window was cut less than twice.
+    """
     cuts = _cuts(run, name, after_s)
-    return float(np.diff(cuts).mean()) if cuts.size > 1 else np.nan
+    if cuts.size < 2:
+        raise CourseError(f"found {cuts.size} cuts of the window of {name}, expected at least 2")
+    return np.diff(cuts)
 
 
 def _goodput_from(run: Run, name: str, after_s: float) -> float:
@@ -135,30 +142,22 @@ def _queue_max(run: Run, name: str, after_s: float) -> float:
 
 
 def _queueing_max(run: Run, name: str, _: float) -> float:
-    """Longest time of a packet in the queue, in the measurement interval, ms."""
+    """Longest time that a packet spent in the queue during the measurement interval, ms."""
     return 1e3 * float(run.column("links", "sojourn_max_s")[run.link(name)])
 
 
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values))
-
-
-def _median(values: list[float]) -> float:
-    return float(np.median(values))
-
-
 def _min_rtt(run: Run, name: str, after_s: float) -> float:
-    """Mean of the smallest RTT that a BBR flow knows, ms."""
+    """Mean over time of a BBR flow's estimate of the minimum RTT, ms."""
     t, rtt_s = run.traced(name, "min_rtt")
     return 1e3 * float(rtt_s[t >= after_s].mean())
 
 
 @dataclass(frozen=True)
 class Extra:
-    """A figure that the summary does not have. It is computed from a run, a name and a time or limit."""
+    """A figure that is not in the summary. It is computed from a run, a name, and a time or limit."""
 
     of_run: Callable[[Run, str, float], float]
-    over_seeds: Callable[[list[float]], float] = _mean
+    over_seeds: Callable[[list[float]], float] = statistics.fmean
     is_count: bool = False
     """Whether the figure is printed without decimals."""
 
@@ -168,23 +167,25 @@ EXTRA = {
     "window-min": Extra(_window_min, is_count=True),
     "window-at": Extra(_window_at, is_count=True),
     "cuts": Extra(lambda run, name, at: float(_cuts(run, name, at).size), is_count=True),
-    "cut-interval": Extra(_cut_interval),
+    "cut-interval": Extra(lambda run, name, at: float(_intervals(run, name, at).mean())),
+    "cut-interval-min": Extra(lambda run, name, at: float(_intervals(run, name, at).min())),
+    "cut-interval-max": Extra(lambda run, name, at: float(_intervals(run, name, at).max())),
     "goodput-from": Extra(_goodput_from),
     "min-rtt": Extra(_min_rtt),
     "queue-max": Extra(_queue_max, is_count=True),
     "queueing-max": Extra(_queueing_max),
-    "last-fct": Extra(lambda run, _, __: _last_fct(run), _median),
+    "last-fct": Extra(lambda run, _, __: _last_fct(run), statistics.median),
     "late-runs": Extra(lambda run, _, limit: float(_last_fct(run) > limit), sum, is_count=True),
     "late-flows": Extra(
         lambda run, _, limit: float((1e3 * run.column("flows", "fct_s") > limit).sum()), is_count=True
     ),
     "convergence": Extra(lambda run, name, _: convergence(run, link="bottleneck", flows=name).value),
 }
-"""Figures that the summary does not have, by their names on pages."""
+"""Figures that are not in the summary, by their names on pages."""
 
 
-class Taken:
-    """A command of a page, with its results."""
+class Command:
+    """A command `narrows run` on a page, with its results."""
 
     def __init__(self, words: list[str], text: str) -> None:
         """Parses the words of `narrows run`.
@@ -227,7 +228,7 @@ class Taken:
         """The text that the command prints."""
         printed = io.StringIO()
         console = Console(file=printed, width=WIDTH, highlight=False, markup=False, emoji=False)
-        command.show(self.results, console)
+        show(self.results, console)
         for note in notes(expand(self.loaded)):
             console.print(f"note: {note}")
         print(f"tables in {self.out or f'results/{self.loaded.name}'}", file=printed)
@@ -253,7 +254,7 @@ class Taken:
 
 
 def _replaced(match: re.Match[str], group: str, text: str) -> str:
-    """The text of a match, with one group replaced."""
+    """The matched text, with the text of one group replaced."""
     start, end = match.start(group) - match.start(), match.end(group) - match.start()
     return match[0][:start] + text + match[0][end:]
 
@@ -265,18 +266,18 @@ class Page:
         """Reads a page."""
         self.path = path
         self.text = path.read_text(encoding="utf-8")
-        self.runs: dict[str, Taken] = {}
+        self.runs: dict[str, Command] = {}
         for block in _RUN.finditer(self.text):
             for line in block["commands"].replace("\\\n", " ").splitlines():
                 words = shlex.split(line)
                 if words[:2] == ["narrows", "run"]:
-                    taken = Taken(words[2:], line)
-                    if taken.name in self.runs:
-                        raise CourseError(f"{path.name}: found two commands for {taken.name}")
-                    self.runs[taken.name] = taken
+                    command = Command(words[2:], line)
+                    if command.name in self.runs:
+                        raise CourseError(f"{path.name}: found two commands for {command.name}")
+                    self.runs[command.name] = command
 
     def generated(self) -> str:
-        """The page's text, with its generated parts written again."""
+        """The page's text, with up-to-date generated parts."""
         text = _SCENARIO.sub(self._scenario, self.text)
         text = _RUN.sub(self._output, text)
         return _MEASURED.sub(self._figures, text)
@@ -289,7 +290,7 @@ class Page:
         return [f"{self.path.name}: {claim}" for claim in claims if claim and not self._holds(claim)]
 
     def pictures(self) -> dict[Path, str]:
-        """The files of the page's pictures, with their contents as SVG."""
+        """The page's pictures: the SVG text for each file."""
         from narrows.report import export  # noqa: PLC0415 (charts need the extra `report`)
         from narrows.report.kinds.time import single_run  # noqa: PLC0415
 
@@ -302,7 +303,7 @@ class Page:
             drawn[self.path.parent / match["file"]] = export.svg(figures[kind])
         return drawn
 
-    def _run(self, name: str) -> Taken:
+    def _run(self, name: str) -> Command:
         if name not in self.runs:
             raise CourseError(f"{self.path.name}: found the run {name}, expected {', '.join(self.runs)}")
         return self.runs[name]
@@ -314,8 +315,8 @@ class Page:
     def _output(self, match: re.Match[str]) -> str:
         if match["output"] is None:
             return match[0]
-        (taken,) = [taken for taken in self.runs.values() if taken.text in match["commands"]]
-        return _replaced(match, "output", taken.output)
+        (command,) = [run for run in self.runs.values() if run.text in match["commands"]]
+        return _replaced(match, "output", command.output)
 
     def _figures(self, match: re.Match[str]) -> str:
         wanted = [line.strip() for line in match["figures"].splitlines() if line.strip()]
@@ -327,7 +328,7 @@ class Page:
         return _replaced(match, "block", _BOLD.sub(lambda _: f"**{next(texts)}**", match["block"]))
 
     def _ratio(self, text: str) -> tuple[float, str]:
-        """A figure, or the ratio of two figures."""
+        """The value and the text of a figure, or of the ratio of two figures."""
         parts = [self._figure(part) for part in text.split(" / ")]
         if len(parts) == 1:
             return parts[0]
@@ -345,7 +346,7 @@ class Page:
         return bool(COMPARISONS[sides[2]](self._side(sides[1]), self._side(sides[3])))
 
     def _side(self, text: str) -> float:
-        """A number, a figure, or a number times a figure."""
+        """The value of one side of a claim: a number, a figure, or a number times a figure."""
         factor, times, figure = text.rpartition(" * ")
         with contextlib.suppress(ValueError):
             return float(figure)
@@ -353,7 +354,7 @@ class Page:
 
 
 def pages() -> list[Path]:
-    """The pages with an experiment, in order."""
+    """The pages with experiments, in order."""
     return sorted(COURSE.glob("[0-9]*.md"))
 
 

@@ -1,15 +1,15 @@
-"""The course (docs/course/): its scenarios run, and its pages and figures show what the runs give."""
+"""The course (docs/course/): its scenarios run, and its pages and pictures show the results of these runs."""
 
 import functools
 import importlib.util
 import json
 import re
 import shlex
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from test_docs import generator
 
 pytest.importorskip("narrows._native", reason="no simulator")
 
@@ -24,11 +24,7 @@ CHEAPEST = COURSE / "02-slow-start.md"
 
 @functools.cache
 def tool():
-    spec = importlib.util.spec_from_file_location("tools_course", ROOT / "tools/course.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses need this
-    spec.loader.exec_module(module)
-    return module
+    return generator("course")
 
 
 def name(path):
@@ -36,7 +32,7 @@ def name(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
-def test_a_page_shows_what_its_runs_give(path):
+def test_a_page_shows_the_results_of_its_runs(path):
     page = tool().Page(path)
     assert page.generated() == page.text, "run: python tools/course.py"
     assert "<!-- holds:" in page.text
@@ -82,7 +78,7 @@ def test_each_page_has_the_same_parts(path):
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=name)
 def test_a_scenario_works_in_the_playground_and_on_the_command_line(path, narrows):
-    """The playground takes the title and the note from the first two lines, and has no files."""
+    """The playground reads title and note from the first two lines. It cannot read other files."""
     text = path.read_text()
     title, note, third = text.splitlines()[:3]
     assert title == f"# {(COURSE / path.stem).with_suffix('.md').read_text().splitlines()[0][2:]}"
@@ -98,22 +94,22 @@ def test_a_scenario_works_in_the_playground_and_on_the_command_line(path, narrow
 def test_the_output_of_a_page_is_that_of_the_command(narrows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
-    taken = tool().Page(CHEAPEST).runs["base"]
-    _, out, _ = narrows(*shlex.split(taken.text)[1:])
-    assert out == taken.output
+    command = tool().Page(CHEAPEST).runs["base"]
+    _, out, _ = narrows(*shlex.split(command.text)[1:])
+    assert out == command.output
 
 
-def test_the_python_of_the_incast_page_shows_the_late_runs(narrows, tmp_path, monkeypatch, capsys):
+def test_the_python_code_of_the_incast_page_finds_the_late_runs(narrows, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     page = tool().Page(COURSE / "09-incast.md")
     (code,) = re.findall(r"^```python\n(.*?)^```$", page.text, re.MULTILINE | re.DOTALL)
-    taken = page.runs["all"]
-    narrows(*shlex.split(taken.text)[1:])
+    command = page.runs["all"]
+    narrows(*shlex.split(command.text)[1:])
     exec(compile(code, page.path.name, "exec"), {})
     printed = json.loads(capsys.readouterr().out)
     assert len(printed) == 20
-    assert sum(last > 0.1 for last in printed) == taken.value("late-runs", "-", 100)[0]
+    assert sum(last > 0.1 for last in printed) == command.value("late-runs", "-", 100)[0]
 
 
 # A page with a mistake
