@@ -537,6 +537,13 @@ def test_figures_of_any_results_are_valid_vega_lite(monkeypatch: pytest.MonkeyPa
         assert item.specs() and item.spec()["vconcat"]
 
 
+def test_a_figure_that_is_drawn_twice_has_the_same_svg() -> None:
+    drawn = single_run(many_flows(2, 0, [0, 1]))[0]
+    first = export.svg(drawn)
+    assert 'id="clip1"' in first
+    assert export.svg(drawn) == first
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000), st.integers(1, 50))
 def test_thinning_keeps_extremes_and_order(values: list[float], buckets: int) -> None:
     t, y = thin(np.arange(len(values)), values, buckets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ SUFFIXES = ("svg", "pdf", "png", "vl.json")
 """Suffixes of the files of a figure."""
 PNG_SCALE = 3.0
 """Pixels per point: 216 dpi."""
+_CLIP = re.compile(r'(id="clip|url\(#clip)(\d+)')
 
 
 def svg(figure: Figure) -> str:
     """The figure as SVG, with its legend."""
-    return str(vl_convert.vegalite_to_svg(_spec(figure)))
+    return _drawn(_spec(figure))
 
 
 def pdf(figure: Figure) -> bytes:
@@ -32,6 +34,17 @@ def _spec(figure: Figure) -> dict[str, Any]:
         return figure.spec() | {"background": "white"}
 
 
+def _drawn(spec: dict[str, Any]) -> str:
+    """The SVG of a specification.
+
+    In a process, Vega continues the numbers of clip paths from one figure to the next. Here the numbers of
+    each figure start at 1, so that the text does not depend on earlier figures.
+    """
+    drawn = str(vl_convert.vegalite_to_svg(spec))
+    before = min((int(match[2]) for match in _CLIP.finditer(drawn)), default=1) - 1
+    return _CLIP.sub(lambda match: f"{match[1]}{int(match[2]) - before}", drawn)
+
+
 def write(figure: Figure, folder: Path, name: str = "") -> list[Path]:
     """Write `<id>.svg`, `<id>.pdf`, `<id>.png` and the specification `<id>.vl.json`.
 
@@ -39,7 +52,7 @@ def write(figure: Figure, folder: Path, name: str = "") -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     spec = _spec(figure)
-    drawn = vl_convert.vegalite_to_svg(spec)
+    drawn = _drawn(spec)
     contents = {
         "svg": drawn.encode(),
         "pdf": vl_convert.svg_to_pdf(drawn),
