@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import urllib.request
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import narrows as package
 import pytest
 from narrows import playground
+from narrows.cli import play as work
 from narrows.playground.text import toml
 from narrows.scenario.load import load, loads
 from test_playground import DONE, PRESETS, TEXT, TWO_FLOWS, browser, built, goodputs  # noqa: F401 (fixtures)
@@ -47,8 +51,9 @@ def unpacked(fragment: str) -> str:
     return zlib.decompress(packed, wbits=-zlib.MAX_WBITS).decode()
 
 
-def target(redirect: Path) -> str:
-    (found,) = re.findall(r'location\.replace\("([^"]+)"\)', redirect.read_text())
+def target(redirect: Path | str) -> str:
+    text = redirect.read_text() if isinstance(redirect, Path) else redirect
+    (found,) = re.findall(r'location\.replace\("([^"]+)"\)', text)
     return found
 
 
@@ -118,6 +123,27 @@ def test_a_scenario_that_is_too_long_for_an_address_is_refused(narrows, page, sc
     assert err.startswith(f"{scenario}: found {scenario.stat().st_size} bytes, expected at most 100, ")
 
 
+def test_a_pipe_is_refused_in_one_line(narrows, page, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    code, out, err = narrows("play", tmp_path / "pipe")
+    assert (code, out) == (2, "")
+    assert err == f"{tmp_path / 'pipe'}: found no regular file, expected a scenario or a folder\n"
+
+
+def test_a_browser_gets_a_short_address_of_the_server(page, scenario, monkeypatch):
+    """Linux limits an argument of a program to 128 KiB, and an address can be longer."""
+    monkeypatch.setattr(playground, "fragment", lambda text: "#s=" + "A" * 500_000)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(work._Server, "serve_forever", lambda server: None)
+    work.play(scenario, 0, browser=True)
+    work.play(None, 0, browser=True)
+    assert [re.sub(r":\d+/", ":PORT/", address) for address in opened] == [
+        "http://127.0.0.1:PORT/scenario",
+        "http://127.0.0.1:PORT/",
+    ]
+
+
 def test_a_server_gives_the_page_and_nothing_else(page, scenario):
     code = (
         "import sys; from pathlib import Path; from narrows import playground; from narrows.cli import play\n"
@@ -127,11 +153,17 @@ def test_a_server_gives_the_page_and_nothing_else(page, scenario):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
-        root = address.partition("#")[0]
-        assert unpacked(address.removeprefix(root)) == scenario.read_text()
+        root = address.removesuffix("scenario")
+        way = target(urllib.request.urlopen(address).read().decode())
+        assert way.startswith("/#") and unpacked(way.removeprefix("/")) == scenario.read_text()
         assert urllib.request.urlopen(root).read() == page.read_bytes()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{root}my.toml")
+        # A browser that closes its connection early causes no message.
+        with socket.create_connection(("127.0.0.1", urlsplit(root).port)) as early:
+            early.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            early.sendall(b"GET /")
+        assert urllib.request.urlopen(root).read() == page.read_bytes()
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 130
         assert server.stderr is not None
