@@ -38,7 +38,7 @@ def built() -> Path:
 
 def page() -> Path:
     """The finished page."""
-    return built() / "web" / "narrows-play.html"
+    return built() / "web" / PACKAGED.name
 
 
 def call(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None) -> None:
