@@ -227,11 +227,30 @@ def test_a_report_leads_to_the_playground(page, scenario, tmp_path, monkeypatch)
     assert shown == f"To simulate this scenario in your browser, run {command}."
 
 
+def limit(file: str, name: str) -> int:
+    """A constant of the page."""
+    (found,) = re.findall(
+        rf"^(?:export )?const {name} = ([\d_]+);", (ROOT / "web/src" / file).read_text(), re.M
+    )
+    return int(found)
+
+
 def test_the_page_and_the_command_have_the_same_limits():
-    for file, name in (("sweep.ts", "MOST_POINTS"), ("url.ts", "MOST_BYTES")):
-        source = (ROOT / "web/src" / file).read_text()
-        (limit,) = re.findall(rf"{name} = ([\d_]+);", source)
-        assert int(limit) == getattr(playground, name)
+    assert limit("sweep.ts", "MOST_POINTS") == playground.MOST_POINTS
+    assert limit("url.ts", "MOST_BYTES") == playground.MOST_BYTES
+
+
+def test_the_limits_of_the_page_are_documented():
+    _, _, section = (ROOT / "LIMITATIONS.md").read_text().partition("## The playground\n")
+    section, _, _ = section.partition("\n## ")
+    seeds, lines = limit("state.ts", "MOST_SEEDS"), limit("charts/lines.ts", "MOST_LINES")
+    for line in (
+        f"first {playground.MOST_POINTS} points of a sweep, with at most {seeds} seeds",
+        f"at most {lines} flows, and the table of results {limit('results.ts', 'MOST_ROWS')} ",
+        f"ends at {limit('worker.ts', 'MOST_SAMPLES'):,} samples",
+        f"up to {playground.MOST_BYTES:,} bytes",
+    ):
+        assert line in section
 
 
 def test_the_page_opens_with_the_scenario(narrows, browser: Any, built, monkeypatch, scenario):  # noqa: F811
