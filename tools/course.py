@@ -15,7 +15,7 @@ A command `narrows run ... --out results/NN-NAME` in a ```sh block creates the r
 - A picture `img/PAGE-RUN-flows.svg` or `img/PAGE-RUN-links.svg` is that figure of `narrows report`.
 
 `<!-- holds: ... -->` lists conditions, one per line, such as `base goodput bbr > 10 * base goodput cubic`.
-They check statements of the page that are made in words.
+They check statements that the page makes in words.
 """
 
 from __future__ import annotations

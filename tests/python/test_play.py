@@ -246,7 +246,7 @@ def test_the_limits_of_the_page_are_documented():
     seeds, lines = limit("state.ts", "MOST_SEEDS"), limit("charts/lines.ts", "MOST_LINES")
     for line in (
         f"first {playground.MOST_POINTS} points of a sweep, with at most {seeds} seeds",
-        f"at most {lines} flows, and the table of results {limit('results.ts', 'MOST_ROWS')} ",
+        f"show at most {lines} flows, and the table of results {limit('results.ts', 'MOST_ROWS')} ",
         f"ends at {limit('worker.ts', 'MOST_SAMPLES'):,} samples",
         f"up to {playground.MOST_BYTES:,} bytes",
     ):

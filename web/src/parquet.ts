@@ -176,7 +176,7 @@ class Thrift {
     for (const value of values) value.write(this);
   }
 
-  /** Whole numbers in zigzag order: 0, -1, 1, ... Only numbers from 0 on are needed. */
+  /** An integer in zigzag encoding. Only non-negative numbers are needed. */
   whole(value: number): void {
     this.varint(value * 2);
   }
