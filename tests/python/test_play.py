@@ -123,6 +123,16 @@ def test_a_scenario_that_is_too_long_for_an_address_is_refused(narrows, page, sc
     assert err.startswith(f"{scenario}: found {scenario.stat().st_size} bytes, expected at most 100, ")
 
 
+def test_a_file_that_cannot_be_read_is_refused_as_by_check(narrows, page, tmp_path):
+    missing = tmp_path / "missing.toml"
+    code, _, err = narrows("play", missing)
+    assert (code, err) == (2, f"{missing}: found no file, expected a scenario\n")
+    # Nothing can be read below a file.
+    (tmp_path / "file").touch()
+    code, _, err = narrows("play", tmp_path / "file/my.toml")
+    assert (code, err) == (2, narrows("check", tmp_path / "file/my.toml")[2])
+
+
 def test_a_pipe_is_refused_in_one_line(narrows, page, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     code, out, err = narrows("play", tmp_path / "pipe")

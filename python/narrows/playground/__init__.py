@@ -10,6 +10,7 @@ import base64
 import html
 import json
 import os
+import stat
 import tempfile
 import zlib
 from pathlib import Path
@@ -57,13 +58,18 @@ def checked(path: Path) -> str:
         ScenarioError: if the scenario is not valid, or if it needs files or controllers that the page lacks.
         OutputError: if a folder has no results.
     """
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        load(path)  # raises the line about a missing or unreadable file
+        raise
+    if stat.S_ISDIR(mode):
         written = scenario_text(Results.read(path).metadata)
         if written is None:
             raise OutputError(f"{path}: found no scenario in the results, expected one")
         text = written
     else:
-        if path.exists() and not path.is_file():
+        if not stat.S_ISREG(mode):
             # The file is read twice, and a pipe can be read only once.
             raise ScenarioError("found no regular file, expected a scenario or a folder", "", str(path))
         load(path)  # errors about the file itself

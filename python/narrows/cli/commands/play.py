@@ -12,7 +12,7 @@ def play(
     scenario: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SCENARIO]",
+            metavar="SCENARIO",
             show_default=False,
             help="Scenario file (TOML), or folder that narrows run wrote (default: an example).",
         ),
