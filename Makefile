@@ -166,7 +166,7 @@ fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten 
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
 	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
 
-s2n-quic: ## Congestion controllers in connections of s2n-quic (builds its TLS: needs CMake)
+s2n-quic: ## Test the congestion controllers in s2n-quic (builds its TLS library; needs CMake)
 	cargo test -p narrows-quinn --features s2n-quic --locked --quiet --test s2n_quic
 
 python-test: pure-test waiting-test short-soak real-time-test ## Python tests (browser tests need a browser, kernel tests need root)

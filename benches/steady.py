@@ -1,16 +1,16 @@
-"""Measures what fast-forwarding of steady states would gain, and at what error. The simulator does not do it.
+"""Measures the possible gain and the error of fast-forwarding steady states. The simulator does not do this.
 
     python benches/steady.py
 
-Wormhole (Long et al., NSDI 2026) ends the simulation of packets while the rates of flows are constant, and
-continues it when a flow begins or ends. Here two bulk flows share a link, and no flow begins or ends after
-the start. A state counts as steady when the goodput of each flow varied by less than a limit in the last ten
-samples, each over one RTT. A simulator that fast-forwards would then give each flow its mean goodput of these
-samples until the end.
+Wormhole (Long et al., NSDI 2026) stops simulating packets while the rates of flows are constant, and resumes
+when a flow begins or ends. Here two bulk flows share a link, and no flow begins or ends after the start. A
+state counts as steady when the goodput of each flow varied by less than a limit in the last ten samples, each
+over one RTT. A simulator that fast-forwards would then give each flow its mean goodput of these samples until
+the end.
 
 The gain is the duration divided by the simulated time up to the steady state. The error compares the assumed
-goodput with the goodput of the complete run over the same time. Both are over five seeds. The link has a
-queue of 1 BDP; that of DCTCP marks from 20 packets.
+goodput with the goodput of the complete run over the same time. Each row summarises five seeds. The link has
+a queue of 1 BDP. For DCTCP, the queue marks from 20 packets.
 """
 
 import statistics

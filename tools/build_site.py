@@ -50,7 +50,7 @@ window.Worker = class extends Worker {
 from file:// addresses.
 """
 
-PLAYGROUND = "narrows-play.html"
+PLAYGROUND = playground.PAGE.name
 """The playground's path in the site."""
 _EXAMPLE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")

@@ -14,8 +14,8 @@ The command `narrows run ... --out results/NN-NAME` in a ```sh block defines the
   next block, in order. A block ends at an empty line.
 - The picture `img/PAGE-RUN-flows.svg` or `img/PAGE-RUN-links.svg` is a figure of `narrows report`.
 
-`<!-- holds: ... -->` lists claims, one per line, such as `base goodput bbr > 10 * base goodput cubic`. The
-claims check what the page states in words.
+`<!-- holds: ... -->` lists conditions, one per line, such as `base goodput bbr > 10 * base goodput cubic`.
+They check statements that the page makes in words.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python tools/web.py --engine   build only the engine, target/web/engine
     python tools/web.py --check    check the types and the style of the page, and run its unit tests
 
-The script needs rustup (for the target wasm32-unknown-unknown). If PATH has no Node.js of version 20 or
-later, the script installs Node.js into the virtual environment.
+The script needs rustup (for the target wasm32-unknown-unknown). If PATH has no Node.js 20 or later, the
+script installs Node.js into the virtual environment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def built() -> Path:
 
 def page() -> Path:
     """The finished page."""
-    return built() / "web" / "narrows-play.html"
+    return built() / "web" / PACKAGED.name
 
 
 def call(*command: str | Path, folder: Path = ROOT, environment: dict[str, str] | None = None) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import urllib.request
 import zlib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import narrows as package
 import pytest
 from narrows import playground
-from narrows.playground.text import toml
+from narrows.cli import play as work
+from narrows.playground.text import scenario_text
 from narrows.scenario.load import load, loads
 from test_playground import DONE, PRESETS, TEXT, TWO_FLOWS, browser, built, goodputs  # noqa: F401 (fixtures)
 
@@ -47,8 +51,9 @@ def unpacked(fragment: str) -> str:
     return zlib.decompress(packed, wbits=-zlib.MAX_WBITS).decode()
 
 
-def target(redirect: Path) -> str:
-    (found,) = re.findall(r'location\.replace\("([^"]+)"\)', redirect.read_text())
+def target(redirect: Path | str) -> str:
+    text = redirect.read_text() if isinstance(redirect, Path) else redirect
+    (found,) = re.findall(r'location\.replace\("([^"]+)"\)', text)
     return found
 
 
@@ -118,6 +123,37 @@ def test_a_scenario_that_is_too_long_for_an_address_is_refused(narrows, page, sc
     assert err.startswith(f"{scenario}: found {scenario.stat().st_size} bytes, expected at most 100, ")
 
 
+def test_a_file_that_cannot_be_read_is_refused_as_by_check(narrows, page, tmp_path):
+    missing = tmp_path / "missing.toml"
+    code, _, err = narrows("play", missing)
+    assert (code, err) == (2, f"{missing}: found no file, expected a scenario\n")
+    # Nothing can be read below a file.
+    (tmp_path / "file").touch()
+    code, _, err = narrows("play", tmp_path / "file/my.toml")
+    assert (code, err) == (2, narrows("check", tmp_path / "file/my.toml")[2])
+
+
+def test_a_pipe_is_refused_in_one_line(narrows, page, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    code, out, err = narrows("play", tmp_path / "pipe")
+    assert (code, out) == (2, "")
+    assert err == f"{tmp_path / 'pipe'}: found no regular file, expected a scenario or a folder\n"
+
+
+def test_a_browser_gets_a_short_address_of_the_server(page, scenario, monkeypatch):
+    """Linux limits an argument of a program to 128 KiB, and an address can be longer."""
+    monkeypatch.setattr(playground, "fragment", lambda text: "#s=" + "A" * 500_000)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(work._Server, "serve_forever", lambda server: None)
+    work.play(scenario, 0, browser=True)
+    work.play(None, 0, browser=True)
+    assert [re.sub(r":\d+/", ":PORT/", address) for address in opened] == [
+        "http://127.0.0.1:PORT/scenario",
+        "http://127.0.0.1:PORT/",
+    ]
+
+
 def test_a_server_gives_the_page_and_nothing_else(page, scenario):
     code = (
         "import sys; from pathlib import Path; from narrows import playground; from narrows.cli import play\n"
@@ -127,11 +163,17 @@ def test_a_server_gives_the_page_and_nothing_else(page, scenario):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
-        root = address.partition("#")[0]
-        assert unpacked(address.removeprefix(root)) == scenario.read_text()
+        root = address.removesuffix("scenario")
+        way = target(urllib.request.urlopen(address).read().decode())
+        assert way.startswith("/#") and unpacked(way.removeprefix("/")) == scenario.read_text()
         assert urllib.request.urlopen(root).read() == page.read_bytes()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{root}my.toml")
+        # A browser that closes its connection early causes no message.
+        with socket.create_connection(("127.0.0.1", urlsplit(root).port)) as early:
+            early.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            early.sendall(b"GET /")
+        assert urllib.request.urlopen(root).read() == page.read_bytes()
         server.send_signal(signal.SIGINT)
         assert server.wait(30) == 130
         assert server.stderr is not None
@@ -152,14 +194,19 @@ SCENARIOS = sorted([*(ROOT / "scenarios").rglob("*.toml"), *PRESETS])
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_recorded_scenarios_are_written_as_toml(path):
     full = load(path).full()
-    assert loads(toml(full), str(path)).full() == full
+    assert loads(scenario_text({"scenario": full}), str(path)).full() == full
 
 
 def test_texts_and_keys_need_quotes_in_toml():
     import tomllib
 
-    data = {"a b": '"\\\n\x7f€', "n": float("inf"), "t": {"x.y": {"z": [1.5, True]}}, "l": [{"a": []}, {}]}
-    assert tomllib.loads(toml(data)) == data
+    data = {
+        "a b": '"\\\n\x7f€',
+        "n": float("inf"),
+        "t": {"x.y": {"z": [1.5, True]}},
+        "flows": [{"a": []}, {}],
+    }
+    assert tomllib.loads(scenario_text({"scenario": data})) == data
 
 
 def test_the_scenario_of_results_is_opened(narrows, page, scenario, tmp_path):
@@ -190,11 +237,30 @@ def test_a_report_leads_to_the_playground(page, scenario, tmp_path, monkeypatch)
     assert shown == f"To simulate this scenario in your browser, run {command}."
 
 
+def limit(file: str, name: str) -> int:
+    """A constant of the page."""
+    (found,) = re.findall(
+        rf"^(?:export )?const {name} = ([\d_]+);", (ROOT / "web/src" / file).read_text(), re.M
+    )
+    return int(found)
+
+
 def test_the_page_and_the_command_have_the_same_limits():
-    for file, name in (("sweep.ts", "MOST_POINTS"), ("url.ts", "MOST_BYTES")):
-        source = (ROOT / "web/src" / file).read_text()
-        (limit,) = re.findall(rf"{name} = ([\d_]+);", source)
-        assert int(limit) == getattr(playground, name)
+    assert limit("sweep.ts", "MOST_POINTS") == playground.MOST_POINTS
+    assert limit("url.ts", "MOST_BYTES") == playground.MOST_BYTES
+
+
+def test_the_limits_of_the_page_are_documented():
+    _, _, section = (ROOT / "LIMITATIONS.md").read_text().partition("## The playground\n")
+    section, _, _ = section.partition("\n## ")
+    seeds, lines = limit("state.ts", "MOST_SEEDS"), limit("charts/lines.ts", "MOST_LINES")
+    for line in (
+        f"first {playground.MOST_POINTS} points of a sweep, with at most {seeds} seeds",
+        f"show at most {lines} flows, and the table of results {limit('results.ts', 'MOST_ROWS')} ",
+        f"ends at {limit('worker.ts', 'MOST_SAMPLES'):,} samples",
+        f"up to {playground.MOST_BYTES:,} bytes",
+    ):
+        assert line in section
 
 
 def test_the_page_opens_with_the_scenario(narrows, browser: Any, built, monkeypatch, scenario):  # noqa: F811

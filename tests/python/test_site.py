@@ -23,7 +23,7 @@ TOOL = ROOT / "tools/build_site.py"
 REPOSITORY = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
 
 
-PLAYGROUND = "narrows-play.html"
+PLAYGROUND = playground.PAGE.name
 
 
 @pytest.fixture(scope="module")

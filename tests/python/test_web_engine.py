@@ -9,9 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from narrows import _native
+from narrows import _native, playground
 from narrows.backends.sim import plan_json
+from narrows.results.columns import COLUMNS, Column
 from narrows.scenario.load import expand, load, loads
 from narrows.scenario.resolve import resolve
 
@@ -53,6 +55,11 @@ def bits(column):
     return [v if isinstance(v, str) else struct.pack(">d", v).hex() for v in column]
 
 
+def test_the_page_is_built_into_the_package(web):
+    assert web.PACKAGED == playground.PAGE
+    assert web.page().name == playground.PAGE.name
+
+
 def test_there_are_ten_presets():
     assert len(PRESETS) >= 10
 
@@ -89,6 +96,66 @@ def test_each_point_of_a_sweep_equals_that_of_the_native_simulator(engine, point
     plan = resolve(expand(loads(SWEEP))[point].scenario)
     native = _native.run(plan_json(plan), _native.Cancel(), {}, _native.Monitor(), None)
     same_tables(tables(engine, SWEEP, 3, point), native)
+
+
+FLOATS = ["0", "-0", "1.5", "5e-324", "1.7976931348623157e308", "NaN", "Infinity", "-Infinity"]
+TABLES = {
+    "kinds": {
+        "float": FLOATS,
+        "u8": [0, 1, 127, 128, 255, 3, 2, 1],
+        "u32": [0, 1, 2**31 - 1, 2**31, 2**32 - 1, 3, 2, 1],
+        "u64": [0, 1, 2**31, 2**32, 2**53 - 1, 3, 2, 1],
+        "str": ["", "a", "ä → €", "\0", '"', "\n", "x" * 70_000, "b"],
+    },
+    "empty": {kind: [] for kind in ("float", "u8", "u32", "u64", "str")},
+    "long": {"u32": list(range(300_000)), "str": [f"flow-{i}" for i in range(300_000)]},
+    "wide": {f"u64 {i}": [i] for i in range(200)},
+}
+
+
+def test_the_pages_parquet_files_are_read_by_pyarrow(web, tmp_path):
+    """A column's kind is the first word of its name."""
+    try:
+        environment = web.with_node(may_install=False)
+    except web.Unavailable as missing:
+        pytest.skip(str(missing))
+    if not (web.WEB / "node_modules").exists():
+        pytest.skip("no web/node_modules: call make web")
+    given = {
+        table: [{"name": name, "kind": name.split()[0], "values": values} for name, values in columns.items()]
+        for table, columns in TABLES.items()
+    }
+    command = ["node", ROOT / "tests" / "web" / "parquet.mjs", tmp_path]
+    subprocess.run(command, env=environment, input=json.dumps(given), text=True, check=True)
+    for table, columns in TABLES.items():
+        read = pq.read_table(tmp_path / f"{table}.parquet")
+        assert read.schema.names == list(columns)
+        for name, values in columns.items():
+            kind = name.split()[0]
+            assert read.schema.field(name).type == Column(name, kind, "", "").field.type
+            wanted = [float(value) for value in values] if kind == "float" else values
+            found = read[name].to_pylist()
+            assert len(found) == len(wanted) and all(map(same, found, wanted)), (table, name)
+
+
+def same(found, wanted):
+    return type(found) is type(wanted) and repr(found) == repr(wanted)
+
+
+def test_the_pages_tables_have_the_types_of_the_commands_tables():
+    source = (ROOT / "web" / "src" / "tables.ts").read_text()
+    (names,) = re.findall(r"TableName = (.+);", source)
+    (lists,) = re.findall(r"of \[\n(.*?)\] as const", source, re.DOTALL)
+    kinds = {}
+    kind = None
+    for word in re.findall(r"\w+", lists):
+        if word in ("u8", "u32", "u64", "str"):
+            kind = word
+        else:
+            kinds[word] = kind
+    columns = [column for name in re.findall(r'"(\w+)"', names) for column in COLUMNS[name]]
+    assert {column.name: column.kind for column in columns if column.kind != "float"} == kinds
+    assert not [column.name for column in columns if column.kind == "float" and column.name in kinds]
 
 
 def programs(folder, version):

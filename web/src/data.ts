@@ -87,7 +87,7 @@ export class RunData {
     if (tables.traces) takeTraces(tables.traces, seed.traces);
     for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
     for (const row of rows<LinkRow>(tables.links)) {
-      // Packets count when their transmission begins, so a full link can carry one too many. `narrows run` caps, too.
+      // A packet counts when its transmission begins, so this can exceed 1. `narrows run` also limits it to 1.
       row.utilisation = Math.min(row.utilisation, 1);
       seed.linkRows.set(row.link, row);
     }

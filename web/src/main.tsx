@@ -16,7 +16,7 @@ effect(() => {
   document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 });
 
-const NO_SCENARIO = "The address of this page holds a damaged or too long scenario.";
+const NO_SCENARIO = "The scenario in the address of this page is damaged or too long.";
 
 async function main(): Promise<void> {
   const shared = await fromFragment(location.hash);

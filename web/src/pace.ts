@@ -3,7 +3,7 @@
 let isWaiting = false;
 let restUntil = 0;
 
-/** Calls `draw` soon. After a drawing, the page rests as long as the drawing took, so that it stays usable. */
+/** Calls `draw` soon. After each drawing, the page waits as long as the drawing took, so that it can respond to input. */
 export function drawSoon(draw: () => void): void {
   if (isWaiting) return;
   isWaiting = true;

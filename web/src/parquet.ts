@@ -2,7 +2,7 @@
  * Writes tables as Parquet (https://parquet.apache.org/docs/file-format/): one row group, one page per column, plain
  * values without nulls. The browser compresses the pages.
  *
- * Libraries for Parquet read and write every type and encoding, and have ten times the size of this file.
+ * The tables need only this small part of the format. A library would enlarge the page, which is one file.
  */
 
 /** Types as in the tables of `narrows run`. */
@@ -176,7 +176,7 @@ class Thrift {
     for (const value of values) value.write(this);
   }
 
-  /** Whole numbers in zigzag order: 0, -1, 1, ... Only numbers from 0 on are needed. */
+  /** An integer in zigzag encoding. Only non-negative numbers are needed. */
   whole(value: number): void {
     this.varint(value * 2);
   }

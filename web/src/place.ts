@@ -18,6 +18,16 @@ function lineOfKey(text: string, wanted: string[]): number {
   const counts = new Map<string, number>();
   let table: string[] = [];
   let best = { depth: 0, line: 0 };
+  /** The path of a header. A list stands for its last entry, e.g. `flows.app` for `flows.2.app`. */
+  const pathOf = (parts: string[]): string[] => {
+    const path: string[] = [];
+    for (const part of parts) {
+      path.push(part);
+      const number = counts.get(path.join("."));
+      if (number !== undefined) path.push(String(number - 1));
+    }
+    return path;
+  };
   const consider = (path: string[], line: number) => {
     let depth = 0;
     while (depth < path.length && depth < wanted.length && path[depth] === wanted[depth]) depth++;
@@ -28,13 +38,13 @@ function lineOfKey(text: string, wanted: string[]): number {
     const single = /^\s*\[\s*([\w.-]+)\s*\]/.exec(content);
     const pair = /^\s*([\w."-]+)\s*=/.exec(content);
     if (list) {
-      const name = list[1] as string;
-      const number = counts.get(name) ?? 0;
-      counts.set(name, number + 1);
-      table = [...name.split("."), String(number)];
+      const parts = (list[1] as string).split(".");
+      const name = [...pathOf(parts.slice(0, -1)), ...parts.slice(-1)].join(".");
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      table = pathOf(parts);
       consider(table, index + 1);
     } else if (single) {
-      table = (single[1] as string).split(".");
+      table = pathOf((single[1] as string).split("."));
       consider(table, index + 1);
     } else if (pair) {
       consider([...table, ...(pair[1] as string).replaceAll('"', "").split(".")], index + 1);

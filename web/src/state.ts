@@ -147,7 +147,7 @@ function request(data: RunData, { seeds }: Description, watched: number | null):
   engine?.run({ run: id, toml, point, seeds: seeds.slice(0, MOST_SEEDS), watched });
 }
 
-/** A run that the page does not show, and the receiver of its end. */
+/** A run that the page does not show, and the function that gets its outcome. */
 let background: { data: RunData; end(outcome: RunData | Error | null): void } | null = null;
 
 function endBackground(outcome: RunData | Error | null): void {

@@ -10,7 +10,7 @@ export const MOST_POINTS = 64;
 
 /** Runs of points of the scenario with this text. */
 const all = signal<{ toml: string; runs: RunData[] }>({ toml: "", runs: [] });
-/** Whether points are simulated one after the other. */
+/** Whether a run of all points is in progress. */
 export const isRunningAll = signal(false);
 /** The values of the factors of each point that the page offers. */
 export const points = computed(() => (described.value?.points ?? []).slice(0, MOST_POINTS));
@@ -36,7 +36,7 @@ export function choosePoint(index: number): void {
   recheck();
 }
 
-/** Simulates all points. A change of the text, or the choice of a point, ends this. */
+/** Simulates all points. A change of the text, or the choice of a point, stops this. */
 export async function runAll(): Promise<void> {
   const current = run.value;
   if (current === null || !current.complete || isRunningAll.value) return;

@@ -16,7 +16,7 @@ export function holdsScenario(fragment: string): boolean {
   return fragment.startsWith(`#${KEY}`);
 }
 
-/** The text in a fragment, or `null` if the fragment holds none, is damaged, or holds too long a text. */
+/** The text in a fragment, or `null` if the fragment holds none, is damaged, or holds a text that is too long. */
 export async function fromFragment(fragment: string): Promise<string | null> {
   const body = fragment.replace(/^#/, "");
   if (!body.startsWith(KEY)) return null;

@@ -43,7 +43,7 @@ const STEPS = 200;
 const FIRST_STEP_S = 0.001;
 /** Packets are recorded up to this number of rows; more would take too much memory. */
 const MOST_PACKET_ROWS = 1_500_000;
-/** A run ends at this number of samples, because the page needs more than a second to draw more. */
+/** A run ends at this number of samples, because drawing more takes too long. */
 const MOST_SAMPLES = 500_000;
 
 interface Active {
@@ -127,7 +127,7 @@ function slice(): void {
   if (!complete && current.samples > MOST_SAMPLES) {
     const message =
       `The run ended at ${Number(simulation.now.toPrecision(3))} s, because it has more than ` +
-      `${MOST_SAMPLES.toLocaleString("en")} samples. Set a longer time between samples.`;
+      `${MOST_SAMPLES.toLocaleString("en")} samples. Set a larger probes.interval.`;
     self.postMessage({ type: "run-error", run: current.run, message });
     stop();
   } else if (complete) {

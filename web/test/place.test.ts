@@ -30,6 +30,27 @@ test("an error points at the line of its key", () => {
   assert.equal(line("flows.1.cc"), 14);
 });
 
+test("an error points into a table or a list of an entry", () => {
+  const text = `[[flows]]
+[flows.app]
+kind = "video"
+
+[[flows]]
+[flows.app]
+kind = "vidio"
+[[flows.app.at]]
+time = "1s"
+[[flows.app.at]]
+time = "-1s"
+`;
+  const at = (key: string) => lineOf(text, `scenario.toml: ${key}: found x, expected y`);
+  assert.equal(at("flows.0.app.kind"), 3);
+  assert.equal(at("flows.1.app.kind"), 7);
+  assert.equal(at("flows.1.app.at.0.time"), 9);
+  assert.equal(at("flows.1.app.at.1.time"), 11);
+  assert.equal(at("flows.0.app.rate"), 2);
+});
+
 test("an error about a part of a value points at the value, and one about a missing key at its table", () => {
   assert.equal(line("topology.queue.min"), 7);
   assert.equal(line("topology.rtt"), 4);

@@ -20,7 +20,7 @@ Rows = list[tuple[str, str]]
 
 
 NAMED = "named"
-"""Kind of a published network. It is in no list, because scenarios have its name instead of its kind."""
+"""Kind of published networks. Lists omit it, because a scenario gives the name of the network instead."""
 
 
 def _networks() -> Rows:

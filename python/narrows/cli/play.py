@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from narrows import playground
 from narrows.cli.commands.shared import INTERRUPTED
 from narrows.errors import NarrowsError
+
+SCENARIO = "/scenario"
+"""Path of the server that leads to the page with the scenario. The full address can be too long to copy."""
 
 
 def play(scenario: Path | None, port: int | None, *, browser: bool) -> None:
@@ -27,14 +32,25 @@ def play(scenario: Path | None, port: int | None, *, browser: bool) -> None:
         print(file)
 
 
+class _Server(ThreadingHTTPServer):
+    """Prints nothing if a browser closes a connection early."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def _serve(page: Path, port: int, fragment: str, *, browser: bool) -> None:
-    content = page.read_bytes()
+    pages = {"/": page.read_bytes()}
+    if fragment:
+        pages[SCENARIO] = playground.redirect(f"/{fragment}").encode()
 
     class Handler(BaseHTTPRequestHandler):
-        """Answers every request for the root with the page."""
+        """Answers requests for the page, and for the page with the scenario."""
 
         def do_GET(self) -> None:
-            if self.path.partition("?")[0] != "/":
+            content = pages.get(self.path.partition("?")[0])
+            if content is None:
                 self.send_error(404)
                 return
             self.send_response(200)
@@ -47,11 +63,11 @@ def _serve(page: Path, port: int, fragment: str, *, browser: bool) -> None:
             """Print nothing."""
 
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = _Server(("127.0.0.1", port), Handler)
     except OSError as error:
         raise NarrowsError(f"--port: found {port}, expected a free port ({error.strerror})") from None
     with server:
-        address = f"http://127.0.0.1:{server.server_address[1]}/{fragment}"
+        address = f"http://127.0.0.1:{server.server_address[1]}{SCENARIO if fragment else '/'}"
         print(f"{address}\nCtrl-C ends the server", flush=True)
         if browser:
             webbrowser.open(address)

@@ -10,6 +10,7 @@ import base64
 import html
 import json
 import os
+import stat
 import tempfile
 import zlib
 from pathlib import Path
@@ -29,18 +30,13 @@ MOST_POINTS = 64
 """Number of points of a sweep that the page offers, as `MOST_POINTS` in web/src/sweep.ts."""
 
 
-def installed() -> Path | None:
-    """The page's file, or None if this package has none."""
-    return PAGE if PAGE.is_file() else None
-
-
 def page() -> Path:
     """The page's file.
 
     Raises:
         NarrowsError: if this package has none.
     """
-    if installed() is None:
+    if not PAGE.is_file():
         raise NarrowsError(
             "found no playground page in this package, expected a package from a release; in a clone, run "
             "`make web`"
@@ -62,22 +58,23 @@ def checked(path: Path) -> str:
         ScenarioError: if the scenario is not valid, or if it needs files or controllers that the page lacks.
         OutputError: if a folder has no results.
     """
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        load(path)  # raises the line about a missing or unreadable file
+        raise
+    if stat.S_ISDIR(mode):
         written = scenario_text(Results.read(path).metadata)
         if written is None:
             raise OutputError(f"{path}: found no scenario in the results, expected one")
         text = written
     else:
+        if not stat.S_ISREG(mode):
+            # The file is read twice, and a pipe can be read only once.
+            raise ScenarioError("found no regular file, expected a scenario or a folder", "", str(path))
         load(path)  # errors about the file itself
         text = path.read_text(encoding="utf-8")
     check(text, str(path))
-    if (length := len(text.encode())) > MOST_BYTES:
-        raise ScenarioError(
-            f"found {length} bytes, expected at most {MOST_BYTES}, because the page's address contains the "
-            "scenario",
-            "",
-            str(path),
-        )
     return text
 
 
@@ -87,6 +84,13 @@ def check(text: str, source: str) -> None:
     Raises:
         ScenarioError: one line, as the page would print it.
     """
+    if (length := len(text.encode())) > MOST_BYTES:
+        raise ScenarioError(
+            f"found {length} bytes, expected at most {MOST_BYTES}, because the page's address contains the "
+            "scenario",
+            "",
+            source,
+        )
     try:
         _native.check_for_page(text, source, MOST_POINTS)
     except ValueError as error:
@@ -94,30 +98,28 @@ def check(text: str, source: str) -> None:
         raise ScenarioError(message, "", source) from None
 
 
-def address(text: str, source: str) -> str | None:
-    """The address of the page with a scenario; None if there is no page or if it cannot run the scenario."""
-    if installed() is None:
-        return None
-    try:
-        check(text, source)
-    except ScenarioError:
-        return None
-    return PAGE.as_uri() + fragment(text)
+def address(text: str) -> str | None:
+    """The address of the page with a scenario; None if there is no page."""
+    return PAGE.as_uri() + fragment(text) if PAGE.is_file() else None
 
 
-def write_redirect(address: str) -> Path:
-    """Write a small page that leads to an address, into the folder for temporary files.
+def redirect(address: str) -> str:
+    """A small page that leads to an address with a fragment.
 
-    Programs that open a file in the default browser, e.g. `xdg-open`, drop the fragment of its address. A
-    script in a page keeps it.
+    Programs that open a file in the default browser, e.g. `xdg-open`, drop the fragment of its address. Also,
+    Linux limits an argument of a program to 128 KiB. A script in a page has neither limit.
     """
     target = json.dumps(address).replace("<", "\\u003c")
-    content = (
+    return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Narrows playground</title>\n'
         f"<script>location.replace({target})</script>\n"
         f'<p><a href="{html.escape(address)}">Open the playground</a></p>\n</html>\n'
     )
+
+
+def write_redirect(address: str) -> Path:
+    """Write a page that leads to an address, into the folder for temporary files."""
     number, name = tempfile.mkstemp(prefix="narrows-play-", suffix=".html")
     with os.fdopen(number, "w", encoding="utf-8") as file:
-        file.write(content)
+        file.write(redirect(address))
     return Path(name)

@@ -106,8 +106,7 @@ def _play(results: Results) -> tuple[str, str] | None:
         playground.check(text, str(results.place))
     except ScenarioError:
         return None
-    command = f"narrows play {shlex.quote(str(results.place))}"
-    return command, playground.address(text, str(results.place)) or ""
+    return f"narrows play {shlex.quote(str(results.place))}", playground.address(text) or ""
 
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:

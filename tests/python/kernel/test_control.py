@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+import tomli_w
 from narrows import extras
 from narrows.backends.kernel import agents, control, features, ovs
 from narrows.backends.kernel.commands import commands
@@ -55,7 +56,7 @@ delay = "1ms"
 
 
 def toml(made, layout):
-    return agents.toml(control.config(made, layout, PREFIX))
+    return tomli_w.dumps(control.config(made, layout, PREFIX))
 
 
 def test_switches_with_agents_or_bridges_are_on_the_control_network(plan):

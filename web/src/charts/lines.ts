@@ -35,7 +35,7 @@ export const METRICS: Metric[] = [
   { id: "queue", title: "Queue", unit: "packets", column: "queue_packets", factor: 1 },
 ];
 
-/** Number of flows that the figures draw at most. More lines cannot be told apart, and take seconds to draw. */
+/** Maximum number of flows in a figure. More lines cannot be distinguished, and are slow to draw. */
 export const MOST_LINES = 100;
 
 /** The lines of a metric for a run. */

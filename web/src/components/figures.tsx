@@ -38,7 +38,7 @@ export function Figures() {
       {hasTraces(current) && <ControllerFigure current={current} />}
       {current.first.flows.size > MOST_LINES && (
         <p class="note">
-          The figures have {MOST_LINES} of {current.first.flows.size} sampled flows.
+          The figures show {MOST_LINES} of {current.first.flows.size} sampled flows.
         </p>
       )}
       <p class="note">

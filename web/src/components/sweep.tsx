@@ -59,7 +59,7 @@ export function SweepBar() {
       >
         {isRunningAll.value ? `Point ${pointRuns.value.length + 1} of ${count}` : `Run all ${count} points`}
       </button>
-      <span class="note">Controls of values that the sweep sets have no effect.</span>
+      <span class="note">Controls have no effect on values that the sweep sets.</span>
       {total > MOST_POINTS && (
         <span class="note">
           This page shows the first {MOST_POINTS} of {total} points.
@@ -69,7 +69,7 @@ export function SweepBar() {
   );
 }
 
-/** Most flows whose goodputs are listed one by one. */
+/** Maximum number of flows whose goodputs are listed individually. */
 const MOST_NAMES = 4;
 
 /** The results of each point, after a run of all points. */

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from narrows.backends.kernel import agents
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.processes import REAL_TIME, Processes
@@ -39,7 +41,7 @@ def check(todo: Sequence[Agent], program: Path) -> None:
         files = []
         for agent in todo:
             files.append(Path(folder) / f"{agent.name}.toml")
-            files[-1].write_text(agents.toml(agents.named(agent.config, agent.role, agent.name)), "utf-8")
+            files[-1].write_text(tomli_w.dumps(agents.named(agent.config, agent.role, agent.name)), "utf-8")
         command = [str(program), "check", *map(str, files)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode:
@@ -66,7 +68,7 @@ class Agency:
         for agent in self.agents:
             name = self._name(agent)
             config = self._programs.folder / f"{agent.role}-{agent.name}.toml"
-            config.write_text(agents.toml(agents.named(agent.config, agent.role, name)), encoding="utf-8")
+            config.write_text(tomli_w.dumps(agents.named(agent.config, agent.role, name)), encoding="utf-8")
             command = [*REAL_TIME, str(program), agent.role, str(config)]
             self._started[name] = self._programs.start(agent.namespace, self._log(agent), command)
         for agent in self.agents:

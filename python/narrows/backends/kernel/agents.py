@@ -8,11 +8,10 @@ get rates in messages. They have a `sender` of their own and no `receiver`, beca
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,32 +164,6 @@ def algorithm(prefix: str, name: str = BRF) -> str:
     """
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{'' if name == BRF else 'm'}{pid}_{run}"[:15]
-
-
-def toml(config: Mapping[str, Any]) -> str:
-    """A configuration as TOML. The configuration may contain tables, arrays of tables and plain values."""
-    return "\n".join(_toml(config, "")) + "\n"
-
-
-def _toml(table: Mapping[str, Any], at: str) -> Iterable[str]:
-    # Values of these types have the same text in JSON and in TOML.
-    for key, value in table.items():
-        if not _is_table(value):
-            yield f"{json.dumps(key)} = {json.dumps(value)}"
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield f"[{at}{json.dumps(key)}]"
-            yield from _toml(value, f"{at}{json.dumps(key)}.")
-        elif _is_table(value):
-            for entry in value:
-                yield f"[[{at}{json.dumps(key)}]]"
-                yield from _toml(entry, f"{at}{json.dumps(key)}.")
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
-    )
 
 
 def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 import narrows
 from narrows import _native
 from narrows.backends.kernel import agents, control, namespaces
@@ -68,7 +70,7 @@ class Domain:
             )
         _make_keys(prefix, sorted(control.known(self._plan, self._layout).agents))
         config = self._programs.folder / f"{control.NAME}.toml"
-        config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
+        config.write_text(tomli_w.dumps(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
         # Let the controller import the package that runs here, not another installed package.
         home = str(Path(narrows.__file__).parents[1])

@@ -12,9 +12,9 @@ def play(
     scenario: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SCENARIO]",
+            metavar="SCENARIO",
             show_default=False,
-            help="Scenario file (TOML), or a folder of its results (default: a scenario of the page).",
+            help="Scenario file (TOML), or folder that narrows run wrote (default: an example).",
         ),
     ] = None,
     port: Annotated[
@@ -24,8 +24,8 @@ def play(
             min=0,
             max=65535,
             show_default=False,
-            help="Serve the page at this port of 127.0.0.1 until Ctrl-C; 0: any free port (default: the page "
-            "is opened as a file).",
+            help="Serve the page on this port of 127.0.0.1 until Ctrl-C; 0: any free port (default: open the "
+            "page as a file).",
         ),
     ] = None,
     no_browser: Annotated[
@@ -34,7 +34,7 @@ def play(
 ) -> None:
     """Open a scenario in the playground, a page that simulates in the browser.
 
-    The page needs no network. It cannot run scenarios that name files or controllers in Python.
+    The page needs no network. It cannot run scenarios with files, QUIC flows or controllers in Python.
     """
     from narrows.cli import play as work  # noqa: PLC0415
 
