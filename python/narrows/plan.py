@@ -609,7 +609,7 @@ class TriggerPlan(TypedDict):
     change: ChangePlan
     """The change."""
     flow: int
-    """Index of the flow plan whose congestion controller is observed. The plan has a single TCP flow."""
+    """Index of the flow plan whose congestion controller is observed. It must be a single TCP flow."""
     phase: FlowPhase
     """The phase."""
     visit: int

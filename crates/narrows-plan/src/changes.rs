@@ -10,7 +10,7 @@ use crate::{JitterPlan, LossPlan};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TriggerPlan {
-    /// Index of the flow plan whose congestion controller is observed. The plan has a single TCP flow.
+    /// Index of the flow plan whose congestion controller is observed. It must be a single TCP flow.
     pub flow: u32,
     /// The phase.
     pub phase: FlowPhase,

@@ -48,8 +48,17 @@ impl FlowPlan {
     /// Returns the name of one of this plan's flows in the results. `member` is the number of the flow within this
     /// plan.
     pub fn flow_name(&self, member: u32) -> String {
-        let is_group = self.count > 1 || matches!(self.app, AppPlan::Poisson { .. });
-        if is_group { format!("{}.{member}", self.name) } else { self.name.clone() }
+        if self.is_single() { self.name.clone() } else { format!("{}.{member}", self.name) }
+    }
+
+    /// Whether this plan has exactly one flow.
+    pub fn is_single(&self) -> bool {
+        self.count == 1 && !matches!(self.app, AppPlan::Poisson { .. })
+    }
+
+    /// Whether the phases of this plan's flow can trigger changes ([`crate::TriggerPlan`]).
+    pub fn has_phases(&self) -> bool {
+        self.is_single() && matches!(self.transport, TransportPlan::Tcp { .. })
     }
 
     /// Creates a TCP flow with this congestion controller. The flow starts with the run, and sends as much data as it

@@ -10,7 +10,7 @@ pub(crate) fn check_for_page(text: &str, source: &str, most: usize) -> PyResult<
     let check = || -> Result<(), String> {
         let line = |error: narrows_scenario::Error| error.to_string();
         let scenario = Scenario::parse(text, source, &[]).map_err(line)?;
-        for point in points(&scenario).map_err(line)?.iter().take(most) {
+        for point in points(&scenario, None).map_err(line)?.iter().take(most) {
             let survey = point.survey_closed().map_err(line)?;
             narrows_sim::plan::check(&survey.plan).map_err(|problem| format!("{source}: {problem}"))?;
         }

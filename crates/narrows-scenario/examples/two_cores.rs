@@ -57,9 +57,9 @@ struct Done {
 
 /// The work of two threads.
 struct Both {
-    /// Time until the last one ended.
+    /// Time until the last thread ended.
     took: Duration,
-    /// Number of events of each in each window.
+    /// Number of events of each thread in each window.
     events: [Vec<u32>; 2],
 }
 
@@ -129,7 +129,7 @@ fn measure(k: u32, window_ns: u64, duration_ms: u32) -> Result<(), Box<dyn Error
     let window = Some(Span::from_nanos(window_ns));
     let (mut free, mut sequential, mut windows, mut counts) = (vec![], vec![], vec![], None);
     for _ in 0..ROUNDS {
-        // In turn, so that a disturbance of the machine meets all of them.
+        // The variants alternate, so that a disturbance of the machine affects all of them.
         let one = alone(&whole)?.as_secs_f64();
         sequential.push(one / (alone(&first)? + alone(&second)?).as_secs_f64());
         free.push(one / together([&first, &second], None)?.took.as_secs_f64());

@@ -23,13 +23,13 @@ pub struct Point {
     pub seeds: Vec<u64>,
 }
 
-/// Returns the points of a scenario's sweep, at least one.
+/// Returns the points of a scenario's sweep, at least one. `seeds` is the number of seeds, as for [`expand`].
 ///
 /// # Errors
 /// Returns an error if the sweep is not valid.
-pub fn points(scenario: &Scenario) -> Result<Vec<Point>> {
+pub fn points(scenario: &Scenario, seeds: Option<u64>) -> Result<Vec<Point>> {
     let mut points: Vec<Point> = Vec::new();
-    for Run { point, seed, factors, .. } in expand(scenario, None)? {
+    for Run { point, seed, factors, .. } in expand(scenario, seeds)? {
         match points.last_mut() {
             Some(last) if Arc::ptr_eq(&last.scenario, &point) => last.seeds.push(seed),
             _ => points.push(Point { scenario: point, factors, seeds: vec![seed] }),

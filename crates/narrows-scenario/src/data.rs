@@ -1,4 +1,4 @@
-//! Facts in data files, which the Python package also reads, and the sizes of packets.
+//! Facts in data files, and the sizes of packets.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -221,15 +221,12 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
 }
 
 fn check_triggers(plan: &Plan, transports: &dyn Transports) -> Result<(), Error> {
+    let is_valid = plan.triggers.is_empty() || !transports.has_programs();
+    let expected = "none, because real stacks do not report phases";
+    require("triggers", plan.triggers.len(), is_valid, expected)?;
     for (i, trigger) in plan.triggers.iter().enumerate() {
         let at = format!("triggers[{i}]");
-        let is_simulated = !transports.has_programs();
-        require(&at, "a trigger", is_simulated, "none: real stacks do not report phases")?;
-        let flow = plan.flows.get(trigger.flow as usize);
-        let is_valid = flow.is_some_and(|flow| {
-            let is_single = flow.count == 1 && !matches!(flow.app, AppPlan::Poisson { .. });
-            is_single && matches!(flow.transport, TransportPlan::Tcp { .. })
-        });
+        let is_valid = plan.flows.get(trigger.flow as usize).is_some_and(FlowPlan::has_phases);
         require(&format!("{at}.flow"), trigger.flow, is_valid, "the index of a single TCP flow")?;
         require(&format!("{at}.visit"), trigger.visit, trigger.visit > 0, "at least 1")?;
         match trigger.change {

@@ -14,10 +14,10 @@ pub(crate) struct Chosen {
     pub(crate) survey: Survey,
 }
 
-/// Reads a scenario and makes the plan of a point of its sweep. If there is no such point, it is the last one.
+/// Reads a scenario and makes the plan of a point of its sweep. A number that is too large selects the last point.
 pub(crate) fn choose(toml: &str, point: usize) -> Result<Chosen> {
     let scenario = Scenario::parse(toml, SOURCE, &[])?;
-    let points = points(&scenario)?;
+    let points = points(&scenario, None)?;
     let chosen = &points[point.min(points.len() - 1)];
     let (seeds, survey) = (chosen.seeds.clone(), chosen.survey_closed()?);
     if let Err(problem) = narrows_sim::plan::check(&survey.plan) {

@@ -6,8 +6,8 @@ mod value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use narrows_scenario::model::{Expectation, Topology};
-use narrows_scenario::{Disk, Error, Paths, Renamed, Run, Scenario, Settings, Survey, Table, Value};
+use narrows_scenario::model::Topology;
+use narrows_scenario::{Disk, Error, Paths, Renamed, Run, Scenario, Settings, Survey, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -173,21 +173,20 @@ impl PyScenario {
 
     /// Returns the keys of each expectation, including those with default values.
     fn expectations<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        self.0.expect.iter().map(|expectation| value::dict(py, &keys(expectation))).collect()
+        self.0.expect.iter().map(|expectation| value::dict(py, &expectation.full())).collect()
     }
 
     /// Returns the points of the sweep, each with the values of its factors, and the number of seeds of each point.
-    fn expand<'py>(&self, py: Python<'py>, seeds: Option<i64>) -> PyResult<(Vec<Point<'py>>, u64)> {
+    fn expand<'py>(&self, py: Python<'py>, seeds: Option<i64>) -> PyResult<(Vec<Point<'py>>, usize)> {
         let seeds = seeds.map(|seeds| u64::try_from(seeds).unwrap_or_default());
-        let runs =
-            py.detach(|| narrows_scenario::expand(&self.0, seeds)).map_err(|error| raised(py, error))?;
-        let seeds = seeds.unwrap_or_else(|| self.seeds());
-        let mut points: Vec<Point<'py>> = Vec::new();
-        // The runs of a point follow each other.
-        for run in runs.into_iter().step_by(usize::try_from(seeds).unwrap_or(usize::MAX).max(1)) {
-            points.push((PyScenario(run.point), value::dict(py, &run.factors)?));
-        }
-        Ok((points, seeds))
+        let points =
+            py.detach(|| narrows_scenario::points(&self.0, seeds)).map_err(|error| raised(py, error))?;
+        // All points have the same number of seeds.
+        let seeds = points.first().map_or(0, |point| point.seeds.len());
+        let points = points
+            .into_iter()
+            .map(|point| Ok((PyScenario(point.scenario), value::dict(py, &point.factors)?)));
+        Ok((points.collect::<PyResult<_>>()?, seeds))
     }
 
     /// Makes the plan, and finds its place in the scenario.
@@ -226,10 +225,6 @@ type OldNames = Vec<(String, String)>;
 
 /// The parts of a flow that other parts of the package read.
 type FlowParts<'py> = (String, &'static str, String, Bound<'py, PyDict>, u32, bool, bool);
-
-fn keys(expectation: &Expectation) -> Table {
-    expectation.full()
-}
 
 /// A plan, and the places in the scenario from which it was made.
 #[pyclass(frozen, module = "narrows._native", name = "Survey")]

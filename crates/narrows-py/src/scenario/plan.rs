@@ -1,5 +1,4 @@
-//! Serialisable Rust values as Python objects. Plans use this way, because it is faster than JSON and keeps pairs as
-//! tuples.
+//! Serialisable Rust values as Python objects, for plans. Unlike JSON, this keeps pairs as tuples.
 
 use std::fmt;
 
@@ -80,7 +79,7 @@ impl<'py> Entries<'py> {
 
     fn insert<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Failure> {
         let py = self.dict.py();
-        self.dict.set_item(pyo3::types::PyString::intern(py, key), value.serialize(ToPython(py))?)?;
+        self.dict.set_item(PyString::intern(py, key), value.serialize(ToPython(py))?)?;
         Ok(())
     }
 

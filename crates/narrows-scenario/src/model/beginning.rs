@@ -1,8 +1,9 @@
 //! The beginning of a phase of a flow, at which a change happens.
 
 use crate::units::Span;
-use crate::value::fields::{Name, Whole, words};
+use crate::value::fields::{Name, Whole};
 use crate::value::table::table;
+use crate::value::words::words;
 
 words! {
     /// A phase of BBR.

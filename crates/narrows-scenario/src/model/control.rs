@@ -6,12 +6,13 @@ use crate::units::{BitRate, Bytes, Limit, Span};
 use crate::value::Value;
 use crate::value::fields::{
     Data, Delay, Duration, Field, Flag, List, Map, Name, NamesOrAll, Period, PeriodOrZero, QueueLength, Rate,
-    RateOrZero, SizeBetween, Text, Whole, words,
+    RateOrZero, SizeBetween, Text, Whole,
 };
 use crate::value::reader::{Part, Reader};
 use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
+use crate::value::words::words;
 
 /// Checks that pairs of times are in order.
 fn in_order(outages: &[Vec<Span>]) -> Result<(), String> {

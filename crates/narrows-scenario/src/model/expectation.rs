@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 
 use super::MAX_SEEDS;
-use crate::value::fields::{Data, Field, List, Map, Name, Number, Quantity, Text, Whole, ranges, words};
+use crate::value::fields::{Data, Field, List, Map, Name, Number, Quantity, Text, Whole, ranges};
 use crate::value::problem::Kind;
 use crate::value::reader::Reader;
 use crate::value::table::{Checked, Keys, table};
+use crate::value::words::words;
 use crate::value::{Table, Value};
 
 table! {

@@ -9,12 +9,12 @@ use crate::data::{FULL_PACKET, MSS};
 use crate::units::{BitRate, Bytes, MAX_PACKETS, Span};
 use crate::value::fields::{
     Duration, Field, Flag, List, Name, Number, PositiveDuration, Rate, Size, Text, Whole, parse_name, ranges,
-    words,
 };
 use crate::value::reader::{Part, Reader};
 use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{About, Checked, Key, Keys, Takes, table};
+use crate::value::words::words;
 use crate::value::{Table, Value};
 
 /// Maximum number of flows in a run.

@@ -6,12 +6,12 @@ use crate::units::{BitRate, Bytes, Span, parse_duration, parse_loss};
 use crate::value::Value;
 use crate::value::fields::{
     Delay, Duration, Field, Flag, List, Name, PositiveDuration, Probability, Rate, RateOrZero, Size, Text,
-    words,
 };
 use crate::value::reader::Reader;
 use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table, tables};
+use crate::value::words::words;
 
 table! {
     /// Each packet is lost independently.

@@ -2,9 +2,10 @@
 
 use super::shell;
 use crate::value::Value;
-use crate::value::fields::{Field, List, Text, Whole, words};
+use crate::value::fields::{Field, List, Text, Whole};
 use crate::value::reader::Reader;
 use crate::value::table::{Keys, table};
+use crate::value::words::words;
 
 /// A command, split into words as a shell does. No shell runs it.
 pub(crate) struct Command;

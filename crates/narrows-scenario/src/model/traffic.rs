@@ -5,12 +5,13 @@ use crate::data;
 use crate::units::{BitRate, Bytes, Span};
 use crate::value::Value;
 use crate::value::fields::{
-    Duration, Field, List, Number, Period, PositiveDuration, Rate, RateOrZero, Size, Whole, ranges, words,
+    Duration, Field, List, Number, Period, PositiveDuration, Rate, RateOrZero, Size, Whole, ranges,
 };
 use crate::value::reader::{Part, Reader};
 use crate::value::reference;
 use crate::value::schema;
 use crate::value::table::{Given, Keys, Takes, table};
+use crate::value::words::words;
 
 table! {
     /// A change of an application during the run.

@@ -79,11 +79,9 @@ fn rates(first: BitRate, changes: &[&Change]) -> Vec<(Time, Rate)> {
     steps(first.in_bytes(), later)
 }
 
-/// Returns the changes of a link's jitter. If several have the same time, the last one applies.
+/// Returns the changes of a link's jitter.
 fn jitters(changes: &[&Change]) -> Vec<(Time, JitterPlan)> {
-    let later = changes.iter().filter_map(|change| Some((time_of(change), jitter(change.jitter.as_ref()?))));
-    let by_time: BTreeMap<Time, JitterPlan> = later.map(|(at, value)| (Time::ZERO + at, value)).collect();
-    by_time.into_iter().collect()
+    by_time(changes.iter().filter_map(|change| Some((time_of(change), jitter(change.jitter.as_ref()?)))))
 }
 
 pub(super) fn jitter(given: &Jitter) -> JitterPlan {
@@ -109,12 +107,15 @@ pub(super) fn loss(model: &Loss) -> LossPlan {
     }
 }
 
-/// Returns steps with unique times. A change at 0 replaces the first value. If several changes have the same time, the
-/// last one applies.
+/// Returns steps with unique times. A change at 0 replaces the first value.
 pub(super) fn steps<T>(first: T, later: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> {
-    let mut by_time = BTreeMap::from([(Time::ZERO, first)]);
-    by_time.extend(later.map(|(at, value)| (Time::ZERO + at, value)));
-    by_time.into_iter().collect()
+    by_time(std::iter::once((Span::ZERO, first)).chain(later))
+}
+
+/// Returns changes with unique times, in order. If several changes have the same time, the last one applies.
+fn by_time<T>(changes: impl Iterator<Item = (Span, T)>) -> Vec<(Time, T)> {
+    let unique: BTreeMap<Time, T> = changes.map(|(at, value)| (Time::ZERO + at, value)).collect();
+    unique.into_iter().collect()
 }
 
 /// Returns the limit of a queue in packets or bytes. A queue with this limit always admits a full packet.

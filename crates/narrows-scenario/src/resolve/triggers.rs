@@ -1,7 +1,7 @@
 //! Makes the triggers of a plan: changes of links and applications at the beginning of phases.
 
 use indexmap::IndexMap;
-use narrows_plan::{AppPlan, ChangePlan, FlowPhase, FlowPlan, TransportPlan, TriggerPlan};
+use narrows_plan::{ChangePlan, FlowPhase, FlowPlan, TriggerPlan};
 
 use super::entries::Entry;
 use super::graph::Graph;
@@ -21,18 +21,15 @@ struct Triggers<'a> {
 /// Returns the triggers of all links and applications.
 ///
 /// # Errors
-/// Returns an error if no single TCP flow has the name of a trigger, or if a kernel runs the plan.
+/// Returns an error if a trigger does not name a single TCP flow, or if a kernel runs the plan.
 pub(super) fn triggers(
     graph: &Graph<'_>,
     entries: &[Entry],
     flows: &[FlowPlan],
     kernel: &str,
 ) -> Result<Vec<TriggerPlan>> {
-    let single = flows.iter().zip(0..).filter(|(flow, _)| {
-        let is_tcp = matches!(flow.transport, TransportPlan::Tcp { .. });
-        is_tcp && flow.count == 1 && !matches!(flow.app, AppPlan::Poisson { .. })
-    });
-    let flows = single.map(|(flow, i)| (flow.name.as_str(), i)).collect();
+    let with_phases = flows.iter().zip(0..).filter(|(flow, _)| flow.has_phases());
+    let flows = with_phases.map(|(flow, i)| (flow.name.as_str(), i)).collect();
     let mut triggers = Triggers { flows, kernel, made: Vec::new() };
     for (link, i) in graph.links.iter().zip(0..) {
         for (number, change) in link.traits.at.iter().enumerate() {

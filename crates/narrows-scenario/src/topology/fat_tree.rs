@@ -19,7 +19,7 @@ pub(super) fn fat_tree(k: u32) -> Facts {
         |a: &str, b: &str| Edge { a: a.to_owned(), b: b.to_owned(), km: None, rate: None, delay: LINK_DELAY };
     let cores: Vec<String> = (1..=half * half).map(|i| format!("c{i}")).collect();
     let (mut nodes, mut edges, mut hosts) = (cores.clone(), Vec::new(), Vec::<String>::new());
-    // Hosts have whole distances, and each switch is above the middle of its part of the tree.
+    // Neighbouring hosts have a distance of 1, and each switch is above the middle of its part of the tree.
     let width = (half * half) as f64 * f64::from(k);
     let middle_of = |i: usize, parts: usize| (i as f64 + 0.5) * width / parts as f64;
     let mut positions: IndexMap<String, (f64, f64)> =

@@ -471,6 +471,9 @@ pub enum ReceiveBuffer {
     Size(Bytes),
 }
 
+/// The sizes that a receive buffer may have, in words.
+const BUFFER_SIZES: &str = "from 4KiB to 1GiB";
+
 impl Field for ReceiveBuffer {
     type Value = ReceiveBuffer;
     fn read<'v>(value: &'v Value, at: &mut Reader<'v>) -> Option<Self> {
@@ -478,8 +481,8 @@ impl Field for ReceiveBuffer {
             return Some(ReceiveBuffer::Auto);
         }
         let size = units::parse_size(value).ok().filter(|size| (4 << 10..=1 << 30).contains(&size.get()));
-        let expected = "'auto' or a size from 4KiB to 1GiB with its unit, such as '64KiB'";
-        at.accept(size.map(ReceiveBuffer::Size).ok_or_else(|| expected.to_owned()), value)
+        let expected = || format!("'{AUTO}' or a size {BUFFER_SIZES} with its unit, such as '64KiB'");
+        at.accept(size.map(ReceiveBuffer::Size).ok_or_else(expected), value)
     }
     fn write(value: &Self, _: Keys) -> Option<Value> {
         Some(match value {
@@ -491,7 +494,7 @@ impl Field for ReceiveBuffer {
         schema::receive_buffer()
     }
     fn words() -> String {
-        format!("\"{AUTO}\", or size from 4KiB to 1GiB")
+        format!("\"{AUTO}\", or size {BUFFER_SIZES}")
     }
 }
 
@@ -576,55 +579,19 @@ impl Field for DistanceOrDelay {
     }
 }
 
-/// Declares a choice between words.
-macro_rules! words {
-    (
-        $(#[doc = $about:literal])+
-        pub enum $name:ident {
-            $( $(#[doc = $doc:literal])+ $variant:ident = $word:literal, )+
-        }
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $( $(#[doc = $doc])+ $variant, )+
-        }
-
-        impl $name {
-            /// The word in scenarios.
-            pub fn word(self) -> &'static str {
-                match self { $( $name::$variant => $word, )+ }
-            }
-        }
-
-        impl $crate::value::fields::Field for $name {
-            type Value = $name;
-            fn read<'v>(
-                value: &'v $crate::value::Value, at: &mut $crate::value::reader::Reader<'v>,
-            ) -> Option<Self> {
-                match value.as_text() {
-                    $( Some($word) => Some($name::$variant), )+
-                    _ => {
-                        at.report($crate::value::problem::Kind::Word(vec![$($word),+]), value);
-                        None
-                    }
-                }
-            }
-            fn write(value: &Self, _: $crate::value::table::Keys) -> Option<$crate::value::Value> {
-                Some(value.word().into())
-            }
-            fn schema() -> serde_json::Value {
-                $crate::value::schema::words(&[$($word),+])
-            }
-            fn words() -> String {
-                $crate::value::reference::quoted(&[$($word),+])
-            }
-        }
-    };
-}
-pub(crate) use words;
-
 /// Seconds as a time, for defaults.
 pub(crate) const fn seconds(seconds: u64) -> Span {
     Span::from_nanos(seconds * NANOS_PER_SEC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_for_periods_have_the_shortest_one() {
+        let least = format_duration(Span::from_nanos(LEAST_PERIOD));
+        assert_eq!(Period::words(), format!("time of {least} or more"));
+        assert_eq!(PeriodOrZero::words(), format!("0, or {}", Period::words()));
+    }
 }

@@ -6,11 +6,12 @@
 //! | `reader` | reads the keys of a table, and collects all problems |
 //! | `table` | the macros that declare tables, and what a table knows about its keys |
 //! | `fields` | the types of fields: how each one reads and writes a value |
+//! | `words` | the macro that declares choices between words |
 //! | `schema` | the JSON schema of scenarios |
 //! | `reference` | the tables of keys in the documentation |
 //! | `problem` | chooses the problem to report, and words it |
 //! | `decimal` | exact decimal numbers |
-//! | `python` | words and numbers that have to be the same as in the Python package |
+//! | `python` | values and numbers in messages, as Python writes them |
 
 pub(crate) mod decimal;
 pub(crate) mod fields;
@@ -21,6 +22,7 @@ pub(crate) mod reference;
 pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod toml;
+pub(crate) mod words;
 
 use std::fmt;
 

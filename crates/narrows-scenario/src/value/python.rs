@@ -1,5 +1,4 @@
-//! Words of messages and numbers that have to be the same as in Narrows' Python package: the text of values, near
-//! names, and numbers with six digits.
+//! The parts of messages that follow Python: values as Python writes them, near names, and numbers with six digits.
 
 use crate::error::LONGEST_FOUND;
 

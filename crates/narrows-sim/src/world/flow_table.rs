@@ -11,9 +11,9 @@ use crate::flow::{Flow, FlowIndex};
 use crate::packet::{Packet, flag};
 use crate::tcp::Scoreboard;
 
-/// Largest number of scoreboards that the table keeps for later flows. `MOST_SEGMENTS` is the number of segments for
-/// which a kept scoreboard may have memory.
+/// Largest number of scoreboards that the table keeps for later flows.
 const MOST_BOARDS: usize = 64;
+/// Largest number of segments for which a kept scoreboard may have memory.
 const MOST_SEGMENTS: usize = 64;
 
 /// The flows of a run. A slot keeps its flow after the flow has ended, until another flow takes the slot.

@@ -241,7 +241,11 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the plan with fixed times instead of its triggers ([`Plan::triggers`]). To find the times, the plan is
-    /// simulated at least once. A plan without triggers is returned as it is, without a check.
+    /// simulated at least once, and at most once more than it has triggers. A plan without triggers is returned as it
+    /// is, without a check.
+    ///
+    /// [`cancel`](Run::cancel) ends the search. A [`monitor`](Run::monitor) shows only the run that follows the search,
+    /// and [`Monitor::stop`] waits for this run.
     ///
     /// # Errors
     /// Returns an error if the plan has triggers and is invalid, or if the run was cancelled.
@@ -270,8 +274,7 @@ impl<'a> Run<'a> {
     /// Returns an error if the plan is invalid or has triggers.
     pub fn begin(self) -> Result<Running<'a>, Error> {
         if !self.plan.triggers.is_empty() {
-            let found = format!("{} triggers", self.plan.triggers.len());
-            return Err(Error::invalid("triggers", found, "none in a run in steps"));
+            return Err(Error::invalid("triggers", self.plan.triggers.len(), "none in a run in steps"));
         }
         Ok(Running::new(self.world()?))
     }

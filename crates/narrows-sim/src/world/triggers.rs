@@ -130,7 +130,7 @@ pub(super) struct Watch {
 struct Observer {
     /// Index of the flow plan.
     plan: u32,
-    /// Slot of the flow, once it has started.
+    /// Slot of the flow, once it has started. The plan has a single flow, so the slot does not change.
     slot: Option<u32>,
     phase: Option<FlowPhase>,
     visits: Vec<(FlowPhase, u32)>,
@@ -144,10 +144,8 @@ impl Observer {
     /// If the flow has entered another phase since the last call, returns this visit.
     fn update(&mut self, world: &World<'_>) -> Option<Beginning> {
         let is_own = |slot: u32| world.flows.is_live(slot) && world.flows[slot].meta.plan == self.plan;
-        let slot =
-            self.slot.filter(|&slot| is_own(slot)).or_else(|| world.flows.slots().find(|&s| is_own(s)));
-        self.slot = slot;
-        let phase = slot.and_then(|slot| world.phase_of(slot))?;
+        self.slot = self.slot.or_else(|| world.flows.slots().find(|&slot| is_own(slot)));
+        let phase = self.slot.filter(|&slot| is_own(slot)).and_then(|slot| world.phase_of(slot))?;
         if self.phase.replace(phase) == Some(phase) {
             return None;
         }
