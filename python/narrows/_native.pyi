@@ -13,6 +13,7 @@ behaviour: int
 """Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
 CONNECTION_LOST: str
+PHASE_NEVER_BEGAN: str
 """Beginning of the kind of an event: the connection of a flow failed. The reason follows."""
 
 class PlanError(ValueError):
@@ -366,11 +367,11 @@ class Scenario:
     def raw(self) -> dict[str, Any]: ...
     def full(self) -> dict[str, Any]: ...
     def facts(self) -> dict[str, Any]: ...
-    def flows(self) -> list[tuple[str, str, str, dict[str, Any], int, bool, bool]]:
+    def flows(self) -> list[tuple[str, str, str, dict[str, Any], int, bool]]:
         """The entries of flows.
 
         For each entry: name in results, transport, name and parameters of the congestion controller, number
-        of flows, whether an external stack carries the flow, and whether the flow has programs.
+        of flows, and whether the flow has programs.
         """
 
     def expectations(self) -> list[dict[str, Any]]:

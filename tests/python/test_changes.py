@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,16 @@ def test_the_rate_falls_when_drain_begins() -> None:
     # A sample can be 2 ms late.
     assert set(capacity[t < drain.begin_s - 0.003]) == {50e6}
     assert set(capacity[t > drain.begin_s + 0.003]) == {40e6}
+
+
+def test_the_command_names_phases_that_never_began(tmp_path: Path, narrows: Any) -> None:
+    change = 'at = [{ when = { flow = "flow", phase = "up", visit = 3 }, rate = "1mbit" }]'
+    text = PATH.format(link=change, flow="").replace('cc = "bbr3"', 'cc = "cubic"').replace('"8s"', '"1s"')
+    file = tmp_path / "path.toml"
+    file.write_text(text + "[sweep]\nseeds = 2\n", encoding="utf-8")
+    code, out, _ = narrows("run", file, "--out", tmp_path / "results")
+    assert code == 0
+    assert "note: in 2 of 2 runs, flow never began visit 3 to the phase up, so" in out
 
 
 def test_an_application_that_pauses_delivers_nothing() -> None:

@@ -1,5 +1,7 @@
 //! Changes that happen when the congestion controller of a flow enters a phase.
 
+use std::fmt;
+
 use narrows_control::units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +78,13 @@ pub enum FlowPhase {
     Up,
     /// ProbeRTT.
     ProbeRtt,
+}
+
+impl fmt::Display for FlowPhase {
+    /// Writes the phase's name in plans, for example `probe_rtt`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 impl FlowPhase {

@@ -291,6 +291,7 @@ fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
     m.add("CaptureError", m.py().get_type::<CaptureError>())?;
     m.add("CONNECTION_LOST", narrows_sim::transport::CONNECTION_LOST)?;
+    m.add("PHASE_NEVER_BEGAN", narrows_sim::PHASE_NEVER_BEGAN)?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<Monitor>()?;

@@ -46,4 +46,6 @@ pub const BEHAVIOUR: u32 = 1;
 pub use error::Error;
 pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
-pub use world::{Counts, Monitor, Results, Run, Running, route, run, run_with};
+pub use world::{
+    Counts, Monitor, PHASE_BEGAN, PHASE_NEVER_BEGAN, Results, Run, Running, route, run, run_with,
+};

@@ -138,9 +138,8 @@ def run(
             console.print(f"note: {note}")
     for note in notes(expand(loaded)):
         console.print(f"note: {note}")
-    if any(flow.is_stack for flow in loaded.flows):
-        for note in summary.lost_connections(results):
-            console.print(f"note: {note}")
+    for note in summary.failures(results):
+        console.print(f"note: {note}")
     if shard is not None and loaded.expect:
         console.print(
             "note: this is a part of the runs, so the expectations are not judged. Merge the parts with "

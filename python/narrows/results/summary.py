@@ -359,18 +359,33 @@ def totals(results: Results) -> dict[str, int]:
     }
 
 
-def lost_connections(results: Results) -> list[str]:
-    """Return a sentence for each reason why connections of flows failed."""
+def failures(results: Results) -> list[str]:
+    """Return a sentence for each kind of event that explains why a run differs from what its scenario asks.
+
+    Such events are lost connections, and phases that never began although changes wait for them.
+    """
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
-    # This loop is in Python, because pyarrow.compute takes long to import.
-    events = (results.events[name].to_pylist() for name in ("kind", "entity", "t_s", "run"))
     lost: dict[str, list[tuple[str, float, int]]] = {}
-    for kind, *event in zip(*events, strict=True):
+    missed: dict[tuple[str, str, int], int] = {}
+    # This loop is in Python, because pyarrow.compute takes long to import.
+    for row, kind in enumerate(results.events["kind"].to_pylist()):
+        if not kind.startswith((_native.CONNECTION_LOST, _native.PHASE_NEVER_BEGAN)):
+            continue
+        entity, t_s, run, value = (
+            results.events[name][row].as_py() for name in ("entity", "t_s", "run", "value")
+        )
         if kind.startswith(_native.CONNECTION_LOST):
-            lost.setdefault(kind.removeprefix(_native.CONNECTION_LOST), []).append(tuple(event))
+            lost.setdefault(kind.removeprefix(_native.CONNECTION_LOST), []).append((entity, t_s, run))
+        else:
+            phase = (entity, kind.removeprefix(_native.PHASE_NEVER_BEGAN), int(value))
+            missed[phase] = missed.get(phase, 0) + 1
     return [
         f"{len(flows)} of {results.flows.num_rows} flows lost their connection "
         f"(the first: {flows[0][0]} at {flows[0][1]:.3g} s of run {flows[0][2]}): {reason}"
         for reason, flows in lost.items()
+    ] + [
+        f"in {count} of {results.runs.num_rows} runs, {flow} never began visit {visit} to the phase {phase}, "
+        "so the changes that wait for it did not happen"
+        for (flow, phase, visit), count in missed.items()
     ]

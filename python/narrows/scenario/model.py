@@ -36,8 +36,6 @@ class Flow:
     """Congestion controller."""
     count: int
     """Number of equal flows."""
-    is_stack: bool
-    """Whether an external transport stack carries the flow."""
     has_program: bool
     """Whether unmodified programs exchange the data."""
 
@@ -100,8 +98,8 @@ class Scenario:
     def flows(self) -> tuple[Flow, ...]:
         """The entries of [[flows]]."""
         return tuple(
-            Flow(name, transport, Congestion(cc, params), count, is_stack, has_program)
-            for name, transport, cc, params, count, is_stack, has_program in self._checked.flows()
+            Flow(name, transport, Congestion(cc, params), count, has_program)
+            for name, transport, cc, params, count, has_program in self._checked.flows()
         )
 
     @cached_property

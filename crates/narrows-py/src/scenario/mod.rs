@@ -159,14 +159,13 @@ impl PyScenario {
     }
 
     /// Returns, for each entry of flows: its name in results, its transport, the name and parameters of its congestion
-    /// controller, its number of flows, whether an external stack carries it, and whether it has programs.
+    /// controller, its number of flows, and whether it has programs.
     fn flows<'py>(&self, py: Python<'py>) -> PyResult<Vec<FlowParts<'py>>> {
         let entries = self.0.flow_names().into_iter().zip(&self.0.flows);
         let parts = entries.map(|(name, flow)| {
             let params = value::dict(py, &flow.cc.params)?;
             let transport = flow.transport.word();
-            let (cc, is_stack) = (flow.cc.name.clone(), flow.is_stack());
-            Ok((name, transport, cc, params, flow.count, is_stack, flow.program.is_some()))
+            Ok((name, transport, flow.cc.name.clone(), params, flow.count, flow.program.is_some()))
         });
         parts.collect()
     }
@@ -224,7 +223,7 @@ type FlowPaths = (Vec<u32>, Vec<u32>);
 type OldNames = Vec<(String, String)>;
 
 /// The parts of a flow that other parts of the package read.
-type FlowParts<'py> = (String, &'static str, String, Bound<'py, PyDict>, u32, bool, bool);
+type FlowParts<'py> = (String, &'static str, String, Bound<'py, PyDict>, u32, bool);
 
 /// A plan, and the places in the scenario from which it was made.
 #[pyclass(frozen, module = "narrows._native", name = "Survey")]

@@ -44,7 +44,8 @@ use notices::Notice;
 pub use running::Running;
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
-use triggers::{Search, Watch};
+pub use triggers::{PHASE_BEGAN, PHASE_NEVER_BEGAN};
+use triggers::{PhaseBegin, Search, Watch};
 
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -224,46 +225,57 @@ impl<'a> Run<'a> {
         if !self.plan.triggers.is_empty() {
             return self.start_with_triggers();
         }
+        self.simulate(&[])
+    }
+
+    /// Simulates a plan without triggers. `begins` are the phases of triggers that the plan had.
+    fn simulate(self, begins: &[PhaseBegin]) -> Result<Results, Error> {
         let (cancel, monitor) = (AtomicBool::new(false), Monitor::default());
         let (cancel, monitor) = (self.cancel.unwrap_or(&cancel), self.monitor.unwrap_or(&monitor));
         let mut world = self.world()?;
         world.run(cancel, monitor)?;
+        world.record_phases(begins);
         Ok(world.finish())
     }
 
     /// Finds the times of the triggers, and then simulates the plan.
     #[cold]
     fn start_with_triggers(self) -> Result<Results, Error> {
-        let plan = self.with_times()?;
+        let (plan, begins) = self.find_times()?;
         let Run { controllers, transports, cancel, monitor, tap, .. } = self;
         let tap = tap.map(|tap| tap as Box<dyn Tap + '_>);
-        Run { plan: &plan, controllers, transports, cancel, monitor, tap, watch: None }.start()
+        Run { plan: &plan, controllers, transports, cancel, monitor, tap, watch: None }.simulate(&begins)
     }
 
     /// Returns the plan with fixed times instead of its triggers ([`Plan::triggers`]). To find the times, the plan is
     /// simulated at least once, and at most once more than it has triggers. A plan without triggers is returned as it
     /// is, without a check.
     ///
-    /// [`cancel`](Run::cancel) ends the search. A [`monitor`](Run::monitor) shows only the run that follows the search,
-    /// and [`Monitor::stop`] waits for this run.
+    /// [`cancel`](Run::cancel) ends the search. A [`monitor`](Run::monitor) shows the time of each run of the search, so
+    /// its time returns to 0. [`Monitor::stop`] ends the search with the times found so far.
     ///
     /// # Errors
     /// Returns an error if the plan has triggers and is invalid, or if the run was cancelled.
     pub fn with_times(&self) -> Result<Cow<'a, Plan>, Error> {
-        let Run { plan, controllers, transports, cancel, .. } = *self;
-        if plan.triggers.is_empty() {
-            return Ok(Cow::Borrowed(plan));
+        if self.plan.triggers.is_empty() {
+            return Ok(Cow::Borrowed(self.plan));
         }
+        Ok(Cow::Owned(self.find_times()?.0))
+    }
+
+    /// Returns the plan with fixed times, and the phases of its triggers.
+    fn find_times(&self) -> Result<(Plan, Vec<PhaseBegin>), Error> {
+        let Run { plan, controllers, transports, cancel, monitor, .. } = *self;
         self.check()?;
         let mut search = Search::new(plan);
         while let Some(watch) = search.next() {
             let timed = search.plan(plan);
             let watched = Some(Rc::clone(&watch));
-            Run { plan: &timed, controllers, transports, cancel, monitor: None, tap: None, watch: watched }
+            Run { plan: &timed, controllers, transports, cancel, monitor, tap: None, watch: watched }
                 .start()?;
             search.finish(&watch.borrow());
         }
-        Ok(Cow::Owned(search.plan(plan)))
+        Ok((search.plan(plan), search.begins()))
     }
 
     /// Begins the run, which the caller then simulates in steps. A run in steps does not use [`cancel`](Run::cancel)

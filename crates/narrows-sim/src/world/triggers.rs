@@ -14,6 +14,12 @@ use super::samples::WATCH;
 use crate::engine::Kind;
 use crate::flow::Body;
 use crate::plan::{AppPlan, ChangePlan, FlowPhase, Plan, RatePlan, TriggerPlan};
+use crate::probe::row;
+
+/// The kind of the event of a phase for which a trigger waited begins with this prefix. The phase follows.
+pub const PHASE_BEGAN: &str = "phase-began: ";
+/// The prefix of the event if such a phase did not begin before the end of the plan.
+pub const PHASE_NEVER_BEGAN: &str = "phase-never-began: ";
 
 /// Time from the event that begins a phase to a change without a delay. The change must not affect this event, because
 /// the phase might then not begin.
@@ -62,6 +68,18 @@ impl<'p> Search<'p> {
                 }
             }
         }
+    }
+
+    /// Returns the phases of the triggers, each once.
+    pub(super) fn begins(&self) -> Vec<PhaseBegin> {
+        let mut begins: Vec<PhaseBegin> = Vec::new();
+        for (trigger, &at) in self.triggers.iter().zip(&self.times) {
+            let beginning = Beginning::of(trigger);
+            if !begins.iter().any(|begin| begin.beginning == beginning) {
+                begins.push(PhaseBegin { beginning, at });
+            }
+        }
+        begins
     }
 
     /// Returns the plan with the known times instead of triggers.
@@ -118,6 +136,13 @@ impl Beginning {
     }
 }
 
+/// A phase of a trigger, and when it began.
+pub(super) struct PhaseBegin {
+    beginning: Beginning,
+    /// `None`: it did not begin before the end of the plan.
+    at: Option<Time>,
+}
+
 /// The phases that a run of the search watches for.
 pub(super) struct Watch {
     wanted: Vec<Beginning>,
@@ -160,6 +185,26 @@ impl Observer {
 }
 
 impl World<'_> {
+    /// Records an event for each phase that has begun, and for each phase that did not begin before the end of the
+    /// plan.
+    pub(super) fn record_phases(&mut self, begins: &[PhaseBegin]) {
+        for PhaseBegin { beginning: Beginning { flow, phase, visit }, at } in begins {
+            let (kind, at) = match *at {
+                Some(at) if at <= self.end => (PHASE_BEGAN, at),
+                None if self.end >= Time::ZERO + self.plan.duration => (PHASE_NEVER_BEGAN, self.end),
+                // The run was stopped before.
+                _ => continue,
+            };
+            let (kind, name) = (format!("{kind}{phase}"), &self.plan.flows[*flow as usize].name);
+            self.recorder.events.push(row![
+                at.as_secs_f64(),
+                kind.as_str(),
+                name.as_str(),
+                f64::from(*visit)
+            ]);
+        }
+    }
+
     /// Makes the run end when one of the phases begins.
     pub(super) fn start_watch(&mut self, watch: Rc<RefCell<Watch>>) {
         self.watch = Some(watch);

@@ -53,6 +53,14 @@ fn begin_of(results: &Results, phase: FlowPhase, visit: usize) -> f64 {
     visits[visit - 1]
 }
 
+/// Returns the rows of the table of events.
+fn events(results: &Results) -> Vec<(f64, String, String, f64)> {
+    let table = results.table("events").expect("events");
+    let (times, values) = (table.f64("t_s").expect("times"), table.f64("value").expect("values"));
+    let (kinds, names) = (table.str("kind").expect("kinds"), table.str("entity").expect("entities"));
+    (0..times.len()).map(|i| (times[i], kinds[i].clone(), names[i].clone(), values[i])).collect()
+}
+
 #[test]
 fn the_rate_changes_when_the_phase_begins() {
     let plain = run(&bbr_path());
@@ -103,7 +111,10 @@ fn a_run_with_triggers_equals_the_run_with_their_times() {
     assert_eq!(timed.links[0].delay[1], (up, ms(5)));
     assert_eq!(timed.links[0].jitter_changes[0].0, up);
     assert!(up < at(10_000), "{up:?}");
-    assert!(text(&run(&plan).tables) == text(&run(&timed).tables));
+    let all_but_events = |results: Results| {
+        results.tables.into_iter().filter(|table| table.name != "events").collect::<Vec<_>>()
+    };
+    assert!(text(&all_but_events(run(&plan))) == text(&all_but_events(run(&timed))));
 }
 
 #[test]
@@ -116,6 +127,24 @@ fn a_phase_that_never_begins_changes_nothing() {
     let results = run(&plan);
     let flows = |results: &Results| text(results.table("flows").map_or(&[], std::slice::from_ref));
     assert_eq!(flows(&results), flows(&plain));
+    assert_eq!(events(&results), [(10.0, "phase-never-began: drain".into(), "flow".into(), 1.0)]);
+}
+
+#[test]
+fn each_phase_of_a_trigger_is_an_event() {
+    let plain = run(&bbr_path());
+    let mut plan = bbr_path();
+    plan.triggers = vec![
+        trigger(FlowPhase::Up, 2, 0, link_change(20)),
+        trigger(FlowPhase::Up, 2, 40, link_change(50)),
+        trigger(FlowPhase::ProbeRtt, 9, 0, link_change(20)),
+    ];
+    let found = events(&run(&plan));
+    let [(begin, kind, flow, visit), never] = &found[..] else { panic!("{found:?}") };
+    // The trace has a resolution of a sample.
+    assert!((begin - begin_of(&plain, FlowPhase::Up, 2)).abs() <= 0.001);
+    assert_eq!((kind.as_str(), flow.as_str(), *visit), ("phase-began: up", "flow", 2.0));
+    assert_eq!(never, &(10.0, "phase-never-began: probe_rtt".into(), "flow".into(), 9.0));
 }
 
 #[test]
