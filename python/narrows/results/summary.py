@@ -369,7 +369,7 @@ def failures(results: Results) -> list[str]:
     lost: dict[str, list[tuple[str, float, int]]] = {}
     missed: dict[tuple[str, str, int], int] = {}
     # This loop is in Python, because pyarrow.compute takes long to import.
-    for row, kind in enumerate(results.events["kind"].to_pylist()):
+    for row, kind in enumerate(map(str, results.events["kind"].to_pylist())):
         if not kind.startswith((_native.CONNECTION_LOST, _native.PHASE_NEVER_BEGAN)):
             continue
         entity, t_s, run, value = (
