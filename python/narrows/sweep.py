@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from narrows import executors, extension, extras
+from narrows import _native, executors, extension, extras
 from narrows.backends import (
     BY_AGENT,
     CAPTURE,
@@ -329,7 +329,7 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
     """The content of `metadata.json`. Identical sweeps have equal content."""
     factors = list(dict.fromkeys(name for item in runs for name in item.factors))
     return {
-        "narrows": release(),
+        "narrows": _native.version,  # the package's version, which is slower to read from its metadata
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.facts(),

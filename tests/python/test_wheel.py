@@ -23,6 +23,8 @@ SPEC.loader.exec_module(clean_install)
 
 PAGE = "narrows/playground/narrows-play.html"
 """`make web` builds it. The targets of the Makefile that build wheels call `make web` first."""
+# Most modules are never imported, so compiling all of them would take longer than the tests.
+PIP_OPTIONS = ("--no-compile", "--constraint", str(ROOT / "constraints.txt"))
 MATURIN = Path(sys.executable).parent / "maturin"
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cargo") and MATURIN.exists()), reason="no cargo or no maturin"
@@ -42,7 +44,7 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="module")
 def installation(wheel, tmp_path_factory):
     made = clean_install.Installation(tmp_path_factory.mktemp("clean"))
-    made.install("--constraint", str(ROOT / "constraints.txt"), str(wheel))
+    made.install(*PIP_OPTIONS, str(wheel))
     (made.folder / "my.toml").write_text(clean_install.SCENARIO)
     return made
 
@@ -153,8 +155,7 @@ def test_extras_are_installed_from_the_folder_and_work(wheel, agent_binary, tmp_
     subprocess.run(
         [sys.executable, ROOT / "packaging/agent-wheel/build.py", agent_binary, folder], check=True
     )
-    constraints = ("--constraint", str(ROOT / "constraints.txt"))
-    assert clean_install.check_extras(folder, VERSION, *constraints) == ""
+    assert clean_install.check_extras(folder, VERSION, *PIP_OPTIONS) == ""
 
 
 def test_a_failed_installation_gives_a_one_line_error(tmp_path):

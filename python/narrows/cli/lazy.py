@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -37,10 +38,10 @@ class Entry:
 
 
 def defer_conversion(command: Any) -> None:
-    """Make the parameters of a command convert their values only when the command runs.
+    """Make the parameters of a command convert values only when the command runs, and only if necessary.
 
-    Since typer 0.29, any conversion imports pydantic, even if no value was given. Completion does not need
-    converted values, so the import would only slow completion down.
+    Since typer 0.29, any conversion imports pydantic, which takes about 50 ms, even if no value was given.
+    Completion needs no converted values, and most values of commands are text, paths and defaults.
     """
     parameters = command.get_params
     command.get_params = lambda ctx: [_deferred(parameter) for parameter in parameters(ctx)]
@@ -52,11 +53,36 @@ def _deferred(parameter: Any) -> Any:
     convert = type(parameter).process_value
 
     def process_value(ctx: Any, value: Any) -> Any:
-        is_absent = value is None and not (parameter.required or parameter.multiple or parameter.nargs != 1)
-        return value if ctx.resilient_parsing or is_absent else convert(parameter, ctx, value)
+        if ctx.resilient_parsing:
+            return value
+        plain = _plain(parameter, value)
+        if plain is _UNKNOWN:
+            return convert(parameter, ctx, value)
+        return plain if parameter.callback is None else parameter.callback(ctx, parameter, plain)
 
     parameter.process_value = process_value
     return parameter
+
+
+_UNKNOWN = object()
+
+
+def _plain(parameter: Any, value: Any) -> Any:
+    """The result of a conversion that needs no pydantic; `_UNKNOWN` for all other conversions."""
+    is_list = parameter.multiple or parameter.nargs != 1
+    if value is None and not parameter.required:
+        return () if is_list else None
+    # Typer before 0.29 has no such attribute, and does not use pydantic.
+    descriptor = getattr(parameter, "type_descriptor", None)
+    if descriptor is None or is_list:
+        return _UNKNOWN
+    wanted, info = descriptor.annotation, descriptor.parameter_info
+    if not isinstance(wanted, type) or info.parser is not None:
+        return _UNKNOWN
+    if wanted is Path and isinstance(value, str) and not (info.exists or info.resolve_path):
+        return Path(value)
+    # A number may have to be in a range.
+    return value if wanted is not int and wanted is not float and isinstance(value, wanted) else _UNKNOWN
 
 
 class Loaded(MutableMapping[str, Any]):
