@@ -136,17 +136,18 @@ export PROPTEST_RNG_SEED
 rust-test: rust-waiting-test live-test ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
 # All but `live`. Builds of the whole workspace share dependencies; those of single crates need other features of them.
-# clippy has checked the examples, so they are not built.
+# clippy has checked the examples, so only the example that tests run is built.
 RUST_TESTS = cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 rust-waiting-test:
 	$(RUST_TESTS) --tests
 	$(RUST_TESTS) --doc
 
 live-test:
-	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
+	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live -- --test-threads=3
 
 rust-builds:
 	$(RUST_TESTS) --tests --no-run
+	@! $(PYTHON) $(PREREQUISITES) has agent || cargo build --workspace --locked --quiet --example transfer
 	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --no-run --test live
 
 # These tests wait for other programs, but measure nothing, so several run at once.
@@ -154,7 +155,7 @@ WAITING_TESTS = $(filter-out %/test_agents.py %/test_two_controllers.py,$(wildca
   tests/python/kernel/test_package.py tests/python/kernel/test_vm_guest.py
 # The other tests in these folders measure in real time. Of these files, two run at a time, because their flows are
 # slow enough to leave a core free. Nothing else runs at the same time as the rest.
-IN_PAIRS = $(patsubst %,tests/python/kernel/test_%.py,pacec programs_kernel sdn validate_kernel)
+IN_PAIRS = $(patsubst %,tests/python/kernel/test_%.py,pacec programs_kernel published_kernel sdn validate_kernel)
 # The soak leaves room for tests that only compute.
 SHORT_SOAK = tests/python/kernel/test_short_soak.py
 REAL_TIME_TESTS = tests/python/kernel tests/python/controller

@@ -47,12 +47,20 @@ class Installation:
             for name, value in os.environ.items()
             if name in kept or name.startswith(("PIP_", "SSL_"))
         } | {"PATH": str(self.programs)}
-        venv.create(folder / "venv", with_pip=True)
+        # A pip of its own would take seconds, so this Python's pip installs into the environment.
+        venv.create(folder / "venv", with_pip=False)
 
     def call(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment in `folder`."""
+        return self._run(str(self.programs / program), *words)
+
+    def _pip(self, *words: str) -> subprocess.CompletedProcess[str]:
+        into = ("--python", str(self.programs / "python"), "--disable-pip-version-check")
+        return self._run(sys.executable, "-m", "pip", *into, *words)
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(self.programs / program), *words],
+            command,
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -66,16 +74,14 @@ class Installation:
         Raises:
             RuntimeError: if pip fails. The message is pip's last line.
         """
-        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
-        done = self.call("python", *pip, *requirements)
+        done = self._pip("install", "--quiet", "--only-binary", ":all:", *requirements)
         if done.returncode:
             raise RuntimeError((done.stderr.strip().splitlines() or ["pip gave no reason"])[-1])
 
     def packages(self) -> dict[str, str]:
-        """Name and version of every installed package except pip and setuptools."""
-        done = self.call("python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
-        listed = {one["name"].lower(): one["version"] for one in json.loads(done.stdout)}
-        return {name: version for name, version in listed.items() if name not in ("pip", "setuptools")}
+        """Name and version of every installed package."""
+        done = self._pip("list", "--format", "json")
+        return {one["name"].lower(): one["version"] for one in json.loads(done.stdout)}
 
     def megabytes(self) -> float:
         """Size of the environment's files."""

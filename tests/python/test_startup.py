@@ -125,6 +125,7 @@ def test_a_run_needs_no_pydantic(run):
     _, modules = run
     assert not modules & {"pydantic", "importlib.metadata"}
 
+
 def test_the_package_runs_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "narrows", "walk"], capture_output=True, text=True, check=False

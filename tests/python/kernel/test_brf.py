@@ -11,6 +11,7 @@ import math
 import tomllib
 
 import pytest
+import tomli_w
 from narrows import sweep
 from narrows.backends.kernel import agency, agents, record
 from narrows.backends.kernel.backend import check_plan
@@ -52,7 +53,7 @@ def test_each_role_is_configured_once(plan):
     made = plan(TWO)
     found = agents_of(made)
     assert [agent.role for agent in found] == ["switch", "receiver", "sender"]
-    switch, receiver, sender = (tomllib.loads(agents.toml(a.config)) for a in found)
+    switch, receiver, sender = (tomllib.loads(tomli_w.dumps(a.config)) for a in found)
     index = bottleneck(made)
     (port,) = switch["ports"]
     assert port["interface"] == f"l{index}"
