@@ -425,6 +425,45 @@ def scenario_current_names(data: Mapping[str, Any]) -> tuple[dict[str, Any], lis
 def scenario_networks(networks: str | None) -> tuple[list[tuple[str, str]], list[str]]:
     """The networks that need no other package, each with its meaning, and the names of those of topohub."""
 
+def format_duration(nanos: int) -> str:
+    """A time in nanoseconds as text, in the largest unit that is exact."""
+
+def format_rate(bits_per_sec: int) -> str:
+    """A rate in bit/s as text, in the largest unit that is exact."""
+
+def format_size(size: int) -> str:
+    """A size in bytes as text, in the largest unit that is exact."""
+
+def parse_duration(given: object) -> int:
+    """Convert a time such as ``20ms`` to nanoseconds. A bare 0 needs no unit."""
+
+def parse_finite_limit(given: object) -> str:
+    """Convert a queue length as `parse_limit` does, but refuse ``infinite``."""
+
+def parse_limit(given: object) -> str:
+    """Check the length of a queue such as ``1000p``, ``150kB``, ``1bdp`` or ``infinite``.
+
+    Equal lengths give equal texts, for example ``1.0bdp`` and ``1bdp``.
+    """
+
+def parse_loss(given: object) -> float:
+    """Convert a loss such as ``0.1%`` or 0.001 to a number. A bare 1 (1 % or 100 %?) is an error."""
+
+def parse_probability(given: object) -> float:
+    """Convert a probability such as ``0.1%`` or 0.001 to a number."""
+
+def parse_rate(given: object) -> int:
+    """Convert a rate such as ``100mbit``, ``10kbit/s``, ``100Mbps`` or ``2MB/s`` to bit/s.
+
+    Prefixes are decimal, except for Ki, Mi and Gi. Unlike in ``tc``, ``Mbps`` is megabit per second.
+    """
+
+def parse_share(given: object) -> float:
+    """Convert a share such as ``50%`` or 0.5 to a number."""
+
+def parse_size(given: object) -> int:
+    """Convert a size such as ``64kB`` or ``1MiB`` to bytes. A bare 0 needs no unit."""
+
 def scenario_notes(points: list[Scenario], networks: str | None) -> list[str]:
     """Notes for readers of the results of all runs of these points."""
 

@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 from narrows import units
 from narrows.errors import Expected
 
+MOST = 10**15
+"""The largest number of ns, bit/s or bytes that is valid."""
+
 
 @pytest.mark.parametrize(
     ("text", "nanos"),
@@ -42,16 +45,17 @@ def test_rates(text, bits):
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("1000p", units.Limit(packets=1000)),
-        ("64kB", units.Limit(bytes=64_000)),
-        ("1MiB", units.Limit(bytes=2**20)),
-        ("0.5bdp", units.Limit(bdp=0.5)),
-        ("infinite", units.Limit()),
+        ("1000p", "1000p"),
+        ("64kB", "64kB"),
+        ("1MiB", "1048576B"),
+        ("0.5bdp", "0.5bdp"),
+        ("infinite", "infinite"),
+        ("1.0bdp", "1bdp"),
     ],
 )
 def test_queue_lengths(text, limit):
     assert units.parse_limit(text) == limit
-    assert units.parse_limit(str(limit)) == limit
+    assert units.parse_limit(limit) == limit
 
 
 @pytest.mark.parametrize(("text", "p"), [("0.1%", 0.001), (0.001, 0.001), ("0.25", 0.25), (1, 1.0)])
@@ -85,17 +89,17 @@ def test_error_messages_give_an_example(parse, wrong):
         parse(wrong)
 
 
-@given(st.integers(0, units.MAX_NANOS))
+@given(st.integers(0, MOST))
 def test_durations_round_trip(nanos):
     assert units.parse_duration(units.format_duration(nanos)) == nanos
 
 
-@given(st.integers(8, units.MAX_BITS_PER_SEC))
+@given(st.integers(8, MOST))
 def test_rates_round_trip(bits):
     assert units.parse_rate(units.format_rate(bits)) == bits
 
 
-@given(st.integers(0, units.MAX_BYTES))
+@given(st.integers(0, MOST))
 def test_sizes_round_trip(size):
     assert units.parse_size(units.format_size(size)) == size
 

@@ -195,7 +195,19 @@ pub fn parse_size(value: &Value) -> Result<Bytes, Expected> {
 /// # Errors
 /// Returns the text that follows "expected".
 pub fn parse_probability(value: &Value) -> Result<f64, Expected> {
-    let expected = "a probability such as '0.1%' or 0.001";
+    parse_part(value, "a probability such as '0.1%' or 0.001")
+}
+
+/// Parses a share such as `50%` or 0.5.
+///
+/// # Errors
+/// Returns the text that follows "expected".
+pub fn parse_share(value: &Value) -> Result<f64, Expected> {
+    parse_part(value, "a share such as '50%' or 0.5")
+}
+
+/// Parses a number from 0 to 1, or in percent.
+fn parse_part(value: &Value, expected: &str) -> Result<f64, Expected> {
     let p = match value {
         Value::Int(n) => *n as f64,
         Value::Float(n) => *n,

@@ -62,7 +62,7 @@ def matrix(
     ):
         parsed(option, value, parse)
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
-    lengths: dict[units.Limit, str] = {}
+    lengths: dict[str, str] = {}
     for item in buffer:
         lengths.setdefault(units.parse_limit(item), item)  # "1bdp" and "1.0bdp" are equal
     ask = Ask(

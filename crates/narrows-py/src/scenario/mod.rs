@@ -1,6 +1,7 @@
 //! Scenarios (`narrows-scenario`) for the Python package, which has no rules of the format of its own.
 
 mod plan;
+mod units;
 mod value;
 
 use std::collections::BTreeSet;
@@ -29,7 +30,8 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scenario_override, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_parse_override, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_reference, m)?)?;
-    m.add_function(wrap_pyfunction!(scenario_schema, m)?)
+    m.add_function(wrap_pyfunction!(scenario_schema, m)?)?;
+    units::register(m)
 }
 
 /// Returns an error about a scenario as `narrows.errors.ScenarioError`.
