@@ -1,5 +1,5 @@
-//! A QUIC client that sends data for some seconds, and its server: two programs that do not know of Narrows' networks.
-//! A scenario can run them on Linux's network stack (docs/how-to/programs.md, `transfer.toml`).
+//! A QUIC client that sends data for some seconds, and its server. They are ordinary programs without code for Narrows'
+//! networks. A scenario can run them on Linux's network stack (docs/how-to/programs.md, `transfer.toml`).
 //!
 //! ```sh
 //! transfer server 4433                      # serves one connection, then prints the number of received bytes
