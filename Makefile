@@ -143,7 +143,7 @@ rust-waiting-test:
 	$(RUST_TESTS) --doc
 
 live-test:
-	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live -- --test-threads=3
+	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
 
 rust-builds:
 	$(RUST_TESTS) --tests --no-run
