@@ -50,6 +50,8 @@ window.Worker = class extends Worker {
 from file:// addresses.
 """
 
+EMBED = ROOT / "tools" / "site"
+"""The script and the style that run examples in place."""
 PLAYGROUND = playground.PAGE.name
 """The playground's path in the site."""
 _EXAMPLE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -200,7 +202,8 @@ def with_examples(text: str, place: PurePosixPath) -> str:
             return example[0]
         # HTML, because the generator would look for the fragment among the headings of the page.
         target = f"{to}{playground.fragment(example[1])}"
-        return f'{example[0]}\n\n<p><a class="play" href="{target}">Run this scenario in your browser</a></p>'
+        link = f'<a class="play" href="{target}" aria-expanded="false">Run this scenario in your browser</a>'
+        return f"{example[0]}\n\n<p>{link}</p>"
 
     return _EXAMPLE.sub(linked, text)
 
@@ -236,6 +239,10 @@ def stage(folder: Path, out: Path, with_rust: bool, with_playground: bool) -> Pa
     }
     # `repo_url` is not set. If it were set, each page would ask GitHub for the number of stars.
     site["extra"] = {"social": [{"icon": "fontawesome/brands/github", "link": source, "name": "Source"}]}
+    if with_playground:
+        for file in EMBED.iterdir():
+            shutil.copyfile(file, folder / "docs" / file.name)
+        site |= {"extra_javascript": ["play.js"], "extra_css": ["play.css"]}
     site["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "python")]
     site["theme"]["custom_dir"] = "overrides"
     (folder / "overrides").mkdir()

@@ -195,6 +195,41 @@ def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
         browser.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_example_runs_in_place(site, scheme):
+    if not (site / PLAYGROUND).exists():
+        pytest.skip("the site has no playground: make web")
+    api = pytest.importorskip("playwright.sync_api")
+    path = chromium()
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(color_scheme=scheme)
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "tutorials/first-comparison.html").as_uri())
+        link = page.locator("a.play").first
+        assert page.locator("iframe").count() == 0, "nothing is loaded before a click"
+        link.focus()
+        page.keyboard.press("Enter")
+        frame = page.frame_locator(".play-frame iframe").first
+        frame.locator("#progress[data-complete=true]").wait_for(timeout=120_000)
+        text = frame.locator("#toml").input_value()
+        assert link.get_attribute("href").endswith(playground.fragment(text))
+        wants_dark = frame.locator("body").evaluate(
+            "() => matchMedia('(prefers-color-scheme: dark)').matches"
+        )
+        assert wants_dark == (scheme == "dark")
+        assert link.get_attribute("aria-expanded") == "true"
+        page.keyboard.press("Enter")
+        assert page.locator("iframe").count() == 0
+        assert link.inner_text() == "Run this scenario in your browser"
+        assert link.get_attribute("aria-expanded") == "false"
+        link.click(modifiers=["Control"])
+        assert page.locator("iframe").count() == 0, "Ctrl opens the page in another tab"
+        assert not errors
+        browser.close()
+
+
 SCENARIO = """topology = { kind = "dumbbell", rate = "10mbit", rtt = "20ms" }
 flows = [{}]
 duration = "1s"
@@ -250,7 +285,7 @@ def test_each_link_to_the_playground_runs_its_scenario(site):
                 ),
             )
             page.goto(source.as_uri())
-            page.locator(f'a.play[href="{target}"]').first.click()
+            page.goto(page.locator(f'a.play[href="{target}"]').first.evaluate("link => link.href"))
             page.wait_for_selector("#progress[data-complete=true]", timeout=120_000)
             text = page.locator("#toml").input_value()
             assert playground.fragment(text) == f"#{target.partition('#')[2]}"
