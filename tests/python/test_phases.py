@@ -220,6 +220,11 @@ def test_a_bound_that_is_restored() -> None:
     assert math.isnan(value("restored", made(sequence), key="inflight_longterm", phase="up"))
 
 
+def test_a_negative_visit_is_an_error() -> None:
+    with pytest.raises(NarrowsError, match="visit: found -1, expected 0"):
+        value("shortest_phase", made([UP, DOWN, UP, CRUISE]), phase="up", visit=-1)
+
+
 def test_rounds_and_data_in_flight_in_a_phase() -> None:
     run = made([UP, UP, UP, DOWN, UP, CRUISE], round=[1.0, 2.0, 4.0, 5.0, 6.0, 6.0])
     assert value("rounds_in_phase", run, phase="up") == 3.0

@@ -98,6 +98,8 @@ def _visits(run: Run, of: str, phase: str, after_s: float = 0.0, visit: int = 0)
     If `visit` is not 0, only the visit of this number, counted from 1.
     """
     _check("phase", phase)
+    if visit < 0:
+        raise NarrowsError(f"visit: found {visit}, expected 0 (all visits) or the number of a visit, from 1")
     found = phases(run, of)
     visits = [one for one in found if one.state == phase]
     if visit:
@@ -187,9 +189,10 @@ def restored(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0
     shares = []
     for one in _visits(run, of, phase, after_s, visit):
         following = next((begin for begin in begins if begin >= one.end_s), None)
-        if following is None or not t.size:
+        later = values[t >= following] if following is not None else values[:0]
+        if not later.size:
             continue
-        before, after = _last(t, values, one.end_s), float(values[t >= following][0])
+        before, after = _last(t, values, one.end_s), float(later[0])
         if math.isnan(before):
             shares.append(100.0 if math.isnan(after) else 0.0)
         elif before > 0:
