@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from narrows import playground
 from test_browser import chromium
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ start = "1s"
 @pytest.fixture(scope="module")
 def built() -> Path:
     """The built page."""
-    path = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "web/narrows-play.html"
+    path = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "web" / playground.PAGE.name
     if not path.exists():
         message = f"found no {path}: make web; the playground was not tested"
         warnings.warn(message, stacklevel=2)
