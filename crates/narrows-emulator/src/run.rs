@@ -121,7 +121,7 @@ impl Stage {
             if flow_spec.external || matches!(flow.transport, TransportPlan::Program(_)) {
                 for netns in [from, to] {
                     if !stage.diags.contains_key(netns) {
-                        stage.diags.insert(netns.clone(), Diag::open(netns)?);
+                        stage.diags.insert(netns.clone(), Diag::open(netns, plan.probes.traces)?);
                     }
                 }
                 continue;
@@ -161,7 +161,8 @@ impl Stage {
             let poisson = matches!(flow.app, AppPlan::Poisson { .. });
             let is_sampled = plan.probes.flows && !poisson && id < SAMPLED_FLOWS;
             let path = empty[member.plan as usize];
-            stage.flows.push(FlowTrack::new(id as u32, member, probe, is_sampled, path, flow_spec));
+            let rows = (is_sampled, plan.probes.traces);
+            stage.flows.push(FlowTrack::new(id as u32, member, probe, rows, path, flow_spec));
         }
         Ok(stage)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use narrows_control::units::Time;
 use rustc_hash::FxHashMap;
 
-use crate::sample::TcpInfo;
+use crate::sample::{BbrInfo, TcpInfo};
 
 /// Value of a [`Moment`] that is not set.
 const NOT_SET: u64 = u64::MAX;
@@ -84,6 +84,12 @@ impl FlowBoard {
             *last = Some(info);
         }
         *last
+    }
+
+    /// Returns the state of Linux's BBR v1, if the connection uses it and its socket is open.
+    pub(crate) fn bbr(&self) -> Option<BbrInfo> {
+        let socket = self.socket.lock().ok()?.clone()?;
+        BbrInfo::of(&*socket)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads the kernel's statistics of connections, queues and processors during a run.
 
+mod bbr;
 mod diag;
 mod headers;
 mod netlink;
@@ -9,6 +10,7 @@ mod streams;
 mod tap;
 mod tcp_info;
 
+pub(crate) use bbr::BbrInfo;
 pub(crate) use diag::Diag;
 pub(crate) use headers::Wanted;
 pub(crate) use processors::{ProcessorReport, Processors};

@@ -12,7 +12,7 @@ use narrows_sim::plan::{Plan, TransportPlan};
 use super::probe::Probe;
 use crate::clock::Clock;
 use crate::endpoint::{Member, name};
-use crate::sample::{Diag, TcpInfo};
+use crate::sample::{BbrInfo, Diag, TcpInfo};
 use crate::spec::FlowSpec;
 
 /// Length in bytes of an IPv4 header and a TCP header with timestamps.
@@ -27,9 +27,12 @@ pub(crate) struct FlowTrack {
     pub(crate) probe: Probe,
     /// Whether the results contain samples and a histogram of the flow.
     pub(crate) is_sampled: bool,
+    /// Whether the results contain the state of the congestion controller, as far as the kernel reports it.
+    is_traced: bool,
     empty: EmptyPath,
     headers: u64,
     info: Option<TcpInfo>,
+    bbr: Option<BbrInfo>,
     delivered: u64,
     delivered_at_warmup: u64,
     delivered_at_stop: Option<u64>,
@@ -49,7 +52,7 @@ impl FlowTrack {
         id: u32,
         member: Member,
         probe: Probe,
-        is_sampled: bool,
+        (is_sampled, is_traced): (bool, bool),
         empty: EmptyPath,
         spec: &FlowSpec,
     ) -> Self {
@@ -58,6 +61,7 @@ impl FlowTrack {
             member,
             probe,
             is_sampled,
+            is_traced: is_sampled && is_traced,
             empty,
             headers: if spec.source.is_ipv6() {
                 TCP_HEADER_BYTES + IPV6_EXTRA_BYTES
@@ -65,6 +69,7 @@ impl FlowTrack {
                 TCP_HEADER_BYTES
             },
             info: None,
+            bbr: None,
             delivered: 0,
             delivered_at_warmup: 0,
             delivered_at_stop: None,
@@ -97,16 +102,19 @@ impl FlowTrack {
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
+                self.bbr = if self.is_traced { board.bbr() } else { None };
                 self.delivered = board.delivered.load(Ordering::Relaxed);
             }
             Probe::External(external) => {
                 external.sample(diags);
                 self.info = external.info();
+                self.bbr = external.bbr();
                 self.delivered = external.received();
             }
             Probe::Program(program) => {
                 let is_new = program.sample(clock, diags);
                 self.info = program.info();
+                self.bbr = program.bbr();
                 self.delivered = program.counts.delivered;
                 if is_new {
                     // Segments that the new connection delivered before this sample are not counted.
@@ -181,6 +189,7 @@ impl FlowTrack {
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8.0 / seconds;
         let info = self.info.unwrap_or_default();
         let payload_to_l3 = (info.mss as f64 + self.headers as f64) / info.mss.max(1) as f64;
+        self.trace(t, payload_to_l3, plan, recorder);
         let pacing = match &plan.flows[self.member.plan as usize].transport {
             TransportPlan::Udp { rate, .. } => rate.as_bits_per_sec(),
             TransportPlan::Tcp { .. } | TransportPlan::Program(_) => {
@@ -206,6 +215,17 @@ impl FlowTrack {
             Cell::U(info.ca_state as u64),
         ]);
         (self.last_delivered, self.last_sent) = (self.delivered, sent);
+    }
+
+    /// Adds the rows of the congestion controller's state.
+    fn trace(&self, t: Time, payload_to_l3: f64, plan: &Plan, recorder: &mut Recorder) {
+        let Some(bbr) = self.bbr.filter(|_| self.is_traced) else { return };
+        let flow = name(plan, &self.member);
+        bbr.trace(payload_to_l3, &mut |key, value| {
+            let row =
+                [Cell::F(t.as_secs_f64()), Cell::S(flow.clone()), Cell::S(key.to_owned()), Cell::F(value)];
+            recorder.traces.push(row);
+        });
     }
 
     /// Returns the numbers of sent packets and of retransmitted packets.
