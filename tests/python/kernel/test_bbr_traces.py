@@ -78,3 +78,25 @@ def test_the_state_of_an_iperf3_flow_is_read_by_sock_diag(backend):
 def test_without_traces_and_for_other_controllers_there_are_no_rows(backend):
     for one in (scenario(traces="false"), scenario(name="cubic")):
         assert sweep.run(one, backend=backend).traces.num_rows == 0
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("agent")
+def test_the_phases_of_bbr_v3_in_ebpf_are_in_the_results(backend):
+    results = sweep.run(scenario(name="bbr3", duration="9s", interval="2ms"), backend=backend)
+    print(results.soundness["0"]["reasons"] or "sound")
+    phases = traced(results, "phase")
+    visits = [(phase, next(group)[0]) for phase, group in itertools.groupby(phases, key=lambda row: row[1])]
+    print(", ".join(f"{phase:g} at {t:.3f} s" for phase, t in visits))
+    assert [phase for phase, _ in visits[:3]] == [STARTUP, DRAIN, PROBE_BW]
+    begin = next(t for phase, t in visits if phase == PROBE_RTT)
+    assert 5 <= begin < 8.5, visits
+    # Each step of ProbeBW was seen. Outside of ProbeBW, there is no step.
+    steps = [step for _, step in traced(results, "step")]
+    assert {step for step in steps if not math.isnan(step)} == {0, 1, 2, 3}
+    numbers = [phase for _, phase in phases]
+    assert [math.isnan(step) for step in steps] == [number != PROBE_BW for number in numbers]
+    later = [8 * bw for t, bw in traced(results, "max_bw") if 2 < t < 5]
+    assert all(0.97 * RATE_BPS < bw < 1.06 * RATE_BPS for bw in later), (min(later), max(later))
+    rounds = [number for _, number in traced(results, "round")]
+    assert rounds == sorted(rounds) and rounds[-1] > 50

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use narrows_control::units::Time;
 use rustc_hash::FxHashMap;
 
-use crate::sample::{BbrInfo, TcpInfo};
+use crate::sample::{EbpfMaps, Reported, TcpInfo};
 
 /// Value of a [`Moment`] that is not set.
 const NOT_SET: u64 = u64::MAX;
@@ -86,10 +86,11 @@ impl FlowBoard {
         *last
     }
 
-    /// Returns the state of Linux's BBR v1, if the connection uses it and its socket is open.
-    pub(crate) fn bbr(&self) -> Option<BbrInfo> {
+    /// Returns the state of the congestion controller, if its socket is open. `maps`: the maps of the controller, if it
+    /// is in eBPF.
+    pub(crate) fn reported(&self, maps: Option<&EbpfMaps>) -> Option<Reported> {
         let socket = self.socket.lock().ok()?.clone()?;
-        BbrInfo::of(&*socket)
+        Reported::of(&*socket, maps)
     }
 }
 
