@@ -16,7 +16,7 @@ from narrows.studies.identical import same_in_experiment, same_in_two
 from narrows.studies.load import known_studies
 from narrows.studies.model import TableSpec
 from narrows.studies.printed import printed_rows
-from narrows.studies.runner import Outcome, run_study
+from narrows.studies.runner import Outcome, Real, run_study
 from sketch import Sketch
 from test_judge import a_claim, a_run
 
@@ -79,6 +79,19 @@ def test_a_table_of_the_paper_has_its_values_beside_ours() -> None:
     assert [column.unit for column in table.columns] == ["", "paper", "measured, Mbit/s"]
     assert paper_table(a_table(paper={"xcp": 1.0}), an_outcome(E=runs)) is None
     assert paper_table(a_table(paper={"brf": 1.0}), an_outcome()) is None
+
+
+def test_a_table_has_a_row_of_its_own_for_runs_on_real_stacks() -> None:
+    runs = Runs([a_run(name, seed, 90 + seed) for name in ("bbr", "brf") for seed in (1, 2, 3)])
+    outcome = an_outcome(E=runs)
+    outcome.real = Real(runs={"E": Runs([a_run("bbr", seed, 80 + seed) for seed in (1, 2, 3)])}, backend="vm")
+    table = paper_table(a_table(), outcome)
+    assert table is not None
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["BBR", "92"],
+        ["BRF", "92"],
+        ["BBR, guest", "82"],
+    ]
 
 
 def test_a_table_may_take_the_papers_values_from_its_file() -> None:

@@ -9,7 +9,7 @@
 //! * `sample`: reads the kernel's statistics of connections, queues and processors.
 //! * `track`, `watch`: convert samples into tables.
 //! * `sound`: decides whether the run can be trusted.
-//! * [`clock`], `netns`, `raw`: access to CLOCK_MONOTONIC, namespaces and system calls.
+//! * [`clock`], `netns`, `raw`, `socket_map`: access to CLOCK_MONOTONIC, namespaces, system calls and BPF maps.
 //!
 //! Reading order: [`spec`], `run`, `relay`, `endpoint`.
 
@@ -25,6 +25,7 @@ mod raw;
 mod relay;
 mod run;
 mod sample;
+mod socket_map;
 mod sound;
 pub mod spec;
 mod track;

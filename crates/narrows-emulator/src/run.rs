@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::netns;
 use crate::outcome::Outcome;
 use crate::relay::{Relay, RelayReport};
-use crate::sample::{Diag, Processors, Queue};
+use crate::sample::{Diag, EbpfMaps, Processors, Queue};
 use crate::spec::{QueueRole, Spec};
-use crate::track::{External, FlowTrack, LinkTrack, Probe, Program};
+use crate::track::{External, FlowTrack, LinkTrack, Probe, Program, Rows};
 use crate::watch::Watch;
 
 /// Maximum number of flows that are sampled, as in the simulator.
@@ -121,7 +121,7 @@ impl Stage {
             if flow_spec.external || matches!(flow.transport, TransportPlan::Program(_)) {
                 for netns in [from, to] {
                     if !stage.diags.contains_key(netns) {
-                        stage.diags.insert(netns.clone(), Diag::open(netns)?);
+                        stage.diags.insert(netns.clone(), Diag::open(netns, plan.probes.traces)?);
                     }
                 }
                 continue;
@@ -143,6 +143,7 @@ impl Stage {
         }
         stage.reasons.sort();
         stage.reasons.dedup();
+        let maps = if plan.probes.traces { ebpf_maps(spec)? } else { BTreeMap::new() };
         for (id, member) in members(spec)?.into_iter().enumerate() {
             let flow_spec = &spec.flows[member.spec];
             let flow = &plan.flows[member.plan as usize];
@@ -161,10 +162,17 @@ impl Stage {
             let poisson = matches!(flow.app, AppPlan::Poisson { .. });
             let is_sampled = plan.probes.flows && !poisson && id < SAMPLED_FLOWS;
             let path = empty[member.plan as usize];
-            stage.flows.push(FlowTrack::new(id as u32, member, probe, is_sampled, path, flow_spec));
+            let maps = flow_spec.congestion.as_ref().and_then(|name| maps.get(name)).cloned();
+            let rows = Rows { is_sampled, is_traced: plan.probes.traces, maps };
+            stage.flows.push(FlowTrack::new(id as u32, member, probe, rows, path, flow_spec));
         }
         Ok(stage)
     }
+}
+
+/// Opens the maps of all controllers in eBPF.
+fn ebpf_maps(spec: &Spec) -> Result<BTreeMap<String, Arc<EbpfMaps>>, Error> {
+    spec.controllers.iter().map(|c| Ok((c.name.clone(), Arc::new(EbpfMaps::open(c)?)))).collect()
 }
 
 /// Returns a warning if a receiver's largest receive window is too small to fill the path and its queue.

@@ -30,6 +30,9 @@ pub struct Spec {
     /// The kernel's queues that the emulator samples.
     #[serde(default)]
     pub queues: Vec<QueueSpec>,
+    /// Congestion controllers in eBPF whose state is recorded if the plan's `probes.traces` is set.
+    #[serde(default)]
+    pub controllers: Vec<ControllerSpec>,
     /// Start of the run as a time of CLOCK_MONOTONIC; `None`: the run starts shortly after the setup.
     #[serde(default)]
     pub start: Option<Time>,
@@ -149,6 +152,38 @@ pub enum QueueRole {
     /// The qdisc implements the link's random loss (netem). Its dropped packets count as lost after the queue, and its
     /// waiting packets count as in flight.
     Loss,
+}
+
+/// A congestion controller of `narrows-agent cc`, as `narrows-agent cc list --json` describes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControllerSpec {
+    /// The kernel's name of the controller.
+    pub name: String,
+    /// The maps with the state of each socket.
+    pub state: Vec<StateSpec>,
+}
+
+/// A BPF map with an entry for each socket.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSpec {
+    /// The map's id.
+    pub map: u32,
+    /// Fields of the map's values.
+    pub fields: Vec<FieldSpec>,
+}
+
+/// A field with an unsigned number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldSpec {
+    /// The field's name.
+    pub name: String,
+    /// Offset in bytes.
+    pub at: usize,
+    /// Size in bytes: 1, 2 or 4.
+    pub bytes: usize,
 }
 
 /// Limits beyond which a run is unsound.

@@ -20,7 +20,7 @@ _LAST_DIGIT = 5e-4
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
-    """A row for each value of the table's factor.
+    """A row for each value of the table's factor. Values that were run on real stacks have a second row.
 
     Each column of the paper becomes two columns: one with the paper's values and one with ours.
 
@@ -29,9 +29,6 @@ def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
     runs = outcome.runs.get(spec.experiment)
     if runs is None:
         return None
-    chosen = runs.where(spec.where)
-    values = algorithms(chosen) if spec.rows == ALGORITHM else chosen.values(spec.rows)
-    names = [value for value in values if _has_row(spec, str(value), outcome)]
     columns = [Column("", number=False)]
     for column in spec.columns:
         unit = find_measure(column.measure).unit
@@ -39,17 +36,29 @@ def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
             columns += [Column(column.title, "paper"), Column("", f"measured{f', {unit}' if unit else ''}")]
         else:
             columns.append(Column(column.title, unit))
+    rows = _rows(spec, outcome, runs.where(spec.where), "")
+    real = outcome.real.runs.get(spec.experiment) if outcome.real is not None else None
+    if outcome.real is not None and real is not None:
+        rows += _rows(spec, outcome, real.where(spec.where), f", {outcome.real.side}")
+    notes = [spec.caption] if spec.caption else []
+    return Table(spec.title, columns, rows, notes) if rows else None
+
+
+def _rows(spec: TableSpec, outcome: Outcome, runs: Runs, where: str) -> list[list[Cell]]:
+    """A row for each value of the table's factor in these runs. The label of a row ends with `where`."""
     rows = []
-    for name in names:
-        cells = [Cell(look(str(name)).label if spec.rows == ALGORITHM else str(name))]
+    for name in algorithms(runs) if spec.rows == ALGORITHM else runs.values(spec.rows):
+        if not _has_row(spec, str(name), outcome):
+            continue
+        label = look(str(name)).label if spec.rows == ALGORITHM else str(name)
+        cells = [Cell(f"{label}{where}")]
         for column in spec.columns:
             if _has_paper(column):
                 paper = _paper(spec, column, str(name), outcome)
                 cells.append(Cell(DASH if paper is None else _text(paper)))
-            cells.append(_measured(column, chosen, spec.rows, name))
+            cells.append(_measured(column, runs, spec.rows, name))
         rows.append(cells)
-    notes = [spec.caption] if spec.caption else []
-    return Table(spec.title, columns, rows, notes) if rows else None
+    return rows
 
 
 def _has_paper(column: TableColumn) -> bool:

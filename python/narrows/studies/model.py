@@ -57,6 +57,11 @@ class OnKernel(Shorter):
     form."""
     simulated_seeds: int = Field(default=10, ge=1)
     """Number of seeds of the simulation that is compared with the real stacks."""
+    set: dict[str, Any] = {}
+    """Keys of the scenario (dotted) that differ from the experiment, and their values.
+
+    They apply on real stacks, and in the simulation that is compared with them.
+    """
     omit: list[str] = []
     """Keys of the scenario that are left out on real stacks, e.g. jitter, because real hosts have it
     anyway."""

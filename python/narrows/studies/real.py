@@ -22,7 +22,7 @@ from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.by_run import read_runs
 from narrows.results.compare import compare
 from narrows.results.results import SIMULATED, Results, is_finished, left_by
-from narrows.scenario.load import expand
+from narrows.scenario.load import expand, override
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import BY, SIMULATION, with_computed
@@ -237,6 +237,8 @@ def plan(
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
     data = read_scenario(study.folder, experiment)
+    for key, value in asked.set.items():
+        override(data, key, value)
     shorten(data, experiment, shorter)
     data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
     source = str(study.folder / experiment.scenario)

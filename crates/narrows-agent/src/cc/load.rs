@@ -15,6 +15,7 @@ use super::form::{Form, kernel_form};
 use super::params::params;
 use super::place::{ELEMENT, FACTS, LINK};
 use super::registered::{Registered, is_registered};
+use super::state::{StateMap, fields};
 use super::{CcError, Options, Place, Variant};
 use crate::{bpffs, clock, privileges};
 
@@ -47,6 +48,8 @@ pub struct Loaded {
     /// Whether the algorithm's pin is visible. A pin is not visible if another mount hides it, or if it is in another
     /// mount namespace. A stale pin of the same name does not count.
     pub pin_is_visible: bool,
+    /// The maps with the state of connections. Empty without CAP_SYS_ADMIN.
+    pub state: Vec<StateMap>,
 }
 
 /// Checks the privileges and the kernel's BTF, which every call needs.
@@ -101,7 +104,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
-    Ok(Loaded { variant, name, options, connections: 0, begun: 0, pin_is_visible: true })
+    Ok(Loaded { variant, name, options, connections: 0, begun: 0, pin_is_visible: true, state: Vec::new() })
 }
 
 /// Sets the constants of the programs for a variant, before they are loaded.
@@ -180,6 +183,11 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
+    let maps = registered.as_ref().map(|found| found.maps.as_slice()).unwrap_or_default();
+    let of_state = |(map, id): &(String, u32)| {
+        fields(map, variant.is_bounded()).map(|fields| StateMap { map: *id, fields })
+    };
+    let state = maps.iter().filter_map(of_state).collect();
     let map = if pin_is_visible {
         open().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?
     } else {
@@ -196,7 +204,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
         )));
     };
     let options = Options::from_bits(options);
-    Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))
+    Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible, state }))
 }
 
 /// Returns all loaded congestion control algorithms.

@@ -11,6 +11,7 @@ mod load;
 mod params;
 mod place;
 mod registered;
+mod state;
 
 pub use error::CcError;
 pub use gains::{Probe, gains, probe};
@@ -20,6 +21,7 @@ pub use load::{configure, skeleton};
 #[doc(hidden)]
 pub use params::params;
 pub use place::Place;
+pub use state::{StateField, StateMap};
 
 /// A member of the BBR family.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -75,6 +77,11 @@ impl Variant {
     /// gains.
     pub fn has_gain_model(self) -> bool {
         matches!(self, Variant::A | Variant::B | Variant::C)
+    }
+
+    /// Returns whether losses bound the bandwidth and the data in flight of this variant, and ProbeBW has steps.
+    fn is_bounded(self) -> bool {
+        matches!(self, Variant::V2 | Variant::V3)
     }
 
     /// Returns the variant with this short name or kernel name.

@@ -37,6 +37,8 @@ pub(super) struct Registered {
     link: Option<u32>,
     /// The map with the algorithm's counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
+    /// The names and ids of the maps that the algorithm uses.
+    pub(super) maps: Vec<(String, u32)>,
 }
 
 impl Registered {
@@ -55,8 +57,12 @@ impl Registered {
             if link.is_none() && word(&value, layout.state)? != IN_USE {
                 return None;
             }
-            let facts = facts_of(word(&value, layout.cong_control)?);
-            Some(Registered { map, id: info.id, link, facts })
+            let used = maps_of(word(&value, layout.cong_control)?);
+            let maps =
+                used.iter().map(|(id, map)| (map.name().to_string_lossy().into_owned(), *id)).collect();
+            let facts = used.into_iter().map(|(_, map)| map);
+            let facts = facts.into_iter().find(|map| map.name().to_string_lossy().ends_with(FACTS));
+            Some(Registered { map, id: info.id, link, facts, maps })
         })
     }
 
@@ -105,15 +111,12 @@ fn link_of(map: u32) -> Option<u32> {
     LinkInfoIter::default().find(|link| registers(&link.info)).map(|link| link.id)
 }
 
-/// Returns the map of the counters that the program with this id updates.
-fn facts_of(program: u32) -> Option<MapHandle> {
+/// Returns the ids of the maps that the program with this id uses, and the maps.
+fn maps_of(program: u32) -> Vec<(u32, MapHandle)> {
     let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
-    let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program)?;
-    program
-        .map_ids
-        .into_iter()
-        .filter_map(|id| MapHandle::from_map_id(id).ok())
-        .find(|map| map.name().to_string_lossy().ends_with(FACTS))
+    let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program);
+    let ids = program.map(|program| program.map_ids).unwrap_or_default();
+    ids.into_iter().filter_map(|id| Some((id, MapHandle::from_map_id(id).ok()?))).collect()
 }
 
 /// Offsets in `struct bpf_struct_ops_tcp_congestion_ops`, the value of a struct_ops map, from the kernel's BTF.

@@ -163,6 +163,7 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 "connections": found.map(|f| f.connections),
                 "begun": found.map(|f| f.begun),
                 "pin_is_visible": found.map(|f| f.pin_is_visible),
+                "state": found.map(|f| f.state.as_slice()).unwrap_or_default(),
             })
         });
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
@@ -228,6 +229,7 @@ mod tests {
             connections: 0,
             begun: 0,
             pin_is_visible: true,
+            state: Vec::new(),
         };
         let stays = "narrows_bbr_b is already loaded, with exit-125";
         assert_eq!(left(core::slice::from_ref(&b), Options::default(), &place), [stays]);
@@ -249,6 +251,7 @@ mod tests {
             connections: 2,
             begun: 3,
             pin_is_visible: true,
+            state: Vec::new(),
         };
         let text = shown(core::slice::from_ref(&loaded), &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use narrows_control::units::Time;
 use rustc_hash::FxHashMap;
 
-use crate::sample::TcpInfo;
+use crate::sample::{EbpfMaps, Reported, TcpInfo};
 
 /// Value of a [`Moment`] that is not set.
 const NOT_SET: u64 = u64::MAX;
@@ -84,6 +84,13 @@ impl FlowBoard {
             *last = Some(info);
         }
         *last
+    }
+
+    /// Returns the state of the congestion controller, if its socket is open. `maps`: the maps of the controller, if it
+    /// is in eBPF.
+    pub(crate) fn reported(&self, maps: Option<&EbpfMaps>) -> Option<Reported> {
+        let socket = self.socket.lock().ok()?.clone()?;
+        Reported::of(&*socket, maps)
     }
 }
 

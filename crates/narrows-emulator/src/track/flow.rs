@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use narrows_control::catalogue::Catalogue;
@@ -12,13 +13,23 @@ use narrows_sim::plan::{Plan, TransportPlan};
 use super::probe::Probe;
 use crate::clock::Clock;
 use crate::endpoint::{Member, name};
-use crate::sample::{Diag, TcpInfo};
+use crate::sample::{Diag, EbpfMaps, Reported, TcpInfo};
 use crate::spec::FlowSpec;
 
 /// Length in bytes of an IPv4 header and a TCP header with timestamps.
 const TCP_HEADER_BYTES: u64 = 52;
 /// Bytes by which an IPv6 header is longer than an IPv4 header.
 const IPV6_EXTRA_BYTES: u64 = 20;
+
+/// The rows that the results contain about a flow.
+pub(crate) struct Rows {
+    /// Whether the results contain samples and a histogram of the flow.
+    pub(crate) is_sampled: bool,
+    /// Whether they contain the state of the congestion controller, as far as it can be read.
+    pub(crate) is_traced: bool,
+    /// The maps with this state, if the controller is in eBPF.
+    pub(crate) maps: Option<Arc<EbpfMaps>>,
+}
 
 /// A flow and its measurements.
 pub(crate) struct FlowTrack {
@@ -27,9 +38,12 @@ pub(crate) struct FlowTrack {
     pub(crate) probe: Probe,
     /// Whether the results contain samples and a histogram of the flow.
     pub(crate) is_sampled: bool,
+    is_traced: bool,
+    maps: Option<Arc<EbpfMaps>>,
     empty: EmptyPath,
     headers: u64,
     info: Option<TcpInfo>,
+    reported: Option<Reported>,
     delivered: u64,
     delivered_at_warmup: u64,
     delivered_at_stop: Option<u64>,
@@ -49,7 +63,7 @@ impl FlowTrack {
         id: u32,
         member: Member,
         probe: Probe,
-        is_sampled: bool,
+        Rows { is_sampled, is_traced, maps }: Rows,
         empty: EmptyPath,
         spec: &FlowSpec,
     ) -> Self {
@@ -58,6 +72,8 @@ impl FlowTrack {
             member,
             probe,
             is_sampled,
+            is_traced: is_sampled && is_traced,
+            maps,
             empty,
             headers: if spec.source.is_ipv6() {
                 TCP_HEADER_BYTES + IPV6_EXTRA_BYTES
@@ -65,6 +81,7 @@ impl FlowTrack {
                 TCP_HEADER_BYTES
             },
             info: None,
+            reported: None,
             delivered: 0,
             delivered_at_warmup: 0,
             delivered_at_stop: None,
@@ -97,16 +114,19 @@ impl FlowTrack {
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
+                self.reported = if self.is_traced { board.reported(self.maps.as_deref()) } else { None };
                 self.delivered = board.delivered.load(Ordering::Relaxed);
             }
             Probe::External(external) => {
                 external.sample(diags);
                 self.info = external.info();
+                self.reported = external.bbr().map(Reported::Linux);
                 self.delivered = external.received();
             }
             Probe::Program(program) => {
                 let is_new = program.sample(clock, diags);
                 self.info = program.info();
+                self.reported = program.bbr().map(Reported::Linux);
                 self.delivered = program.counts.delivered;
                 if is_new {
                     // Segments that the new connection delivered before this sample are not counted.
@@ -181,6 +201,7 @@ impl FlowTrack {
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8.0 / seconds;
         let info = self.info.unwrap_or_default();
         let payload_to_l3 = (info.mss as f64 + self.headers as f64) / info.mss.max(1) as f64;
+        self.trace(t, info.mss.into(), plan, recorder);
         let pacing = match &plan.flows[self.member.plan as usize].transport {
             TransportPlan::Udp { rate, .. } => rate.as_bits_per_sec(),
             TransportPlan::Tcp { .. } | TransportPlan::Program(_) => {
@@ -206,6 +227,17 @@ impl FlowTrack {
             Cell::U(info.ca_state as u64),
         ]);
         (self.last_delivered, self.last_sent) = (self.delivered, sent);
+    }
+
+    /// Adds the rows of the congestion controller's state. `mss` is the payload of a full packet.
+    fn trace(&self, t: Time, mss: f64, plan: &Plan, recorder: &mut Recorder) {
+        let Some(reported) = self.reported.as_ref().filter(|_| self.is_traced && mss > 0.0) else { return };
+        let flow = name(plan, &self.member);
+        reported.trace(mss, mss + self.headers as f64, &mut |key, value| {
+            let row =
+                [Cell::F(t.as_secs_f64()), Cell::S(flow.clone()), Cell::S(key.to_owned()), Cell::F(value)];
+            recorder.traces.push(row);
+        });
     }
 
     /// Returns the numbers of sent packets and of retransmitted packets.

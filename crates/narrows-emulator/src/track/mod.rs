@@ -4,6 +4,6 @@ mod flow;
 mod link;
 mod probe;
 
-pub(crate) use flow::FlowTrack;
+pub(crate) use flow::{FlowTrack, Rows};
 pub(crate) use link::LinkTrack;
 pub(crate) use probe::{External, Probe, Program};

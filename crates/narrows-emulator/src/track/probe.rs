@@ -10,7 +10,7 @@ use narrows_sim::plan::{ProgramPlan, Protocol};
 use crate::clock::Clock;
 use crate::endpoint::FlowBoard;
 use crate::error::Error;
-use crate::sample::{Diag, Tap, TapCounts, TcpInfo, Wanted};
+use crate::sample::{BbrInfo, Diag, Tap, TapCounts, TcpInfo, Wanted};
 use crate::spec::FlowSpec;
 
 /// The source of a flow's figures.
@@ -52,6 +52,11 @@ impl External {
     /// Returns the kernel's figures about the sending socket.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.sending.info()
+    }
+
+    /// Returns the state of Linux's BBR v1 at the last sample, if the sampled connection uses it.
+    pub(crate) fn bbr(&self) -> Option<BbrInfo> {
+        self.sending.bbr
     }
 
     /// Returns the number of application bytes that have arrived at the receiver.
@@ -102,6 +107,11 @@ impl Program {
     /// Returns the kernel's figures about the sending socket, if this socket was found.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         self.sending.as_ref().and_then(Sending::info)
+    }
+
+    /// Returns the state of Linux's BBR v1 at the last sample, if the sampled connection uses it.
+    pub(crate) fn bbr(&self) -> Option<BbrInfo> {
+        self.sending.as_ref().and_then(|sending| sending.bbr)
     }
 
     /// Returns the time of the first packet.
@@ -158,13 +168,15 @@ struct Sending {
     /// Ports of the sender and the receiver; 0: any.
     ports: (u16, u16),
     info: TcpInfo,
+    /// The state of Linux's BBR v1 at the last sample, if the connection was open.
+    bbr: Option<BbrInfo>,
     /// The ports of the sampled connection.
     ports_found: Option<(u16, u16)>,
 }
 
 impl Sending {
     fn new(netns: &Path, ports: (u16, u16)) -> Self {
-        Sending { netns: netns.to_owned(), ports, info: TcpInfo::default(), ports_found: None }
+        Sending { netns: netns.to_owned(), ports, info: TcpInfo::default(), bbr: None, ports_found: None }
     }
 
     /// Returns the kernel's figures about the socket, if it was found.
@@ -178,7 +190,9 @@ impl Sending {
         let (here, there) = self.ports;
         let list = diags.get_mut(&self.netns).and_then(|d| d.connections(here, there).ok());
         let most = list.unwrap_or_default().into_iter().max_by_key(|c| c.info.bytes_sent);
-        if let Some(c) = most.filter(|c| accepts(&c.info)) {
+        let sampled = most.filter(|c| accepts(&c.info));
+        self.bbr = sampled.and_then(|c| c.bbr);
+        if let Some(c) = sampled {
             (self.info, self.ports_found) = (c.info, Some((c.source_port, c.destination_port)));
         }
     }

@@ -121,6 +121,7 @@ class Kernel:
             sdn.domain(programs, plan, layout) as domain,
         ):
             prefix = programs.prefix
+            controllers = cc.state(cc.needed(plan)) if plan["probes"]["traces"] else []
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
                 crew.start(agent_program())
@@ -135,6 +136,7 @@ class Kernel:
             clock = time.time() + (start - time.monotonic_ns()) / 1e9
             told = spec(plan, layout, prefix, start, _options(plan).interval, external)
             told["bounds"] = soundness.bounds(self._virtual)
+            told["controllers"] = controllers
             with (
                 changes.making(changes.changes(layout), prefix, start) as complaints,
                 crew.at_work(start, plan["probes"]["interval"] if plan["probes"]["flows"] else 0),

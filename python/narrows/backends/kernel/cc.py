@@ -68,6 +68,18 @@ def loaded() -> dict[str, dict[str, Any]]:
     return {row["registered"]: row for row in rows if row["loaded"]}
 
 
+def state(names: list[str]) -> list[dict[str, Any]]:
+    """The maps with the state of connections, for the specification of a run.
+
+    Args:
+        names: the controllers' names in the kernel. They must be loaded.
+    """
+    if not names:
+        return []
+    rows = loaded()
+    return [{"name": name, "state": rows[name].get("state", [])} for name in names]
+
+
 @contextmanager
 def at_hand(names: list[str]) -> Iterator[list[str]]:
     """Keep controllers loaded while the context lasts. Yield notes about controllers that were loaded before.
