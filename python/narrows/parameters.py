@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 
 NONE = "none"
@@ -59,6 +58,8 @@ class Parameter:
         Raises:
             Expected: if the value is of another kind or outside the range.
         """
+        from narrows import units  # noqa: PLC0415 (help needs no native module)
+
         if self.optional and value == NONE:
             return NONE
         if not self._is_of_kind(value):
@@ -79,6 +80,8 @@ class Parameter:
 
     def spelled(self, value: Value) -> str:
         """Convert a value in base units to the TOML text with which a scenario would set it."""
+        from narrows import units  # noqa: PLC0415 (help needs no native module)
+
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
