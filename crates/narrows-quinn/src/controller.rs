@@ -1,7 +1,7 @@
 //! Adapts congestion controllers of Narrows to quinn's interface.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use narrows_control::congestion::{Controller, INFINITE_SSTHRESH};
@@ -9,7 +9,7 @@ use narrows_control::units::{Span, Time};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
-use crate::core::{Core, INITIAL_SEGMENTS};
+use crate::core::{Core, INITIAL_SEGMENTS, locked};
 use crate::factory::Factory;
 
 /// Number of datagrams added to a window that is computed from a pacing rate. An ACK acknowledges two packets, so the
@@ -18,6 +18,7 @@ use crate::factory::Factory;
 /// BBR v1 was measured at 20 Mbit/s with 1 to 5 datagrams. On a path of 40 ms with a queue of 4 BDP, its mean RTT was
 /// 69 to 81 ms. On a path of 20 ms with a queue of 0.5 BDP, it lost 4 to 8 % of its packets.
 const PACING_SLACK_DATAGRAMS: u64 = 3;
+
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
         let (cc, seed) = self.next();
@@ -49,11 +50,6 @@ impl Adapter {
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         locked(&self.core).cc.trace(trace);
     }
-}
-
-/// Locks a mutex, even if a panic in another thread has poisoned the mutex.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the window for quinn. quinn does not accept a pacing rate. If the window is the pacing rate times the RTT, the

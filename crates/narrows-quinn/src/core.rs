@@ -1,5 +1,7 @@
 //! The state of a connection that congestion controllers of Narrows need, computed from the reports of a QUIC stack.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, Recovery, Signal, State, Window,
 };
@@ -8,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use crate::sampler::Sampler;
 
 /// IPv4 and UDP headers, which the size of a segment does not include.
-const UDP_HEADER_BYTES: u32 = 28;
+pub(crate) const UDP_HEADER_BYTES: u32 = 28;
 /// Initial window in segments (RFC 9002, section 7.2).
 pub(crate) const INITIAL_SEGMENTS: u32 = 10;
 /// Minimum window in segments (RFC 9002, section 7.2).
@@ -30,8 +32,8 @@ pub(crate) struct Core {
     pub(crate) in_flight: u64,
     /// Bytes that the current ACK delivers, plus the rest of a segment that earlier ACKs delivered in part.
     pub(crate) acked: u64,
-    /// Bytes that the stack has declared lost since the last ACK. It reports losses after the ACK that revealed them, or
-    /// when its loss timer expires.
+    /// Bytes that the stack has declared lost since the last ACK. quinn reports losses after the ACK that revealed them,
+    /// and s2n-quic before it. Both also report losses when their loss timers expire.
     lost: u64,
     ece: bool,
     /// The time of the last reduction. Recovery ends when a packet sent after this time is acknowledged.
@@ -217,4 +219,9 @@ impl Core {
             self.cc.on_timer(now, &mut self.window);
         }
     }
+}
+
+/// Locks a mutex, even if a panic in another thread has poisoned the mutex.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

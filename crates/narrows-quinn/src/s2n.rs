@@ -11,12 +11,11 @@ use s2n_quic::provider::congestion_controller::{
     CongestionController, Endpoint, PathInfo, Publisher, RandomGenerator, RttEstimator, Timestamp,
 };
 
-use crate::controller::locked;
-use crate::core::Core;
+use crate::core::{Core, INITIAL_SEGMENTS, UDP_HEADER_BYTES, locked};
 use crate::factory::Factory;
 
-/// Largest burst of the pacer (RFC 9002, section 7.7, limits bursts to the initial window of ten datagrams).
-const BURST_DATAGRAMS: u64 = 10;
+/// Largest burst of the pacer. RFC 9002, section 7.7, limits bursts to the initial window.
+const BURST_DATAGRAMS: u64 = INITIAL_SEGMENTS as u64;
 
 impl Endpoint for Factory {
     type CongestionController = S2nAdapter;
@@ -27,7 +26,7 @@ impl Endpoint for Factory {
     }
 }
 
-/// A congestion controller of Narrows that implements the interface of s2n-quic. Clones share the controller.
+/// A congestion controller of Narrows that implements s2n-quic's interface. Clones share the controller.
 #[derive(Clone)]
 pub struct S2nAdapter {
     connection: Arc<Mutex<Connection>>,
@@ -77,18 +76,30 @@ impl Connection {
         Time::from_nanos(at.saturating_duration_since(base).as_nanos() as u64)
     }
 
-    /// Returns the rate at which packets are sent. `None`: packets are not paced, because no RTT is known.
+    /// Returns the L3 bytes of data in full datagrams.
+    fn l3_bytes(&self, bytes: u64) -> Bytes {
+        let headers = bytes.div_ceil(self.core.datagram_bytes) * u64::from(UDP_HEADER_BYTES);
+        Bytes::new(bytes + headers)
+    }
+
+    /// Returns the rate at which packets are sent, L3 bytes/s. `None`: packets are not paced, because no RTT is known.
+    ///
+    /// The rate is at least a datagram per second. The time of the next departure is computed when a packet is sent, so
+    /// after a packet at rate zero, no packet could leave, and no ACK could raise the rate.
     fn pacing_rate(&self) -> Option<Rate> {
         let Core { window, srtt, .. } = &self.core;
-        window.pacing_rate.or_else(|| {
-            // RFC 9002, section 7.7, recommends 1.25 windows per smoothed RTT. As in Linux, the factor is 2 in slow
-            // start.
-            let percent = if window.cwnd < window.ssthresh { 200 } else { 125 };
-            let nanos = u128::from(srtt.as_nanos()).max(1);
-            let bytes = u128::from(self.core.window_bytes()) * percent / 100 * 1_000_000_000 / nanos;
-            let rate = Rate::from_bytes_per_sec(u64::try_from(bytes).unwrap_or(u64::MAX));
-            (*srtt > Span::ZERO).then_some(rate)
-        })
+        let rate = match window.pacing_rate {
+            Some(rate) => rate,
+            None if *srtt == Span::ZERO => return None,
+            None => {
+                // RFC 9002, section 7.7, recommends 1.25 windows per smoothed RTT. In slow start, the factor is 2 as in
+                // Linux, which changes to the smaller factor already at half of ssthresh.
+                let percent = if window.cwnd < window.ssthresh { 200 } else { 125 };
+                let bytes = self.l3_bytes(self.core.window_bytes()).get() * percent / 100;
+                Rate::of(Bytes::new(bytes), *srtt)
+            }
+        };
+        Some(rate.max(Rate::of(self.l3_bytes(self.core.datagram_bytes), Span::from_secs(1))))
     }
 
     fn on_sent(&mut self, now: Time, bytes: u64, app_limited: Option<bool>) {
@@ -102,9 +113,9 @@ impl Connection {
         self.may_exceed = false;
         if let Some(rate) = self.pacing_rate() {
             // A sender that is late, e.g. because a timer is coarse, may catch up by a burst of limited size.
-            let burst = rate.time_for(Bytes::new(BURST_DATAGRAMS * self.core.datagram_bytes));
+            let burst = rate.time_for(self.l3_bytes(BURST_DATAGRAMS * self.core.datagram_bytes));
             let earliest = Time::from_nanos(now.as_nanos().saturating_sub(burst.as_nanos()));
-            self.departure = self.departure.max(earliest) + rate.time_for(Bytes::new(bytes));
+            self.departure = self.departure.max(earliest) + rate.time_for(self.l3_bytes(bytes));
         }
     }
 
@@ -232,5 +243,76 @@ impl CongestionController for S2nAdapter {
         let connection = locked(&self.connection);
         let since = Duration::from_nanos(connection.departure.as_nanos());
         connection.base.and_then(|base| base.checked_add(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT_BYTES: u64 = 1200;
+    const RTT: Span = Span::from_millis(40);
+
+    /// Returns a connection with this controller, whose first datagram was acknowledged after `RTT`.
+    fn connection(name: &str) -> Connection {
+        let (cc, seed) = Factory::named(name).expect("a controller").next();
+        let adapter = S2nAdapter::new(cc, SEGMENT_BYTES as u16, seed);
+        let mut connection =
+            Arc::into_inner(adapter.connection).expect("one owner").into_inner().expect("no panic");
+        connection.on_sent(Time::ZERO, SEGMENT_BYTES, Some(false));
+        connection.on_ack(Time::ZERO + RTT, Time::ZERO, SEGMENT_BYTES);
+        connection
+    }
+
+    /// Sends datagrams at `now`, and returns the time from the first departure to the last.
+    fn spread(connection: &mut Connection, now: Time, datagrams: u64) -> Span {
+        connection.on_sent(now, SEGMENT_BYTES, Some(false));
+        let first = connection.departure;
+        for _ in 0..datagrams {
+            connection.on_sent(now, SEGMENT_BYTES, Some(false));
+        }
+        connection.departure.since(first)
+    }
+
+    #[test]
+    fn packets_with_their_headers_leave_at_the_pacing_rate() {
+        let mut connection = connection("bbr");
+        let rate = Rate::from_bits_per_sec(20_000_000);
+        connection.core.window.pacing_rate = Some(rate);
+        let took = spread(&mut connection, Time::ZERO + RTT, 100);
+        assert_eq!(took, rate.time_for(Bytes::new(1228)).scale(100, 1));
+    }
+
+    #[test]
+    fn a_controller_without_a_rate_paces_by_its_window() {
+        for (ssthresh, windows_per_rtt) in [(u32::MAX, 2.0), (100, 1.25)] {
+            let mut connection = connection("reno");
+            connection.core.window.cwnd = 100;
+            connection.core.window.ssthresh = ssthresh;
+            let took = spread(&mut connection, Time::ZERO + RTT, 100).as_secs_f64();
+            let expected = RTT.as_secs_f64() / windows_per_rtt;
+            assert!((took / expected - 1.0).abs() < 1e-3, "found {took} s, expected {expected} s");
+        }
+    }
+
+    #[test]
+    fn a_rate_of_zero_does_not_stop_the_connection() {
+        let mut connection = connection("bbr");
+        connection.core.window.pacing_rate = Some(Rate::ZERO);
+        let took = spread(&mut connection, Time::ZERO + RTT, 2).as_secs_f64();
+        assert!((took - 2.0).abs() < 1e-3, "found {took} s, expected 2 s");
+    }
+
+    #[test]
+    fn a_late_sender_catches_up_by_one_burst() {
+        let mut connection = connection("bbr");
+        let rate = Rate::from_bits_per_sec(20_000_000);
+        connection.core.window.pacing_rate = Some(rate);
+        let late = Time::ZERO + Span::from_secs(1);
+        let burst = BURST_DATAGRAMS - 1;
+        spread(&mut connection, late, burst);
+        assert!(connection.departure <= late, "{:?}", connection.departure);
+        connection.on_sent(late, SEGMENT_BYTES, Some(false));
+        assert!(connection.departure > late, "{:?}", connection.departure);
     }
 }

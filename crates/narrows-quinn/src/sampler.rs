@@ -1,6 +1,6 @@
-//! Computes delivery-rate samples from quinn's reports (draft-cheng-iccrg-delivery-rate-estimation).
+//! Computes delivery-rate samples from a QUIC stack's reports (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! quinn identifies acknowledged packets by the time at which they were sent. So the sampler stores the connection's
+//! The reports identify acknowledged packets by the time at which they were sent. So the sampler stores the connection's
 //! state for each such time. Packets sent at the same time share an entry.
 
 use std::collections::VecDeque;
