@@ -1,4 +1,4 @@
-//! Captures packets, and converts them to packets of real TCP.
+//! Captures simulated packets, and converts them to packets as a network would carry them.
 //!
 //! A packet in the simulator has a segment number, and the slot of its flow. A captured packet needs byte numbers and
 //! the name of its flow. This module therefore records the length of each new segment and the name of each flow. When a

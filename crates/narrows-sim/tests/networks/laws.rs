@@ -58,8 +58,8 @@ fn cubic_follows_its_response_function() {
 }
 
 /// At windows of eight segments, CUBIC loses a fifth of its goodput by integer arithmetic, as in Linux. The reduced
-/// window 0.7 x 8 is rounded down to 5. In addition, the window follows the Reno estimate one round trip late, and a
-/// cycle has only six round trips.
+/// window 0.7 x 8 is rounded down to 5. In addition, the window is one round trip behind the Reno estimate, which is much
+/// in a cycle of only six round trips.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
