@@ -22,8 +22,8 @@ def test_a_quic_client_and_server_run_in_a_guest(tmp_path):
     overrides = {
         "flows.quic.program.files": [str(quic_lab.program())],
         "flows.quic.program.client": "./transfer client {server} {port} 2 bbr3",
-        "flows.quic.stop": "3s",
-        "duration": "4s",
+        "flows.quic.stop": "6s",
+        "duration": "7s",
     }
     made = sweep.run(load(quic_lab.SCENARIO, overrides), backend=Vm(), out=tmp_path / "out")
     quic_lab.check(made, tmp_path / "out/logs/0")
