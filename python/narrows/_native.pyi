@@ -13,8 +13,9 @@ behaviour: int
 """Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
 CONNECTION_LOST: str
-PHASE_NEVER_BEGAN: str
 """Beginning of the kind of an event: the connection of a flow failed. The reason follows."""
+PHASE_NEVER_BEGAN: str
+"""Beginning of the kind of an event: a phase for which a change waited never began. The phase follows."""
 
 class PlanError(ValueError):
     """A plan that cannot be run."""

@@ -15,6 +15,7 @@ from narrows.report import build, write
 from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
+from narrows.studies.load import read_scenario, scenario_text
 from narrows.studies.model import Expect, OnKernel, Side
 from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
 from narrows.studies.runner import Outcome
@@ -124,6 +125,21 @@ def test_the_number_of_seeds_can_be_chosen_on_real_stacks() -> None:
         pair = plan(STUDY, STUDY.experiment("E6"), quick, Fake(), seeds=5)
         assert pair.real is not None
         assert (pair.real.seeds, pair.simulated.seeds) == (5, simulated)
+
+
+def test_an_experiment_sets_keys_only_for_real_stacks() -> None:
+    draft = load_study(find_study("bbr-draft"))
+    experiment = draft.experiments[0]
+    link = {real: read_scenario(draft.folder, experiment, real=real)["links"][0] for real in (False, True)}
+    assert (link[False]["between"], link[True]["between"]) == (["S", "R"], ["R", "D"])
+    assert "# links.tight.between" in scenario_text(draft.folder, experiment, real=True)
+    assert "# links.tight.between" not in scenario_text(draft.folder, experiment)
+    kernel = experiment.kernel.model_copy(update={"set": {"links.nope.rate": "1mbit"}})
+    wrong = experiment.model_copy(update={"kernel": kernel})
+    with pytest.raises(
+        ScenarioError, match=r"study\.toml: experiments\.D1\.kernel\.set: links\.nope\.rate: found"
+    ):
+        plan(draft, wrong, True, Fake())
 
 
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ document.addEventListener("click", (event) => {
   const isOpen = shown?.classList.contains("play-frame");
   if (isOpen) {
     shown.remove();
+    link.textContent = link.dataset.text;
   } else {
     const frame = document.createElement("iframe");
     frame.src = link.href;
@@ -21,7 +22,8 @@ document.addEventListener("click", (event) => {
     box.className = "play-frame";
     box.append(frame, page);
     line.after(box);
+    link.dataset.text = link.textContent;
+    link.textContent = "Close the playground";
   }
   link.setAttribute("aria-expanded", String(!isOpen));
-  link.textContent = isOpen ? "Run this scenario in your browser" : "Close the playground";
 });

@@ -115,7 +115,7 @@ def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> lis
     return list(dict.fromkeys(values))
 
 
-def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
+def read_scenario(folder: Path, experiment: Experiment, *, real: bool = False) -> dict[str, Any]:
     """An experiment's scenario as tables, with the changes in the experiment's `set`.
 
     The table `sweep` always exists.
@@ -123,6 +123,7 @@ def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
     Args:
         folder: the study's folder.
         experiment: an experiment with a scenario.
+        real: whether the scenario is for real stacks, which need other values of some keys.
 
     Raises:
         ScenarioError: if the file cannot be read, or if a key that the experiment sets does not exist.
@@ -130,21 +131,27 @@ def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
     path = folder / experiment.scenario
     data = retired.scenario(_toml(path), str(path))
     data.setdefault("sweep", {})
-    for key, value in experiment.set.items():
+    for table, key, value in _changes(experiment, real):
         try:
             override(data, key, value)
         except ScenarioError as error:
-            place = f"experiments.{experiment.id}.set"
+            place = f"experiments.{experiment.id}.{table}"
             raise ScenarioError(f"{key}: {error.message}", place, str(folder / "study.toml")) from None
     return data
 
 
-def scenario_text(folder: Path, experiment: Experiment) -> str:
-    """The text of an experiment's scenario file, followed by the changes in the experiment's `set`."""
+def _changes(experiment: Experiment, real: bool) -> list[tuple[str, str, Any]]:
+    """The keys that an experiment sets: the table, the key and the value."""
+    tables = {"set": experiment.set} | ({"kernel.set": experiment.kernel.set} if real else {})
+    return [(table, key, value) for table, values in tables.items() for key, value in values.items()]
+
+
+def scenario_text(folder: Path, experiment: Experiment, *, real: bool = False) -> str:
+    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
     text = (folder / experiment.scenario).read_text(encoding="utf-8")
-    if not experiment.set:
+    changes = [f"# {key} = {json.dumps(value)}" for _, key, value in _changes(experiment, real)]
+    if not changes:
         return text
-    changes = [f"# {key} = {json.dumps(value)}" for key, value in experiment.set.items()]
     return "\n".join([text.rstrip("\n"), "", f"# Keys that {experiment.id} sets:", *changes, ""])
 
 

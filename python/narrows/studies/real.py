@@ -22,7 +22,7 @@ from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.by_run import read_runs
 from narrows.results.compare import compare
 from narrows.results.results import SIMULATED, Results, is_finished, left_by
-from narrows.scenario.load import expand, override
+from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import BY, SIMULATION, with_computed
@@ -118,7 +118,7 @@ def run_on_both(
         if pair.real is None:
             say(f"{identity}: left out: {' '.join(pair.left_out)}")
             continue
-        outcome.scenarios[identity] = scenario_text(study.folder, pair.experiment)
+        outcome.scenarios[identity] = scenario_text(study.folder, pair.experiment, real=True)
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
         runs = read_runs(simulated, pair.experiment.factors)
         outcome.runs[identity] = with_computed(pair.experiment, runs)
@@ -236,9 +236,7 @@ def plan(
     """The scenarios of an experiment, for the simulator and for real stacks."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
-    data = read_scenario(study.folder, experiment)
-    for key, value in asked.set.items():
-        override(data, key, value)
+    data = read_scenario(study.folder, experiment, real=True)
     shorten(data, experiment, shorter)
     data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
     source = str(study.folder / experiment.scenario)

@@ -3,7 +3,7 @@
 use narrows_sim::plan::{
     AppPlan, ChangePlan, FlowPhase, FlowPlan, JitterPlan, LimitPlan, LossPlan, Plan, TriggerPlan,
 };
-use narrows_sim::{Results, Run, Table};
+use narrows_sim::{Monitor, Results, Run, Table};
 
 use crate::common::*;
 
@@ -145,6 +145,18 @@ fn each_phase_of_a_trigger_is_an_event() {
     assert!((begin - begin_of(&plain, FlowPhase::Up, 2)).abs() <= 0.001);
     assert_eq!((kind.as_str(), flow.as_str(), *visit), ("phase-began: up", "flow", 2.0));
     assert_eq!(never, &(10.0, "phase-never-began: probe_rtt".into(), "flow".into(), 9.0));
+}
+
+#[test]
+fn a_stopped_search_says_nothing_of_phases_that_it_did_not_reach() {
+    let mut plan = bbr_path();
+    plan.triggers = vec![trigger(FlowPhase::ProbeRtt, 2, 0, link_change(20))];
+    let monitor = Monitor::default();
+    monitor.stop();
+    let results = Run::new(&plan).monitor(&monitor).start().expect("a valid plan");
+    assert!(results.stopped.is_some_and(|stopped| stopped < at(10_000)), "{:?}", results.stopped);
+    assert_eq!(events(&results), []);
+    assert!(monitor.events() > 0, "the search reports its progress");
 }
 
 #[test]
