@@ -58,7 +58,7 @@ fn cubic_follows_its_response_function() {
 }
 
 /// At windows of eight segments, CUBIC loses a fifth of its goodput by integer arithmetic, as in Linux. The reduced
-/// window 0.7 x 8 is rounded down to 5. In addition, the window is one round trip behind the Reno estimate, which is much
+/// window 0.7 x 8 is rounded down to 5. In addition, the window is one round trip behind the Reno estimate, which matters
 /// in a cycle of only six round trips.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
