@@ -497,6 +497,30 @@ def test_every_preset_runs(browser: Any, built: Path, number: int) -> None:
         assert sum(goodputs(page).values()) > 1
 
 
+def test_an_experiment_of_the_course_opens_from_the_head(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        options = page.locator("#course option")
+        assert options.count() == 1 + 10
+        page.select_option("#course", label="7. BBR next to CUBIC")
+        page.wait_for_function(f"{TEXT}.startsWith('# 7. BBR next to CUBIC')")
+        assert "BBR takes almost the whole link" in page.inner_text(".about")
+        page.wait_for_selector(DONE, timeout=60_000)
+        assert page.locator(".preset[aria-pressed=true]").count() == 0
+        # A preset takes the place of the experiment.
+        page.locator(".preset").first.click()
+        page.wait_for_function("document.querySelector('#course').value === '-1'")
+
+
+def test_the_windows_have_ticks_at_retransmissions(browser: Any, built: Path) -> None:
+    with opened(browser, built) as page:
+        lossy = TWO_FLOWS.replace('"1bdp"', '"20p"')
+        write(page, lossy)
+        assert int(page.get_attribute("#figure-window", "data-ticks")) > 5
+        assert "ticks: retransmissions" in page.inner_text("#figure-window")
+        write(page, lossy.replace('"20p"', '"10000p"'))
+        assert page.get_attribute("#figure-window", "data-ticks") == "0"
+
+
 @pytest.mark.parametrize("fragment", ["#s=%%%", "#s=", "#s=" + "A" * 100_000])
 def test_a_damaged_address_is_reported(browser: Any, built: Path, fragment: str) -> None:
     with opened(browser, built, fragment=fragment) as page:

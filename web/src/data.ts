@@ -186,3 +186,9 @@ function rows<Row>(columns: Columns | undefined): Row[] {
     Object.fromEntries(names.map((name) => [name, columns[name]?.[i]])),
   ) as Row[];
 }
+
+/** The times of the samples at which a counter is higher than in the sample before. */
+export function rises(series: Series | undefined, column: string): number[] {
+  const values = series?.[column] ?? [];
+  return (series?.t_s ?? []).filter((_, i) => (values[i] ?? 0) > (i === 0 ? 0 : (values[i - 1] ?? 0)));
+}

@@ -1,5 +1,15 @@
 /** The scenarios that the page offers. The first comment line of a file is its title, the second says what to look for. */
 
+import reno from "../../scenarios/course/01-reno.toml";
+import slowStart from "../../scenarios/course/02-slow-start.toml";
+import cubic from "../../scenarios/course/03-cubic.toml";
+import courseBufferbloat from "../../scenarios/course/04-bufferbloat.toml";
+import rtt from "../../scenarios/course/05-rtt.toml";
+import loss from "../../scenarios/course/06-loss.toml";
+import bbr from "../../scenarios/course/07-bbr.toml";
+import dctcp from "../../scenarios/course/08-dctcp.toml";
+import courseIncast from "../../scenarios/course/09-incast.toml";
+import rates from "../../scenarios/course/10-rates.toml";
 import fiveG from "../presets/5g.toml";
 import bbrDeep from "../presets/bbr-deep-buffer.toml";
 import bbrShallow from "../presets/bbr-shallow-buffer.toml";
@@ -28,7 +38,25 @@ export const PRESETS: Preset[] = [
   incast,
   dctcpMarking,
   brfNewcomers,
-].map((toml) => ({ ...heading(toml), toml }));
+].map(preset);
+
+/** The experiments of the course "Congestion control in ten experiments". */
+export const COURSE: Preset[] = [
+  reno,
+  slowStart,
+  cubic,
+  courseBufferbloat,
+  rtt,
+  loss,
+  bbr,
+  dctcp,
+  courseIncast,
+  rates,
+].map(preset);
+
+function preset(toml: string): Preset {
+  return { ...heading(toml), toml };
+}
 
 /** The title and the note in the comments at the head of a scenario. */
 export function heading(toml: string): { title: string; note: string } {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cubicCurve, phasesOf } from "../src/charts/controller-state";
-import { rateAt, startOrder } from "../src/data";
+import { rateAt, rises, startOrder } from "../src/data";
 import { layout, limitPackets } from "../src/model";
-import { heading, PRESETS } from "../src/presets";
+import { COURSE, heading, PRESETS } from "../src/presets";
 import type { FlowInfo, LinkInfo, Network } from "../src/protocol";
 import { asToml, newFlow, queueToml, queueValue } from "../src/scenario";
 
@@ -148,6 +148,22 @@ test("CUBIC's curve is at W_max after K", () => {
 
 test("every preset has a title and a note", () => {
   assert.ok(PRESETS.length >= 8);
-  for (const { title, note } of PRESETS) assert.ok(title.length > 2 && note.endsWith("."), title);
+  for (const { title, note } of PRESETS) assert.ok(title.length > 2 && /[.?]$/.test(note), title);
   assert.deepEqual(heading('duration = "1s"'), { title: "", note: "" });
+});
+
+test("a tick stands at each sample whose counter has risen", () => {
+  const series = { t_s: [1, 2, 3, 4, 5], retransmits: [0, 2, 2, 2, 3] };
+  assert.deepEqual(rises(series, "retransmits"), [2, 5]);
+  assert.deepEqual(rises({ t_s: [1, 2], drops: [4, 4] }, "drops"), [1]);
+  assert.deepEqual(rises(series, "unknown"), []);
+  assert.deepEqual(rises(undefined, "drops"), []);
+});
+
+test("the course has ten experiments, each with a title and a note", () => {
+  assert.deepEqual(
+    COURSE.map(({ title }) => Number.parseInt(title, 10)),
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+  );
+  for (const { title, note } of COURSE) assert.match(note, /[.?]$/, title);
 });

@@ -6,6 +6,7 @@ import uPlot from "uplot";
 import { inks } from "../colours";
 import { figure } from "../format";
 import { align, type Line } from "./lines";
+import type { Ticks } from "./ticks";
 
 /** The time under the pointer, or `null`. */
 export const hovered = signal<number | null>(null);
@@ -13,11 +14,6 @@ export const hovered = signal<number | null>(null);
 export const zoom = signal<[number, number] | null>(null);
 
 const cursors = uPlot.sync("time");
-
-export interface Ticks {
-  x: number[];
-  colour: string;
-}
 
 interface Props {
   lines: Line[];

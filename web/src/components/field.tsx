@@ -22,6 +22,8 @@ interface SliderProps {
   parse: (text: string) => number;
   write: (value: number) => string;
   title?: string;
+  /** What the lower and the upper end of the slider mean. */
+  ends?: [string, string];
   /** Replaces the way to set the key. */
   onSet?: (text: string) => void;
 }
@@ -59,6 +61,12 @@ export function SliderField(props: SliderProps) {
         onChange={() => setHeld(null)}
       />
       <TextField id={id} value={text} placeholder={fallback} onSet={put} />
+      {props.ends !== undefined && (
+        <span class="ends" aria-hidden="true">
+          <span>{props.ends[0]}</span>
+          <span>{props.ends[1]}</span>
+        </span>
+      )}
     </div>
   );
 }

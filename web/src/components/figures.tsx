@@ -2,7 +2,8 @@
 
 import { useComputed } from "@preact/signals";
 import { type Line, largest, linesOf, METRICS, type Metric, MOST_LINES, valueAt } from "../charts/lines";
-import { hovered, Plot, type Ticks, zoom } from "../charts/plot";
+import { hovered, Plot, zoom } from "../charts/plot";
+import { hasTicks, ticksOf } from "../charts/ticks";
 import { inks } from "../colours";
 import type { RunData } from "../data";
 import { figure } from "../format";
@@ -81,9 +82,14 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
     largest(ghosts),
   );
   const duration = Math.max(current.network.duration_s, against?.network.duration_s ?? 0);
+  const ticks = ticksOf(metric, current);
   const common = { duration, most, height: isLast ? 142 : 122, hasTimeAxis: isLast };
   return (
-    <figure id={`figure-${metric.id}`} data-lines={own.filter((line) => !line.isReference).length}>
+    <figure
+      id={`figure-${metric.id}`}
+      data-lines={own.filter((line) => !line.isReference).length}
+      data-ticks={ticks.reduce((total, { x }) => total + x.length, 0)}
+    >
       <figcaption>
         <span class="title">
           {metric.title} ({metric.unit})
@@ -106,7 +112,7 @@ function MetricFigure({ metric, current, against, isSideBySide, isLast }: Metric
           lines={isSideBySide ? own : [...ghosts, ...own]}
           until={playhead.value}
           label={describe(metric, own, "this run")}
-          ticks={ticksOf(metric, current)}
+          ticks={ticks}
         />
       </div>
     </figure>
@@ -133,6 +139,7 @@ function Readout({ lines, metric, data }: { lines: Line[]; metric: Metric; data:
       ) : (
         <Many lines={shown} metric={metric} time={time} />
       )}
+      {metric.id === "window" && hasTicks(data) && <span class="at">ticks: retransmissions</span>}
       {hovered.value !== null && metric.id === "goodput" && <span class="at">at {figure(time)} s</span>}
     </span>
   );
@@ -187,18 +194,6 @@ function QueueReadout({ data, time }: { data: RunData; time: number }) {
       )}
     </span>
   );
-}
-
-/** Times of samples with drops or marks in the queue. */
-function ticksOf(metric: Metric, data: RunData): Ticks[] {
-  if (metric.id !== "queue" || data.watched === null) return [];
-  const series = data.first.links.get(data.watched);
-  const rises = (column: number[] = []) =>
-    (series?.t_s ?? []).filter((_, i) => (column[i] ?? 0) > (i === 0 ? 0 : (column[i - 1] ?? 0)));
-  return [
-    { x: rises(series?.drops), colour: inks.value.drop },
-    { x: rises(series?.marks), colour: inks.value.mark },
-  ];
 }
 
 /** A sentence for readers who do not see the figure. */

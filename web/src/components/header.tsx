@@ -3,12 +3,12 @@
 import { useState } from "preact/hooks";
 import { isDark, switchTheme } from "../colours";
 import { saveFigures, saveFlowSamples, saveLinkSamples, saveNetwork, saveParquet, saveToml } from "../files";
-import { heading, PRESETS } from "../presets";
+import { COURSE, heading, PRESETS } from "../presets";
 import { open, text, version } from "../state";
 
 export function Header() {
   const current = heading(text.value);
-  const isPreset = PRESETS.some(({ title }) => title === current.title);
+  const isKnown = [...PRESETS, ...COURSE].some(({ title }) => title === current.title);
   return (
     <header>
       <div class="bar">
@@ -42,9 +42,33 @@ export function Header() {
             {preset.title}
           </button>
         ))}
+        <Course title={current.title} />
       </nav>
-      {isPreset && <p class="about">{current.note}</p>}
+      {isKnown && <p class="about">{current.note}</p>}
     </header>
+  );
+}
+
+/** The experiments of the course. The shown one stays chosen until the text has another title. */
+function Course({ title }: { title: string }) {
+  const shown = COURSE.findIndex((preset) => preset.title === title);
+  return (
+    <select
+      id="course"
+      aria-label="Experiments of the course"
+      value={shown}
+      onChange={({ currentTarget }) => {
+        const preset = COURSE[Number(currentTarget.value)];
+        if (preset !== undefined) open(preset.toml);
+      }}
+    >
+      <option value={-1}>Course: ten experiments</option>
+      {COURSE.map((preset, i) => (
+        <option key={preset.title} value={i}>
+          {preset.title}
+        </option>
+      ))}
+    </select>
   );
 }
 
