@@ -57,6 +57,10 @@ def test_jitter_changes_in_the_forward_direction() -> None:
     assert back["jitter"] is None and "jitter_changes" not in back
 
 
+def test_a_jitter_of_zero_is_no_jitter() -> None:
+    assert plan('jitter = "0s"')["links"][0]["jitter"] is None
+
+
 def test_links_without_changes_of_jitter_have_no_key_for_them() -> None:
     made = plan('at = [{ time = "2s", rate = "10mbit" }]')
     assert "jitter_changes" not in made["links"][0] and "triggers" not in made

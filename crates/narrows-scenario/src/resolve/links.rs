@@ -53,7 +53,8 @@ pub(super) fn link(link: &Direction, index: usize, crossing: &Crossing) -> Resul
         to: link.to as u32,
         rate,
         delay: steps(link.delay(), delays),
-        jitter: traits.jitter.as_ref().map(jitter),
+        // A maximum of zero is no jitter, so that a sweep over jitters can begin with it.
+        jitter: traits.jitter.as_ref().map(jitter).filter(|jitter| jitter.max > Span::ZERO),
         jitter_changes: jitters(&changes),
         loss: losses(traits.loss.as_ref(), &changes),
         duplicate: traits.duplicate,
