@@ -505,6 +505,10 @@ def test_an_experiment_of_the_course_opens_from_the_head(browser: Any, built: Pa
         page.wait_for_function(f"{TEXT}.startsWith('# 7. BBR next to CUBIC')")
         assert "BBR takes almost the whole link" in page.inner_text(".about")
         page.wait_for_selector(DONE, timeout=60_000)
+        # Its flows start at random times, so the same flow has different numbers in its five seeds.
+        shares = goodputs(page)
+        assert list(shares) == ["cubic", "bbr"]
+        assert shares["bbr"] > 5 * shares["cubic"]
         assert page.locator(".preset[aria-pressed=true]").count() == 0
         # A preset takes the place of the experiment.
         page.locator(".preset").first.click()

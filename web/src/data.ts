@@ -6,13 +6,18 @@ import type { Columns, Network, Progress } from "./protocol";
 /** Parallel columns of numbers that grow during a run. */
 export type Series = Record<string, number[]>;
 
-export interface FlowRow {
+/** The number of a flow in a run, its name, and the name of the entry that has started it. */
+export interface FlowName {
+  flow: number;
   name: string;
   source: string;
-  flow: number;
+}
+
+export interface FlowRow extends FlowName {
   goodput_bps: number;
   rtt_mean_s: number;
   rtt_p95_s: number;
+  sent_packets: number;
   retransmits: number;
   timeouts: number;
   fct_s: number;
@@ -37,9 +42,18 @@ export class SeedData {
   /** Rows of the results by the number of the flow or link; flows have one when they have ended. */
   flowRows = new Map<number, FlowRow>();
   linkRows = new Map<number, LinkRow>();
+  /** The flows that have started, by number. */
+  names = new Map<number, FlowName>();
+  /** The numbers of these flows, by name. */
+  numbers = new Map<string, number>();
   now = 0;
   events = 0;
   complete = false;
+
+  know(flow: FlowName): void {
+    this.names.set(flow.flow, flow);
+    this.numbers.set(flow.name, flow.flow);
+  }
 }
 
 /** A run of a scenario with all its seeds. */
@@ -85,7 +99,11 @@ export class RunData {
     if (tables.flow_samples) split(tables.flow_samples, "flow", seed.flows);
     if (tables.link_samples) split(tables.link_samples, "link", seed.links);
     if (tables.traces) takeTraces(tables.traces, seed.traces);
-    for (const row of rows<FlowRow>(tables.flows)) seed.flowRows.set(row.flow, row);
+    for (const flow of rows<FlowName>(progress.started)) seed.know(flow);
+    for (const row of rows<FlowRow>(tables.flows)) {
+      seed.flowRows.set(row.flow, row);
+      seed.know(row);
+    }
     for (const row of rows<LinkRow>(tables.links)) {
       // A packet counts when its transmission begins, so this can exceed 1. `narrows run` also limits it to 1.
       row.utilisation = Math.min(row.utilisation, 1);
@@ -98,19 +116,27 @@ export class RunData {
     seed.complete = progress.complete;
   }
 
-  /**
-   * The entry of `network.flows` of each flow number.
-   *
-   * The simulator numbers flows in the order of their starts. Random starts are known only at the end of a run, from
-   * the table `flows`.
-   */
+  /** The numbers of flows in the order of the entries of the scenario. */
+  sorted(flows: Iterable<number>): number[] {
+    return [...flows].sort((a, b) => this.groupOf(a) - this.groupOf(b) || a - b);
+  }
+
+  /** The entry of `network.flows` that has started a flow of the first seed. */
   groupOf(flow: number): number {
-    const row = this.first.flowRows.get(flow);
-    if (row !== undefined) {
-      const index = this.network.flows.findIndex((info) => info.name === row.source);
-      if (index >= 0) return index;
-    }
-    return startOrder(this.network)[flow] ?? 0;
+    const source = this.first.names.get(flow)?.source;
+    const index = this.network.flows.findIndex((info) => info.name === source);
+    return index >= 0 ? index : (startOrder(this.network)[flow] ?? 0);
+  }
+
+  /**
+   * The number in another seed of a flow of the first seed.
+   *
+   * The simulator numbers flows in the order of their starts. If starts are random, the same flow has another number in
+   * another seed.
+   */
+  numberIn(seed: SeedData, flow: number): number {
+    const name = this.first.names.get(flow)?.name;
+    return name === undefined ? flow : (seed.numbers.get(name) ?? flow);
   }
 }
 

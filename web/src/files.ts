@@ -4,7 +4,7 @@ import { flowName, largest, linesOf, METRICS } from "./charts/lines";
 import { zoom } from "./charts/plot";
 import { figuresAsSvg } from "./charts/svg";
 import { inks } from "./colours";
-import type { RunData, Series } from "./data";
+import type { RunData, SeedData, Series } from "./data";
 import { parquet } from "./parquet";
 import { run, text, version } from "./state";
 import { ghosts as ghostRuns } from "./sweep";
@@ -19,7 +19,7 @@ export function saveFlowSamples(): void {
   if (current === null) return;
   save(
     "flow_samples.csv",
-    samplesAsCsv(current, "flow", (flow) => flowName(current, flow)),
+    samplesAsCsv(current, "flow", (flow, seed) => seed.names.get(flow)?.name ?? flowName(current, flow)),
     "text/csv",
   );
 }
@@ -70,19 +70,23 @@ export function saveNetwork(): void {
 }
 
 /** Samples with the columns of the table of `narrows run`, and the name of the flow or link. */
-export function samplesAsCsv(current: RunData, kind: "flow" | "link", name: (id: number) => string): string {
+export function samplesAsCsv(
+  current: RunData,
+  kind: "flow" | "link",
+  name: (id: number, seed: SeedData) => string,
+): string {
   const columns = new Set<string>();
-  const parts: { seed: number; id: number; series: Series }[] = [];
+  const parts: { seed: number; id: number; label: string; series: Series }[] = [];
   current.seeds.forEach((seed, i) => {
     for (const [id, series] of kind === "flow" ? seed.flows : seed.links) {
-      parts.push({ seed: i, id, series });
+      parts.push({ seed: i, id, label: name(id, seed), series });
       for (const column of Object.keys(series)) columns.add(column);
     }
   });
   const names = [...columns];
   const lines = [["run", kind, "name", ...names].join(",")];
-  for (const { seed, id, series } of parts) {
-    const quoted = /[",\n]/.test(name(id)) ? JSON.stringify(name(id)) : name(id);
+  for (const { seed, id, label, series } of parts) {
+    const quoted = /[",\n]/.test(label) ? JSON.stringify(label) : label;
     (series.t_s ?? []).forEach((_, i) => {
       const values = names.map((column) => {
         const value = series[column]?.[i];

@@ -117,6 +117,8 @@ export interface Progress {
   events: number;
   complete: boolean;
   tables: Record<string, Columns>;
+  /** Numbers, names and sources of the flows that have started since the last message. */
+  started: Columns;
   packets: Columns | null;
   /** Whether later packets are not recorded, because there are too many. */
   packetsAreCut: boolean;

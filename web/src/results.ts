@@ -20,6 +20,8 @@ export interface ResultRow {
   rtt: Figure;
   rttP95: Figure;
   retransmits: Figure;
+  /** Retransmissions, in percent of the packets that the flow has sent. */
+  lossShare: Figure;
   timeouts: Figure;
   fct: Figure;
 }
@@ -29,19 +31,20 @@ const MOST_ROWS = 24;
 export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
   const numbers = new Set([...run.first.flows.keys(), ...run.first.flowRows.keys()]);
   const seeds = run.seeds.filter((seed) => seed.now > 0);
-  return [...numbers]
-    .sort((a, b) => a - b)
+  return run
+    .sorted(numbers)
     .slice(0, most)
     .map((flow) => {
       const group = run.groupOf(flow);
       const over = (final: (row: FlowRow) => number, live: (seed: SeedData) => number) =>
         figureOf(
           seeds.map((seed) => {
-            const row = seed.flowRows.get(flow);
+            const row = seed.flowRows.get(run.numberIn(seed, flow));
             return row ? final(row) : live(seed);
           }),
         );
-      const last = (seed: SeedData, column: string) => seed.flows.get(flow)?.[column]?.at(-1) ?? Number.NaN;
+      const seriesIn = (seed: SeedData) => seed.flows.get(run.numberIn(seed, flow));
+      const last = (seed: SeedData, column: string) => seriesIn(seed)?.[column]?.at(-1) ?? Number.NaN;
       return {
         flow,
         name: flowName(run, flow),
@@ -49,7 +52,7 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
         group,
         goodput: over(
           (row) => row.goodput_bps * 1e-6,
-          (seed) => mean(seed.flows.get(flow)?.goodput_bps) * 1e-6,
+          (seed) => mean(seriesIn(seed)?.goodput_bps) * 1e-6,
         ),
         rtt: over(
           (row) => row.rtt_mean_s * 1e3,
@@ -62,6 +65,10 @@ export function resultRows(run: RunData, most = MOST_ROWS): ResultRow[] {
         retransmits: over(
           (row) => row.retransmits,
           (seed) => last(seed, "retransmits"),
+        ),
+        lossShare: over(
+          (row) => (100 * row.retransmits) / row.sent_packets,
+          () => Number.NaN,
         ),
         timeouts: over(
           (row) => row.timeouts,

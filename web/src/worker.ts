@@ -14,6 +14,7 @@ interface Simulation {
   readonly events: number;
   advance(until: number): boolean;
   rows(table: string, from: number): Columns;
+  live_flows(from: number): Columns;
   packets(): Columns;
   free(): void;
 }
@@ -52,6 +53,8 @@ interface Active {
   simulation: Simulation;
   taken: Record<string, number>;
   samples: number;
+  /** Flows with lower numbers are known to the page. */
+  knownFlows: number;
   packetRows: number;
   isWatched: boolean;
   /** Simulated time of the next step, in s. */
@@ -152,7 +155,17 @@ function begin(): boolean {
     const simulation = new wasm_bindgen.Simulation(toml, point, seed, link);
     const step = Math.min(FIRST_STEP_S, simulation.duration / STEPS);
     const isWatched = link !== undefined;
-    active = { run, seed: next, simulation, taken: {}, samples: 0, packetRows: 0, isWatched, step };
+    active = {
+      run,
+      seed: next,
+      simulation,
+      taken: {},
+      samples: 0,
+      knownFlows: 0,
+      packetRows: 0,
+      isWatched,
+      step,
+    };
     return true;
   } catch (error) {
     waiting = null;
@@ -178,6 +191,10 @@ function send(current: Active, complete: boolean): void {
     current.samples += rows;
     tables[name] = columns;
   }
+  const started = current.simulation.live_flows(current.knownFlows);
+  for (const number of (started.flow ?? []) as Float64Array) {
+    current.knownFlows = Math.max(current.knownFlows, number + 1);
+  }
   let packets: Columns | null = null;
   if (current.isWatched) {
     const columns = current.simulation.packets();
@@ -195,10 +212,11 @@ function send(current: Active, complete: boolean): void {
     events: simulation.events,
     complete,
     tables,
+    started,
     packets,
     packetsAreCut: current.packetRows >= MOST_PACKET_ROWS,
   };
-  const buffers = [...Object.values(tables), ...(packets ? [packets] : [])]
+  const buffers = [...Object.values(tables), started, ...(packets ? [packets] : [])]
     .flatMap((columns) => Object.values(columns))
     .filter((column) => column instanceof Float64Array)
     .map((column) => column.buffer as ArrayBuffer);

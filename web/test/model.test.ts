@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cubicCurve, phasesOf } from "../src/charts/controller-state";
-import { rateAt, rises, startOrder } from "../src/data";
+import { RunData, rateAt, rises, startOrder } from "../src/data";
 import { layout, limitPackets } from "../src/model";
 import { COURSE, heading, PRESETS } from "../src/presets";
 import type { FlowInfo, LinkInfo, Network } from "../src/protocol";
@@ -166,4 +166,43 @@ test("the course has ten experiments, each with a title and a note", () => {
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   );
   for (const { title, note } of COURSE) assert.match(note, /[.?]$/, title);
+});
+
+test("flows of several seeds are matched by name, because random starts decide their numbers", () => {
+  const run = new RunData(
+    1,
+    "",
+    network(
+      [[0, 1]],
+      [
+        [0, 1, [0], 0],
+        [0, 1, [0], 0],
+      ],
+    ),
+    null,
+    2,
+  );
+  const started = (names: string[]) => ({
+    flow: Float64Array.from(names.keys()),
+    name: names,
+    source: names.map((name) => name.slice(0, 2)),
+  });
+  const message = { type: "progress" as const, run: 1, now: 1, events: 1, complete: false, packets: null };
+  const rest = { ...message, packetsAreCut: false, tables: {} };
+  run.take({ ...rest, seed: 0, started: started(["f1", "f0-1", "f0-2"]) });
+  run.take({ ...rest, seed: 1, started: started(["f0-1", "f1", "f0-2"]) });
+  const [first, second] = run.seeds as [(typeof run.seeds)[0], (typeof run.seeds)[0]];
+  assert.deepEqual(
+    [0, 1, 2].map((flow) => run.numberIn(second, flow)),
+    [1, 0, 2],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((flow) => run.numberIn(first, flow)),
+    [0, 1, 2],
+  );
+  assert.deepEqual(
+    [0, 1, 2].map((flow) => run.groupOf(flow)),
+    [1, 0, 0],
+  );
+  assert.deepEqual(run.sorted([0, 1, 2]), [1, 2, 0], "in the order of the scenario's entries");
 });

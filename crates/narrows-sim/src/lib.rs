@@ -47,5 +47,5 @@ pub use error::Error;
 pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
 pub use world::{
-    Counts, Monitor, PHASE_BEGAN, PHASE_NEVER_BEGAN, Results, Run, Running, route, run, run_with,
+    Counts, LiveFlow, Monitor, PHASE_BEGAN, PHASE_NEVER_BEGAN, Results, Run, Running, route, run, run_with,
 };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use js_sys::{Array, Float64Array, Object, Reflect};
 use narrows_control::units::Time;
 use narrows_plan::Plan;
-use narrows_sim::{Column, Results, Run, Running, Table};
+use narrows_sim::{Column, LiveFlow, Results, Run, Running, Table};
 use self_cell::self_cell;
 use wasm_bindgen::prelude::*;
 
@@ -125,6 +125,23 @@ impl Simulation {
             (None, Some(results)) => columns(results.table(table), from),
             (None, None) => Object::new(),
         }
+    }
+
+    /// The flows that exist now and have at least the number `from`, as an object of columns: `flow`, `name`, `source`.
+    /// The page needs them before the flows have ended, because random starts decide which flow gets which number.
+    pub fn live_flows(&self, from: u32) -> Object {
+        let object = Object::new();
+        let Some(active) = &self.active else { return object };
+        active.with_dependent(|_, slot| {
+            let Some(running) = &slot.0 else { return };
+            let flows: Vec<_> = running.live_flows(from).collect();
+            let numbers: Vec<f64> = flows.iter().map(|flow| flow.flow.into()).collect();
+            let text = |value: fn(&LiveFlow<'_>) -> JsValue| flows.iter().map(value).collect::<Array>();
+            put(&object, "flow", &Float64Array::from(&*numbers));
+            put(&object, "name", &text(|flow| JsValue::from_str(&flow.name)));
+            put(&object, "source", &text(|flow| JsValue::from_str(flow.source)));
+        });
+        object
     }
 
     /// Removes and returns the packets at the watched link, as an object of columns: `t_s`, `through` (0: the packet

@@ -38,6 +38,23 @@ export function unitOf(key: string, cc: string): { unit: string; factor: number 
   return { unit: "", factor: 1 };
 }
 
+const MEANINGS: Record<string, string> = {
+  alpha: "estimated share of marked packets",
+  bw: "estimated bandwidth of the path",
+  cwnd_gain: "window as a multiple of bw x min_rtt",
+  k: "time from a loss until CUBIC's curve reaches w_max",
+  max_bw: "largest bandwidth of the last probes",
+  min_rtt: "shortest RTT of the last seconds",
+  pacing_gain: "sending rate as a multiple of bw; above 1, the flow probes for more bandwidth",
+  round: "number of round trips so far",
+  w_max: "window at the last loss",
+};
+
+/** The meaning of a traced variable in a few words, or an empty string. */
+export function meaningOf(key: string): string {
+  return MEANINGS[key] ?? "";
+}
+
 /** CUBIC's constant C in segments per s^3 (410/1024 in Linux; RFC 9438 has 0.4). */
 const C = 410 / 1024;
 

@@ -41,8 +41,8 @@ export const MOST_LINES = 100;
 /** The lines of a metric for a run. */
 export function linesOf(metric: Metric, run: RunData, isGhost: boolean): Line[] {
   if (metric.id === "queue") return queueLines(metric, run, isGhost);
-  const lines = [...run.first.flows.keys()]
-    .sort((a, b) => a - b)
+  const lines = run
+    .sorted(run.first.flows.keys())
     .slice(0, MOST_LINES)
     .map((flow) => flowLine(metric, run, flow, isGhost));
   if (metric.id === "goodput" && !isGhost) lines.push(...capacityLine(run));
@@ -51,13 +51,15 @@ export function linesOf(metric: Metric, run: RunData, isGhost: boolean): Line[] 
 
 /** The name of a flow, as in the table of results. */
 export function flowName(run: RunData, flow: number): string {
-  const row = run.first.flowRows.get(flow);
-  if (row !== undefined) return row.name;
+  const known = run.first.names.get(flow);
+  if (known !== undefined) return known.name;
   return run.network.flows[run.groupOf(flow)]?.name ?? `flow ${flow}`;
 }
 
 function flowLine(metric: Metric, run: RunData, flow: number, isGhost: boolean): Line {
-  const all = run.seeds.map((seed) => seed.flows.get(flow)).filter((series) => series !== undefined);
+  const all = run.seeds
+    .map((seed) => seed.flows.get(run.numberIn(seed, flow)))
+    .filter((series) => series !== undefined);
   const index = colourIndex(run.network, run.groupOf(flow));
   return {
     label: flowName(run, flow),

@@ -29,8 +29,8 @@ export function ticksOf(metric: Metric, data: RunData): Ticks[] {
     ];
   }
   if (metric.id === "window" && hasTicks(data)) {
-    return [...data.first.flows].map(([flow, series]) => ({
-      x: rises(series, "retransmits"),
+    return data.sorted(data.first.flows.keys()).map((flow) => ({
+      x: rises(data.first.flows.get(flow), "retransmits"),
       colour: flowColour(data.network, data.groupOf(flow)),
     }));
   }

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type uPlot from "uplot";
-import { cubicCurve, type Phase, phasesOf, unitOf } from "../charts/controller-state";
+import { cubicCurve, meaningOf, type Phase, phasesOf, unitOf } from "../charts/controller-state";
 import { flowName, type Line, largest, valueAt } from "../charts/lines";
 import { hovered, Plot, translucent } from "../charts/plot";
 import { colour, flowColour, inks } from "../colours";
@@ -83,13 +83,19 @@ export function ControllerFigure({ current }: { current: RunData }) {
               {phase.name}
             </span>
           )}
-          {[...window, ...shown].map((line) => (
+          {[...window.filter((line) => key !== "w_max" || line.label !== "W_max"), ...shown].map((line) => (
             <span key={line.label}>
               {line.label} <b>{figure(valueAt(line, time))}</b>
             </span>
           ))}
         </span>
       </figcaption>
+      {meaningOf(key) !== "" && (
+        <p class="note">
+          {key}: {meaningOf(key)}
+          {phases.length > 0 && ". Coloured bands: phases of the controller"}
+        </p>
+      )}
       {window.length > 0 && (
         <Plot
           {...common}

@@ -174,7 +174,7 @@ function QueueControls({ place: { base, set: raw } }: { place: LinkPlace }) {
           isLogarithmic
           parse={(text) => parseLength(text)?.amount ?? Number.NaN}
           write={(value) => writeLength(value, unit)}
-          ends={["shallow", "deep"]}
+          ends={["shallow", "BDP = rate x RTT", "deep"]}
           onSet={(text) => put({ limit: text.trim() })}
           title="Longest queue: bdp (bandwidth-delay products), p (packets), kB, or infinite"
         />

@@ -22,8 +22,8 @@ interface SliderProps {
   parse: (text: string) => number;
   write: (value: number) => string;
   title?: string;
-  /** What the lower and the upper end of the slider mean. */
-  ends?: [string, string];
+  /** Words below the slider, from its lower to its upper end. */
+  ends?: string[];
   /** Replaces the way to set the key. */
   onSet?: (text: string) => void;
 }
@@ -63,8 +63,9 @@ export function SliderField(props: SliderProps) {
       <TextField id={id} value={text} placeholder={fallback} onSet={put} />
       {props.ends !== undefined && (
         <span class="ends" aria-hidden="true">
-          <span>{props.ends[0]}</span>
-          <span>{props.ends[1]}</span>
+          {props.ends.map((words) => (
+            <span key={words}>{words}</span>
+          ))}
         </span>
       )}
     </div>

@@ -5,6 +5,7 @@
 
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { zoom } from "../charts/plot";
 import { flowColour, inks } from "../colours";
 import type { RunData } from "../data";
 import { clock } from "../format";
@@ -40,6 +41,11 @@ export function PacketView() {
   // A full packet leaves about ten times per second.
   const slow = [0.1, 0.01, 0.001, 0.0001].find((value) => packetTime / value >= 0.05) ?? 0.0001;
   const isSlow = speed.value <= 0.1;
+  const watch = () => {
+    setSpeed(slow, true);
+    const [from, to] = zoom.value ?? [0, Number.POSITIVE_INFINITY];
+    if (playhead.value < from || playhead.value > to) playhead.value = from;
+  };
   return (
     <div class="packets">
       <canvas
@@ -49,7 +55,7 @@ export function PacketView() {
         aria-label="Packets that arrive at the queue, wait in it, leave it, or are dropped"
       />
       {!isSlow && (
-        <button type="button" id="slow-motion" onClick={() => setSpeed(slow, true)}>
+        <button type="button" id="slow-motion" onClick={watch}>
           Watch packets in slow motion
         </button>
       )}

@@ -45,7 +45,8 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
             {against !== null && <th scope="col">Other run</th>}
             <th scope="col">RTT (ms)</th>
             <th scope="col">RTT, 95th percentile (ms)</th>
-            <th scope="col">Retransmits</th>
+            <th scope="col">Retransmitted</th>
+            <th scope="col">in % of its packets</th>
             <th scope="col">Timeouts</th>
             {hasFct && <th scope="col">FCT (ms)</th>}
           </tr>
@@ -74,6 +75,9 @@ function FlowTable({ current, against }: { current: RunData; against: RunData | 
               </td>
               <td>
                 <Value value={row.retransmits} />
+              </td>
+              <td>
+                <Value value={row.lossShare} />
               </td>
               <td>
                 <Value value={row.timeouts} />
@@ -155,7 +159,7 @@ function SampleTable({ current }: { current: RunData }) {
   const [isOpen, setOpen] = useState(false);
   tick.value;
   const { first, network } = current;
-  const flows = [...first.flows].slice(0, 8);
+  const flows = current.sorted(first.flows.keys()).slice(0, 8);
   const link = current.watched === null ? undefined : first.links.get(current.watched);
   const times = Array.from({ length: ROWS }, (_, i) => (network.duration_s * (i + 1)) / ROWS);
   const at = (series: Record<string, number[]> | undefined, column: string, time: number) => {
@@ -173,7 +177,7 @@ function SampleTable({ current }: { current: RunData }) {
             <thead>
               <tr>
                 <th scope="col">Time (s)</th>
-                {flows.flatMap(([flow]) =>
+                {flows.flatMap((flow) =>
                   [goodput, window, rtt].map((metric) => (
                     <th scope="col" key={`${flow}-${metric?.id}`}>
                       {current.network.flows[current.groupOf(flow)]?.name}: {metric?.title} ({metric?.unit})
@@ -189,11 +193,12 @@ function SampleTable({ current }: { current: RunData }) {
                 .map((time) => (
                   <tr key={time}>
                     <th scope="row">{figure(time)}</th>
-                    {flows.flatMap(([flow, series]) =>
+                    {flows.flatMap((flow) =>
                       [goodput, window, rtt].map((metric) => (
                         <td key={`${flow}-${metric?.id}`}>
                           {figure(
-                            (at(series, metric?.column ?? "", time) ?? Number.NaN) * (metric?.factor ?? 1),
+                            (at(first.flows.get(flow), metric?.column ?? "", time) ?? Number.NaN) *
+                              (metric?.factor ?? 1),
                           )}
                         </td>
                       )),

@@ -41,7 +41,7 @@ use domain::Domain;
 use flow_table::FlowTable;
 use flows::Source;
 use notices::Notice;
-pub use running::Running;
+pub use running::{LiveFlow, Running};
 use switches::Switch;
 pub(crate) use switches::build_rate_controller;
 pub use triggers::{PHASE_BEGAN, PHASE_NEVER_BEGAN};

@@ -29,6 +29,17 @@ pub struct Running<'p> {
     is_complete: bool,
 }
 
+/// A flow that has started and not ended, with the values that its row in the table `flows` will have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveFlow<'p> {
+    /// The number of the flow. Flows are numbered in the order of their starts.
+    pub flow: u32,
+    /// The name of the flow.
+    pub name: String,
+    /// The name of the entry of the plan that has started the flow.
+    pub source: &'p str,
+}
+
 impl<'p> Running<'p> {
     pub(super) fn new(world: World<'p>) -> Self {
         Running { world, is_complete: false }
@@ -71,6 +82,14 @@ impl<'p> Running<'p> {
     /// `events`, `traces`. Returns `None` for any other table.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.world.recorder.rows(name)
+    }
+
+    /// Returns the flows that exist now, if their numbers are at least `from`. The order is not specified.
+    pub fn live_flows(&self, from: u32) -> impl Iterator<Item = LiveFlow<'p>> {
+        self.world.flows.live().filter(move |flow| flow.meta.id >= from).map(|flow| {
+            let plan = &self.world.plan.flows[flow.meta.plan as usize];
+            LiveFlow { flow: flow.meta.id, name: plan.flow_name(flow.meta.member), source: &plan.name }
+        })
     }
 
     /// Ends the run and returns its results. If the run is not complete, these are the results up to this time, like

@@ -12,7 +12,7 @@ use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
     QueuePlan, RatePlan, SdnPlan, SizePlan, TransportPlan,
 };
-use narrows_sim::{Error, Monitor, Results, Run};
+use narrows_sim::{Error, Monitor, Results, Run, Table};
 use proptest::prelude::*;
 
 fn busy(seed: u64) -> Plan {
@@ -472,7 +472,17 @@ proptest! {
         plan.warmup = Span::ZERO;
         let mut running = Run::new(&plan).begin().expect("a valid plan");
         running.advance(Time::ZERO + Span::from_millis(millis));
+        let live: Vec<_> = running.live_flows(0).collect();
+        let over = running.table("flows").map_or(0, Table::rows);
         let mut ended = running.finish();
+        prop_assert_eq!(live.len() + over, ended.rows("flows"));
+        for flow in live {
+            let row = (0..ended.rows("flows")).find(|&row| ended.u("flows", "flow", row) == u64::from(flow.flow));
+            let row = row.expect("the row of a live flow");
+            let flows = ended.table("flows").expect("the table of flows");
+            let text = |column| &flows.str(column).expect("a column of text")[row];
+            prop_assert_eq!((text("name"), text("source").as_str()), (&flow.name, flow.source));
+        }
         prop_assert_eq!(ended.stopped.take(), Some(Time::ZERO + Span::from_millis(millis)));
         plan.duration = Span::from_millis(millis);
         prop_assert_eq!(format!("{ended:?}"), format!("{:?}", run(&plan)));
